@@ -1,0 +1,116 @@
+package telematics
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Action is what a command orders.
+type Action string
+
+const (
+	Lock                   Action = "lock"
+	Unlock                 Action = "unlock"
+	EnableDriving          Action = "enable-driving"            // release the immobiliser
+	DisableDriving         Action = "disable-driving"           // engage the immobiliser
+	UnlockAndEnableDriving Action = "unlock-and-enable-driving" // hand-over
+	LockAndDisableDriving  Action = "lock-and-disable-driving"  // return
+	AttentionSignal        Action = "attention"                 // horn, lights or both
+	OpenTopCase            Action = "open-top-case"             // top case or battery compartment
+	ReportState            Action = "report-state"              // answer with a full report
+)
+
+// Lane is what a command occupies while it is open: a vehicle has at most one
+// open command in each [LAW-5].
+type Lane string
+
+const (
+	AccessLane    Lane = "access" // locks and immobiliser
+	AttentionLane Lane = "attention"
+	TopCaseLane   Lane = "top_case"
+	RefreshLane   Lane = "refresh"
+)
+
+var lanes = map[Action]Lane{
+	Lock:                   AccessLane,
+	Unlock:                 AccessLane,
+	EnableDriving:          AccessLane,
+	DisableDriving:         AccessLane,
+	UnlockAndEnableDriving: AccessLane,
+	LockAndDisableDriving:  AccessLane,
+	AttentionSignal:        AttentionLane,
+	OpenTopCase:            TopCaseLane,
+	ReportState:            RefreshLane,
+}
+
+// ControlActions lists the actions that an administrator can order, in the order
+// of the interface.
+var ControlActions = []Action{
+	Lock, Unlock, EnableDriving, DisableDriving,
+	UnlockAndEnableDriving, LockAndDisableDriving, AttentionSignal, OpenTopCase,
+}
+
+// ParseAction returns the action named s.
+func ParseAction(s string) (Action, error) {
+	if _, ok := lanes[Action(s)]; !ok {
+		return "", fmt.Errorf("unknown action %q", s)
+	}
+	return Action(s), nil
+}
+
+// Lane returns the lane that the action occupies.
+func (a Action) Lane() Lane { return lanes[a] }
+
+// Immobilises reports whether the action engages the immobiliser.
+func (a Action) Immobilises() bool {
+	return a == DisableDriving || a == LockAndDisableDriving
+}
+
+// Opens reports whether the action opens a part of the vehicle.
+func (a Action) Opens() bool {
+	return a == Unlock || a == UnlockAndEnableDriving || a == OpenTopCase
+}
+
+// Signal is how a vehicle draws attention.
+type Signal string
+
+const (
+	Horn   Signal = "horn"
+	Lights Signal = "lights"
+	Both   Signal = "both"
+)
+
+// Signals lists every signal.
+var Signals = []Signal{Horn, Lights, Both}
+
+// Limits of an attention pulse; the longest is the interface's, the default too.
+const (
+	MinPulse     = time.Millisecond
+	DefaultPulse = time.Second
+	MaxPulse     = 5 * time.Second
+)
+
+// Attention holds the parameters of AttentionSignal, the only action that has any.
+type Attention struct {
+	Signal   Signal
+	Duration time.Duration // of one pulse; MinPulse to MaxPulse, whole milliseconds
+}
+
+// Validate says what is wrong with the parameters of an action. Only
+// AttentionSignal has, and needs, parameters.
+func (a Action) Validate(p *Attention) error {
+	switch {
+	case a != AttentionSignal && p != nil:
+		return fmt.Errorf("%s takes no parameters", a)
+	case a != AttentionSignal:
+		return nil
+	case p == nil:
+		return fmt.Errorf("%s needs a signal", a)
+	case !slices.Contains(Signals, p.Signal):
+		return fmt.Errorf("signal %q: want one of %v", p.Signal, Signals)
+	case p.Duration < MinPulse || p.Duration > MaxPulse:
+		return fmt.Errorf("duration %v: want %v to %v", p.Duration, MinPulse, MaxPulse)
+	}
+	return nil
+}

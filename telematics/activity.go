@@ -1,0 +1,43 @@
+package telematics
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Activities that are not commands.
+const StatusRead = "status.read"
+
+// CommandActivity is the name of an action in the history.
+func CommandActivity(a Action) string { return "command." + string(a) }
+
+// Activity is one line of the history. Lines are added, never changed [LAW-9].
+type Activity struct {
+	ID        int64 // grows with time
+	At        time.Time
+	Actor     Actor
+	Agency    AgencyID // that the line belongs to; zero: none
+	Vehicle   VehicleID
+	Action    string
+	Attention *Attention
+	Outcome   Outcome
+	Code      Code // of the error; empty: none
+	Command   CommandID
+	RequestID uuid.UUID
+	Latency   time.Duration
+	Late      bool // a late answer settled the command after all
+}
+
+// Line returns the line of the history that tells how a command was settled.
+func (c Command) Line() Activity {
+	line := Activity{
+		At: c.Completed, Actor: c.Actor, Agency: c.Agency, Vehicle: c.Vehicle,
+		Action: CommandActivity(c.Action), Attention: c.Attention, Outcome: c.State.Outcome(),
+		Command: c.ID, RequestID: c.RequestID, Latency: c.Latency(), Late: c.Late,
+	}
+	if err := c.Err(); err != nil {
+		line.Code = err.Code
+	}
+	return line
+}

@@ -1,0 +1,102 @@
+package telematics
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// How long a caller waits for a vehicle. The default covers the 2 to 10 seconds
+// that a cellular network typically takes.
+const (
+	MinBudget     = time.Second
+	DefaultBudget = 10 * time.Second
+	MaxBudget     = 30 * time.Second
+)
+
+// CommandID identifies a command here and on the wire (jti).
+type CommandID = uuid.UUID
+
+// Role is what an actor may do.
+type Role string
+
+const (
+	Admin  Role = "admin"
+	Client Role = "client"
+	System Role = "system" // Motorpool itself, when it settles what nobody waits for
+)
+
+// Actor is who asks for something.
+type Actor struct {
+	Subject string
+	Role    Role
+	Agency  AgencyID // zero: not bound to one
+}
+
+// Sees reports whether the actor may know of what belongs to an agency.
+func (a Actor) Sees(owner AgencyID) bool { return a.Agency == 0 || a.Agency == owner }
+
+// Command is one order to one vehicle, and what became of it.
+type Command struct {
+	ID         CommandID
+	Vehicle    VehicleID
+	Agency     AgencyID
+	Unit       Unit // that was asked; only its word counts [ACK-4]
+	Action     Action
+	Attention  *Attention // parameters; nil but for AttentionSignal
+	Lane       Lane
+	Seq        int64  // grows within a lane, gaps allowed
+	Instance   string // of Motorpool, where the caller waits
+	Actor      Actor
+	RequestID  uuid.UUID
+	State      State
+	Reason     string // the unit's, from a closed list [CMD-4]
+	Detail     string // the unit's, such as "moving"
+	Reported   *Report
+	Late       bool // settled by an answer after the deadline
+	Attempts   int
+	Requested  time.Time
+	SentAt     time.Time // zero: never
+	ReceivedAt time.Time
+	Completed  time.Time
+	Deadline   time.Time // Requested plus the budget
+}
+
+// expiryUnit is the resolution of exp on the wire [CMD-2].
+const expiryUnit = time.Second
+
+// Expires returns the instant from which the unit refuses the command: the
+// deadline, rounded up to the whole seconds of the wire [CMD-2].
+func (c Command) Expires() time.Time {
+	t := c.Deadline.Truncate(expiryUnit)
+	if t.Before(c.Deadline) {
+		t = t.Add(expiryUnit)
+	}
+	return t
+}
+
+// Budget returns how long the caller was ready to wait.
+func (c Command) Budget() time.Duration { return c.Deadline.Sub(c.Requested) }
+
+// Latency returns the time from the request to its settlement, zero while open.
+func (c Command) Latency() time.Duration {
+	if c.Completed.IsZero() {
+		return 0
+	}
+	return c.Completed.Sub(c.Requested)
+}
+
+// Settlement is what an answer, or its absence, changes in a command. The record
+// applies it only where the lifecycle allows [LAW-3].
+type Settlement struct {
+	Command  CommandID
+	Unit     Unit // whose word this is; empty: Motorpool's own finding
+	State    State
+	Reason   string
+	Detail   string
+	Reported *Report
+	At       time.Time // by Motorpool's clock
+	SentAt   time.Time // zero: not known here
+	Attempts int
+	Actor    Actor // who settles; the zero value means the command's own actor
+}

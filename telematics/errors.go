@@ -1,0 +1,164 @@
+package telematics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Code names an error for programs. What each means over HTTP is one table in
+// package httpapi.
+type Code string
+
+const (
+	VehicleNotFound       Code = "vehicle_not_found"
+	CommandNotFound       Code = "command_not_found"
+	CommandNotSupported   Code = "command_not_supported"
+	VehicleStateConflict  Code = "vehicle_state_conflict"
+	CommandInProgress     Code = "command_in_progress"
+	VehicleOffline        Code = "vehicle_offline"
+	TelematicsUnavailable Code = "telematics_unavailable"
+	CommandRejected       Code = "command_rejected"
+	CommandFailed         Code = "command_failed"
+	CommandTimeout        Code = "command_timeout"
+	Internal              Code = "internal"
+)
+
+// Error is the one shape of an error at a border: a code and a message for the
+// caller, a cause for us.
+type Error struct {
+	Code       Code
+	Message    string        // a sentence for a person
+	Retryable  bool          // sending the same again is safe and sensible
+	RetryAfter time.Duration // when to send it again, or to look again; zero: no use
+	Outcome    Outcome       // commands only
+	Command    CommandID     // the command that it is about; zero: none
+	Reason     string        // the unit's, where it gave one
+	Detail     string        // the unit's, where it gave one
+	Cause      error         // never shown to the caller
+}
+
+// Error returns the message, with the cause.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
+	}
+	return fmt.Sprintf("%s: %s", e.Code, e.Message)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// When to try, or to look, again.
+const (
+	retryConflict    = 30 * time.Second // a door is closed, a drive ends
+	retryOffline     = 30 * time.Second
+	retryUnavailable = 5 * time.Second
+	retryLook        = 10 * time.Second // a late answer has usually come by then
+)
+
+// NoSuchVehicle is the error for a vehicle that is unknown, or not the caller's:
+// the two read the same.
+func NoSuchVehicle(id VehicleID) *Error {
+	return &Error{Code: VehicleNotFound, Message: fmt.Sprintf("There is no vehicle %d.", id)}
+}
+
+// NoSuchCommand is the error for a command that is unknown, or not the caller's.
+func NoSuchCommand(id CommandID) *Error {
+	return &Error{Code: CommandNotFound, Message: fmt.Sprintf("There is no command %s.", id)}
+}
+
+// NotSupported is the error for an action that the vehicle does not have. It is the one
+// failed command without a retry hint: no waiting mends it.
+func NotSupported(a Action) *Error {
+	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, Reason: Unsupported,
+		Message: fmt.Sprintf("This vehicle does not support %s.", a)}
+}
+
+// Conflict is the error for an action that the vehicle's state forbids now.
+func Conflict(a Action, detail string) *Error {
+	return &Error{Code: VehicleStateConflict, Outcome: NotExecuted, Retryable: true, RetryAfter: retryConflict,
+		Reason: StateConflict, Detail: detail,
+		Message: fmt.Sprintf("The vehicle's state forbids %s now%s.", a, because(detail))}
+}
+
+// InProgress is the error for an action whose lane another command occupies.
+func InProgress(occupant Command, now time.Time) *Error {
+	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
+		RetryAfter: max(occupant.Deadline.Sub(now), time.Second), Command: occupant.ID,
+		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
+}
+
+// AwayFor is the error for a unit that is known to be away.
+func AwayFor(c Contact, now time.Time) *Error {
+	seen := "it was never seen"
+	if !c.LastSeen.IsZero() {
+		seen = fmt.Sprintf("last seen %v ago", now.Sub(c.LastSeen).Round(time.Second))
+	}
+	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: retryOffline,
+		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
+}
+
+// Unavailable is the error for a server of ours that is away; nothing was executed.
+func Unavailable(what string, cause error) *Error {
+	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
+		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
+}
+
+// Broken is the error for what should not happen; the cause is for the log alone.
+func Broken(cause error) *Error {
+	return &Error{Code: Internal, Retryable: true, Message: "Something broke on our side.", Cause: cause}
+}
+
+// Err returns what a settled command means for its caller: nil when the vehicle
+// did it.
+func (c Command) Err() *Error {
+	err := c.outcomeError()
+	if err != nil {
+		err.Command, err.Outcome = c.ID, c.State.Outcome()
+		err.Reason, err.Detail = c.Reason, c.Detail
+	}
+	return err
+}
+
+func (c Command) outcomeError() *Error {
+	switch {
+	case c.State == Succeeded:
+		return nil
+	case c.State == Rejected && c.Reason == StateConflict:
+		return Conflict(c.Action, c.Detail)
+	case c.State == Rejected && c.Reason == Unsupported:
+		return NotSupported(c.Action)
+	case c.State == Rejected:
+		return &Error{Code: CommandRejected, RetryAfter: retryLook,
+			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", because(c.Reason))}
+	case c.State == Failed:
+		return &Error{Code: CommandFailed, RetryAfter: retryLook,
+			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, because(c.Detail))}
+	case c.State == Expired:
+		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
+			Message: "The command expired before it could be sent; nothing was executed."}
+	default:
+		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
+			Message: fmt.Sprintf("No answer from the vehicle within %v; it may still execute the command.", seconds(c.Budget()))}
+	}
+}
+
+// because words the unit's reason or detail, if there is one.
+func because(code string) string {
+	if code == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", code)
+}
+
+func seconds(d time.Duration) string {
+	if d == time.Second {
+		return "1 second"
+	}
+	return fmt.Sprintf("%g seconds", d.Seconds())
+}
+
+// NoCommand is the zero CommandID.
+var NoCommand = uuid.Nil

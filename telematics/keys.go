@@ -1,0 +1,123 @@
+package telematics
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+)
+
+// SigningKey signs the commands of a fleet.
+type SigningKey struct {
+	ID      string // kid
+	Private ed25519.PrivateKey
+}
+
+// NewSigningKey makes a key with a random id.
+func NewSigningKey() (SigningKey, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
+	}
+	id := make([]byte, 9)
+	if _, err := rand.Read(id); err != nil {
+		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
+	}
+	return SigningKey{ID: base64.RawURLEncoding.EncodeToString(id), Private: private}, nil
+}
+
+// String hides the private half.
+func (k SigningKey) String() string { return "signing key " + k.ID }
+
+// GoString hides the private half.
+func (k SigningKey) GoString() string { return k.String() }
+
+// Keyring holds the public keys whose signatures a unit accepts, by id [CMD-1].
+type Keyring map[string]ed25519.PublicKey
+
+// Keyring returns the ring that accepts this key alone.
+func (k SigningKey) Keyring() Keyring {
+	return Keyring{k.ID: k.Private.Public().(ed25519.PublicKey)}
+}
+
+// ParseSigningKeys reads private keys from a JWKS (RFC 7517, OKP Ed25519). The
+// first one signs; units must know all.
+func ParseSigningKeys(jwks []byte) ([]SigningKey, error) {
+	set, err := jwk.Parse(jwks)
+	if err != nil {
+		return nil, fmt.Errorf("parse signing keys: %w", err)
+	}
+	var keys []SigningKey
+	for i := range set.Len() {
+		key, _ := set.Key(i)
+		id, _ := key.KeyID()
+		var private ed25519.PrivateKey
+		if err := jwk.Export(key, &private); err != nil || id == "" {
+			return nil, fmt.Errorf("parse signing keys: key %d (%q): want a private Ed25519 key with a kid", i, id)
+		}
+		keys = append(keys, SigningKey{ID: id, Private: private})
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("parse signing keys: the set is empty")
+	}
+	return keys, nil
+}
+
+// EncodeSigningKeys returns the JWKS that ParseSigningKeys reads.
+func EncodeSigningKeys(keys ...SigningKey) ([]byte, error) {
+	set := jwk.NewSet()
+	for _, k := range keys {
+		if err := addKey(set, k.ID, k.Private); err != nil {
+			return nil, err
+		}
+	}
+	return json.MarshalIndent(set, "", "  ")
+}
+
+// ParseKeyring reads public keys from a JWKS.
+func ParseKeyring(jwks []byte) (Keyring, error) {
+	set, err := jwk.Parse(jwks)
+	if err != nil {
+		return nil, fmt.Errorf("parse keyring: %w", err)
+	}
+	ring := Keyring{}
+	for i := range set.Len() {
+		key, _ := set.Key(i)
+		id, _ := key.KeyID()
+		var public ed25519.PublicKey
+		if err := jwk.Export(key, &public); err != nil || id == "" {
+			return nil, fmt.Errorf("parse keyring: key %d (%q): want a public Ed25519 key with a kid", i, id)
+		}
+		ring[id] = public
+	}
+	return ring, nil
+}
+
+// EncodeKeyring returns the JWKS that ParseKeyring reads.
+func EncodeKeyring(ring Keyring) ([]byte, error) {
+	set := jwk.NewSet()
+	for id, public := range ring {
+		if err := addKey(set, id, public); err != nil {
+			return nil, err
+		}
+	}
+	return json.MarshalIndent(set, "", "  ")
+}
+
+func addKey(set jwk.Set, id string, raw any) error {
+	key, err := jwk.Import(raw)
+	if err != nil {
+		return fmt.Errorf("encode key %q: %w", id, err)
+	}
+	for name, value := range map[string]any{jwk.KeyIDKey: id, jwk.AlgorithmKey: jwa.EdDSA(), jwk.KeyUsageKey: "sig"} {
+		if err := key.Set(name, value); err != nil {
+			return fmt.Errorf("encode key %q: %w", id, err)
+		}
+	}
+	return set.AddKey(key)
+}

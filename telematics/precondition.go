@@ -1,0 +1,24 @@
+package telematics
+
+import "time"
+
+const (
+	// MovingKmh is the speed above which a vehicle counts as moving [CMD-7].
+	MovingKmh = 5.0
+	// FreshFor is the age up to which a reading may stop a command before it is
+	// sent. The unit, which knows better, judges everything else.
+	FreshFor = 30 * time.Second
+)
+
+// Forbids reports why an action must not be sent to a vehicle in this state, or
+// nil. Only what fresh readings say counts: a stale one forbids nothing.
+func (s Snapshot) Forbids(a Action, now time.Time) *Error {
+	speed := s.Number(SpeedKmh)
+	if speed == nil || now.Sub(s[SpeedKmh].At) > FreshFor {
+		return nil
+	}
+	if *speed > MovingKmh && (a.Immobilises() || a.Opens()) {
+		return Conflict(a, Moving)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package telematics
+
+import "time"
+
+// PresenceStatus is what a unit says of its own connection.
+type PresenceStatus string
+
+const (
+	Online  PresenceStatus = "online"
+	Standby PresenceStatus = "standby" // announced sleep
+	Offline PresenceStatus = "offline" // the last will
+	Absent  PresenceStatus = "unknown" // silent for long, or never seen
+)
+
+// PresenceStatuses lists every status that connectivity can have.
+var PresenceStatuses = []PresenceStatus{Online, Standby, Offline, Absent}
+
+// Presence is one message about a unit's connection.
+type Presence struct {
+	Status   PresenceStatus
+	Session  string // of the connection; the last will bears the same
+	At       time.Time
+	Firmware string   // empty: not said
+	Actions  []Action // nil: not said
+}
+
+// Silence after which a unit counts as gone.
+const (
+	OnlineFor = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
+	AwayAfter = time.Minute      // without a sign, an absent unit is not even asked
+)
+
+// Contact is what is known of a unit's connection.
+type Contact struct {
+	Status    PresenceStatus // as last said; empty: never
+	Session   string
+	SaidAt    time.Time // by the unit's clock
+	ChangedAt time.Time // by ours: when the last presence arrived
+	LastSeen  time.Time // by ours: the last sign of life
+	Actions   []Action  // nil: the unit never said [PRE-3]
+	Firmware  string    // empty: the unit never said
+}
+
+// Heard returns the contact after a sign of life.
+func (c Contact) Heard(at time.Time) Contact {
+	if at.After(c.LastSeen) {
+		c.LastSeen = at
+	}
+	return c
+}
+
+// Apply returns the contact after a presence message, and whether the message
+// counted. A retained one is a memory of the MQTT broker: it tells when the unit
+// spoke, not that it speaks now.
+func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
+	current := c.Status != ""
+	switch {
+	case p.Status == Offline && current && p.Session != c.Session:
+		return c, false // the ghost of an older connection [PRE-1]
+	case p.Status != Offline && current && p.At.Before(c.SaidAt):
+		return c, false // overtaken [PRE-1]
+	}
+	spoken := received
+	if retained {
+		spoken = p.At
+	}
+	if p.Status != Offline || retained {
+		c = c.Heard(spoken) // a last will is the broker's word, not the unit's
+	}
+	if c.Status != p.Status || c.Session != p.Session {
+		c.ChangedAt = received
+	}
+	c.Status, c.Session = p.Status, p.Session
+	if p.Status != Offline {
+		c.SaidAt = p.At
+		if p.Actions != nil {
+			c.Actions = p.Actions
+		}
+		if p.Firmware != "" {
+			c.Firmware = p.Firmware
+		}
+	}
+	return c, true
+}
+
+// At returns the connectivity at an instant. A unit that was heard after its last
+// will is back, though its new presence may have been lost.
+func (c Contact) At(now time.Time) PresenceStatus {
+	status := c.Status
+	if status == "" || status == Offline && c.LastSeen.After(c.ChangedAt) {
+		status = Online
+	}
+	if status == Online && now.Sub(c.LastSeen) > OnlineFor {
+		return Absent
+	}
+	return status
+}
+
+// Away reports whether the unit is known to be away, with no sign of it for a
+// while: asking it would only cost the caller time.
+func (c Contact) Away(now time.Time) bool {
+	status := c.At(now)
+	return (status == Offline || status == Standby) && now.Sub(c.LastSeen) > AwayAfter
+}
+
+// SignalQuality names the quality of a cell's reference signal power in dBm, or
+// nil where it was not reported.
+func SignalQuality(rsrp *float64) *string {
+	if rsrp == nil {
+		return nil
+	}
+	quality := "none"
+	switch {
+	case *rsrp >= -95:
+		quality = "strong"
+	case *rsrp >= -105:
+		quality = "moderate"
+	case *rsrp >= -115:
+		quality = "weak"
+	}
+	return &quality
+}

@@ -1,0 +1,124 @@
+package telematics
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Reading is the latest value of a field and the vehicle time at which it was
+// reported. A nil value says that the vehicle no longer knows.
+type Reading struct {
+	Value any
+	At    time.Time
+}
+
+// Snapshot is the latest known state of a vehicle. The zero value knows nothing.
+type Snapshot map[Field]Reading
+
+// Merge returns the snapshot with a report taken in. Vehicle time decides, never
+// the order of arrival [LAW-7]: each field keeps the newest reading, so any order
+// and any repetition of the same reports ends in the same snapshot. Neither
+// argument is changed.
+func Merge(s Snapshot, r Report) Snapshot {
+	merged := make(Snapshot, max(len(s), len(r.Values)))
+	maps.Copy(merged, s)
+	for field, value := range r.Values {
+		known, ok := merged[field]
+		next := Reading{Value: value, At: r.At}
+		if !ok || next.newerThan(known) {
+			merged[field] = next
+		}
+	}
+	return merged
+}
+
+// newerThan orders readings of one field. Two of the same instant are ordered by
+// their text, which means nothing but is the same in every instance.
+func (r Reading) newerThan(other Reading) bool {
+	if !r.At.Equal(other.At) {
+		return r.At.After(other.At)
+	}
+	return r.encoded() > other.encoded()
+}
+
+func (r Reading) encoded() string {
+	b, err := json.Marshal(r.Value)
+	if err != nil { // never for the types of ParseValue
+		return ""
+	}
+	return string(b)
+}
+
+// Number returns a numeric field, or nil where it is not known.
+func (s Snapshot) Number(f Field) *float64 { return value[float64](s, f) }
+
+// Text returns a textual field, or nil where it is not known.
+func (s Snapshot) Text(f Field) *string { return value[string](s, f) }
+
+// Flag returns a boolean field, or nil where it is not known.
+func (s Snapshot) Flag(f Field) *bool { return value[bool](s, f) }
+
+// Time returns a field that is an instant, or nil where it is not known.
+func (s Snapshot) Time(f Field) *time.Time { return value[time.Time](s, f) }
+
+// Texts returns a field that is a list, or nil where it is not known.
+func (s Snapshot) Texts(f Field) []string {
+	if list := value[[]string](s, f); list != nil {
+		return *list
+	}
+	return nil
+}
+
+func value[T any](s Snapshot, f Field) *T {
+	v, ok := s[f].Value.(T)
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+// OEM returns the manufacturer's own data, with what did not fit its field of the
+// interface; never nil.
+func (s Snapshot) OEM() map[string]any {
+	data := map[string]any{}
+	if own := value[map[string]any](s, OEMData); own != nil {
+		maps.Copy(data, *own)
+	}
+	if raw := s.Text(RawCharging); raw != nil {
+		data["charging_status"] = *raw
+	}
+	if raw := s.Texts(RawDTCs); len(raw) > 0 {
+		data["dtcs_raw"] = raw
+	}
+	return data
+}
+
+// SectionTimes returns for each section the newest vehicle time in it. A section
+// that was never reported is absent.
+func (s Snapshot) SectionTimes() map[string]time.Time {
+	times := make(map[string]time.Time, len(Sections))
+	for field, reading := range s {
+		section := field.Section()
+		if reading.At.After(times[section]) {
+			times[section] = reading.At
+		}
+	}
+	return times
+}
+
+// For returns the snapshot without what a vehicle of this powertrain cannot have,
+// whatever its unit sent.
+func (s Snapshot) For(p Powertrain) Snapshot {
+	var absent []Field
+	if !p.Burns() {
+		absent = append(absent, FuelLevel)
+	}
+	if !p.PlugsIn() {
+		absent = append(absent, Battery, Charging, RawCharging)
+	}
+	seen := maps.Clone(s)
+	maps.DeleteFunc(seen, func(f Field, _ Reading) bool { return slices.Contains(absent, f) })
+	return seen
+}

@@ -1,0 +1,71 @@
+package telematics
+
+import "slices"
+
+// State is where a command is in its life.
+//
+//	accepted ──► sent ──► received ──► succeeded | rejected | failed
+//	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
+//	    ├──► expired: it never left, so nothing was executed
+//	    └──► unknown: its process died, so nobody can say whether it left
+type State string
+
+const (
+	Accepted  State = "accepted"  // written down; not yet on the air
+	Sent      State = "sent"      // handed to the MQTT client at least once
+	Received  State = "received"  // the unit says that it works on it
+	Succeeded State = "succeeded" // the vehicle did it
+	Rejected  State = "rejected"  // the unit refused; nothing was executed
+	Failed    State = "failed"    // the unit tried, and it did not work
+	Expired   State = "expired"   // never left us in time; nothing was executed
+	Unknown   State = "unknown"   // no answer in time; it may have been executed
+)
+
+// Outcome is what a caller may believe about the vehicle.
+type Outcome string
+
+const (
+	Pending     Outcome = ""             // not settled yet
+	Executed    Outcome = "executed"     // the vehicle did it
+	NotExecuted Outcome = "not_executed" // it did not, and will not
+	HasFailed   Outcome = "failed"       // it tried; the detail says how far it came
+	MayHave     Outcome = "unknown"      // nobody can say [LAW-3]
+)
+
+// The lifecycle: everything else about states is derived from this table [LAW-3].
+var lifecycle = map[State]struct {
+	next    []State
+	outcome Outcome
+	open    bool // occupies its lane
+}{
+	Accepted: {next: []State{Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}, outcome: Pending, open: true},
+	Sent:     {next: []State{Received, Succeeded, Rejected, Failed, Unknown}, outcome: Pending, open: true},
+	Received: {next: []State{Succeeded, Rejected, Failed, Unknown}, outcome: Pending, open: true},
+	// A late answer settles what was thought lost. After Expired it is a wonder
+	// that alarms, but the vehicle's word stands [ACK-4].
+	Unknown:   {next: []State{Succeeded, Rejected, Failed}, outcome: MayHave},
+	Expired:   {next: []State{Succeeded, Rejected, Failed}, outcome: NotExecuted},
+	Succeeded: {outcome: Executed},
+	Rejected:  {outcome: NotExecuted},
+	Failed:    {outcome: HasFailed},
+}
+
+// States lists every state in the order of a command's life.
+var States = []State{Accepted, Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}
+
+// Outcome returns what a command in this state means for the vehicle.
+func (s State) Outcome() Outcome { return lifecycle[s].outcome }
+
+// IsOpen reports whether a command in this state occupies its lane.
+func (s State) IsOpen() bool { return lifecycle[s].open }
+
+// IsFinal reports whether nothing can follow.
+func (s State) IsFinal() bool { return len(lifecycle[s].next) == 0 }
+
+// MayBecome reports whether a command in this state may enter next.
+func (s State) MayBecome(next State) bool { return slices.Contains(lifecycle[s].next, next) }
+
+// Before lists the states from which s may be entered.
+func (s State) Before() []State {
+	return slices.DeleteFunc(slices.Clone(States), func(from State) bool { return !from.MayBecome(s) })
+}

@@ -1,0 +1,46 @@
+package telematics
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Channel is the last part of a topic: what is said there.
+type Channel string
+
+const (
+	CommandChannel   Channel = "command"
+	AckChannel       Channel = "ack"
+	TelemetryChannel Channel = "telemetry"
+	PresenceChannel  Channel = "presence"
+)
+
+const topicRoot = "motorpool/v1/"
+
+// Topic returns the topic of a unit's channel.
+func (c Channel) Topic(u Unit) string { return topicRoot + string(u) + "/" + string(c) }
+
+// Filter returns the subscription that matches the channel of every unit.
+func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
+
+// SharedFilter returns the filter shared by the members of a group, each of which
+// receives a part. The group's name is a secret of the installation [TOP-3].
+func (c Channel) SharedFilter(group string) string { return "$share/" + group + "/" + c.Filter() }
+
+// ParseTopic returns the unit and the channel that a topic names.
+func ParseTopic(topic string) (Unit, Channel, error) {
+	rest, ok := strings.CutPrefix(topic, topicRoot)
+	serial, channel, cut := strings.Cut(rest, "/")
+	if !ok || !cut {
+		return "", "", fmt.Errorf("topic %q: want %s{unit}/{channel}", topic, topicRoot)
+	}
+	unit, err := ParseUnit(serial)
+	if err != nil {
+		return "", "", fmt.Errorf("topic %q: %w", topic, err)
+	}
+	switch c := Channel(channel); c {
+	case CommandChannel, AckChannel, TelemetryChannel, PresenceChannel:
+		return unit, c, nil
+	}
+	return "", "", fmt.Errorf("topic %q: unknown channel %q", topic, channel)
+}

@@ -1,0 +1,81 @@
+package telematics
+
+import "slices"
+
+// VehicleID identifies a vehicle on the platform. It never appears on the wire.
+type VehicleID int64
+
+// VehicleStatus is the platform's view of a vehicle. Loss of contact is not one:
+// that is connectivity.
+type VehicleStatus string
+
+const (
+	Available   VehicleStatus = "available"   // may be booked
+	Booked      VehicleStatus = "booked"      // reserved for an upcoming booking
+	InUse       VehicleStatus = "in_use"      // in a client's hands
+	Maintenance VehicleStatus = "maintenance" // withdrawn for a while
+	Inactive    VehicleStatus = "inactive"    // withdrawn for good
+)
+
+// VehicleStatuses lists every status.
+var VehicleStatuses = []VehicleStatus{Available, Booked, InUse, Maintenance, Inactive}
+
+// Powertrain decides which energy fields a vehicle can have.
+type Powertrain string
+
+const (
+	Combustion   Powertrain = "combustion"
+	Electric     Powertrain = "electric"
+	PlugInHybrid Powertrain = "plug_in_hybrid"
+)
+
+// Powertrains lists every powertrain.
+var Powertrains = []Powertrain{Combustion, Electric, PlugInHybrid}
+
+// Burns reports whether the vehicle has a fuel tank.
+func (p Powertrain) Burns() bool { return p != Electric }
+
+// PlugsIn reports whether the vehicle has a traction battery that is charged from outside.
+func (p Powertrain) PlugsIn() bool { return p != Combustion }
+
+// Vehicle is the record of a vehicle.
+type Vehicle struct {
+	ID         VehicleID
+	AgencyID   AgencyID
+	Unit       Unit // empty: none is built in
+	Status     VehicleStatus
+	Powertrain Powertrain
+	Plate      string
+	Brand      string
+	Model      string
+	Year       int
+	Color      string
+	Category   string
+	Image      string // URL
+	Features   []string
+	// Actions are those that the record grants. What the unit itself declares
+	// ([PRE-3]) replaces them: see Twin.Commands.
+	Actions []Action
+}
+
+// Twin is a vehicle's record with what is known of the vehicle now.
+type Twin struct {
+	Vehicle
+	Contact  Contact
+	Snapshot Snapshot
+}
+
+// Commands returns what the vehicle can be told: what its unit declared, else
+// what its record grants [PRE-3].
+func (t Twin) Commands() []Action {
+	if t.Contact.Actions != nil {
+		return t.Contact.Actions
+	}
+	return t.Vehicle.Actions
+}
+
+// Supports reports whether the vehicle can be told to do a. Every unit of
+// protocol v1 can report its state.
+func (t Twin) Supports(a Action) bool {
+	return a == ReportState || slices.Contains(t.Commands(), a)
+}
