@@ -98,5 +98,12 @@ type Settlement struct {
 	At       time.Time // by Motorpool's clock
 	SentAt   time.Time // zero: not known here
 	Attempts int
-	Actor    Actor // who settles; the zero value means the command's own actor
+}
+
+// Code returns the code that the settlement has in the history; empty for success.
+func (s Settlement) Code() Code {
+	if err := (Command{State: s.State, Reason: s.Reason}).Err(); err != nil {
+		return err.Code
+	}
+	return ""
 }

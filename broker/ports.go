@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Vehicles tells what is known of a vehicle.
+type Vehicles interface {
+	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
+	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+}
+
+// Commands is the record of commands. Its conditional writes are the only
+// compare-and-set there is: whoever wins here has won.
+type Commands interface {
+	// Claim writes an accepted command down and takes its lane, in one step. The
+	// command is on disk when it returns [LAW-1].
+	Claim(context.Context, telematics.Command) (telematics.Claim, error)
+	// MarkSent notes that the command was handed to the MQTT client for the
+	// attempts'th time. It changes the state of an accepted command only.
+	MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error
+	// Settle applies what the lifecycle allows, and adds the line of the history
+	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command, where
+	// the command is unknown, was sent to another unit, or may not enter the state any more.
+	Settle(context.Context, telematics.Settlement) (telematics.Command, bool, error)
+	// News returns those of the commands that are not open any more, and those
+	// that a unit has received: what a waiter may have missed.
+	News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error)
+	// Overdue returns up to limit open commands with a deadline before an instant.
+	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
+}
+
+// History takes lines for what never became a command.
+type History interface {
+	Add(context.Context, telematics.Activity) error
+}
+
+// PendingTable holds the commands that wait for an answer, and where. It may lose
+// everything at any moment: then only waiting time is lost.
+type PendingTable interface {
+	// Register adds a command, before it is published. The entry goes by itself some
+	// time after its deadline.
+	Register(context.Context, telematics.Pending) error
+	// Lookup returns the entry of a command that was sent to the unit.
+	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)
+	// Release removes a command that nobody waits for any more.
+	Release(context.Context, telematics.Unit, telematics.CommandID) error
+	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
+	Wake(ctx context.Context, instance string, id telematics.CommandID) error
+	// Listen calls wake for each hint to an instance, until the context ends.
+	Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error
+}
+
+// Twins keeps what vehicles say about themselves.
+type Twins interface {
+	// Observe merges what was seen, whatever the order of arrival [LAW-7], and
+	// returns the units that belong to no vehicle.
+	Observe(context.Context, []telematics.Observation) (unknown []telematics.Unit, err error)
+}
+
+// Air hands a message to the MQTT broker.
+type Air interface {
+	// Publish returns nil once the MQTT client took the message (QoS 1, not
+	// retained), and an error where it certainly did not.
+	Publish(ctx context.Context, topic string, message []byte) error
+}

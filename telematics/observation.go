@@ -1,0 +1,21 @@
+package telematics
+
+import "time"
+
+// Observation is one sign of a unit: that it was heard, and what it said.
+type Observation struct {
+	Unit     Unit
+	At       time.Time // of arrival
+	Report   *Report   // nil: none
+	Presence *Presence // nil: none
+	Retained bool      // the presence is the MQTT broker's memory
+}
+
+// Observe returns the contact after an observation.
+func (c Contact) Observe(o Observation) Contact {
+	if o.Presence != nil {
+		after, _ := c.Apply(*o.Presence, o.At, o.Retained)
+		return after
+	}
+	return c.Heard(o.At)
+}
