@@ -25,7 +25,7 @@ const (
 type Outcome string
 
 const (
-	Pending     Outcome = ""             // not settled yet
+	Undecided   Outcome = ""             // not settled yet
 	Executed    Outcome = "executed"     // the vehicle did it
 	NotExecuted Outcome = "not_executed" // it did not, and will not
 	HasFailed   Outcome = "failed"       // it tried; the detail says how far it came
@@ -38,9 +38,9 @@ var lifecycle = map[State]struct {
 	outcome Outcome
 	open    bool // occupies its lane
 }{
-	Accepted: {next: []State{Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}, outcome: Pending, open: true},
-	Sent:     {next: []State{Received, Succeeded, Rejected, Failed, Unknown}, outcome: Pending, open: true},
-	Received: {next: []State{Succeeded, Rejected, Failed, Unknown}, outcome: Pending, open: true},
+	Accepted: {next: []State{Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}, outcome: Undecided, open: true},
+	Sent:     {next: []State{Received, Succeeded, Rejected, Failed, Unknown}, outcome: Undecided, open: true},
+	Received: {next: []State{Succeeded, Rejected, Failed, Unknown}, outcome: Undecided, open: true},
 	// A late answer settles what was thought lost. After Expired it is a wonder
 	// that alarms, but the vehicle's word stands [ACK-4].
 	Unknown:   {next: []State{Succeeded, Rejected, Failed}, outcome: MayHave},
