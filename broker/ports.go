@@ -65,5 +65,8 @@ type Twins interface {
 type Air interface {
 	// Publish returns nil once the MQTT client took the message (QoS 1, not
 	// retained), and an error where it certainly did not.
-	Publish(ctx context.Context, topic string, message []byte) error
+	Publish(topic string, message []byte) error
+	// Ready says what is missing before a message can be published and its answer
+	// be received; nil: nothing.
+	Ready() error
 }

@@ -1,0 +1,160 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// heard is a message as it came from the MQTT client.
+type heard struct {
+	unit     telematics.Unit
+	payload  []byte
+	retained bool
+	at       time.Time
+}
+
+// stray is an answer that nobody seems to have asked for.
+type stray struct {
+	unit   telematics.Unit
+	answer telematics.Answer
+	at     time.Time
+}
+
+// Answer takes a message from a unit's ack topic. It hands over and returns [LAW-8].
+func (b *Broker) Answer(unit telematics.Unit, payload []byte, retained bool) {
+	b.Counts.add(answersTaken)
+	if retained {
+		b.Counts.add(answersRetained)
+		return
+	}
+	select {
+	case b.answers <- heard{unit: unit, payload: payload, at: time.Now().UTC()}:
+	default:
+		// The command is published again, and the unit repeats its answer [CMD-5].
+		b.Counts.add(answersDropped)
+	}
+}
+
+func (b *Broker) handleAnswers(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case h := <-b.answers:
+			b.handleAnswer(ctx, h)
+		}
+	}
+}
+
+func (b *Broker) handleAnswer(ctx context.Context, h heard) {
+	answer, dropped, err := telematics.DecodeAnswer(h.payload, h.at)
+	if err != nil {
+		b.Counts.add(answersMalformed)
+		b.Logger.Debug("answer not readable", "unit", h.unit, "err", err)
+		return
+	}
+	b.Counts.addN(fieldsDropped, len(dropped))
+	// Whoever waits may read the state next, so the report is in it before the
+	// caller is told.
+	var reported sync.WaitGroup
+	sign := telematics.Observation{Unit: h.unit, At: h.at, Report: answer.Report}
+	if answer.Report != nil {
+		reported.Go(func() { b.prompt.wait(ctx, sign) })
+	} else if !b.contact.add(sign) {
+		b.Counts.add(presenceDropped)
+	}
+	if b.asked(ctx, h.unit, answer.Command) {
+		b.settle(ctx, h.unit, answer, h.at, &reported)
+		return
+	}
+	select {
+	case b.strays <- stray{unit: h.unit, answer: answer, at: h.at}:
+	default:
+		b.Counts.add(answersDropped)
+	}
+	reported.Wait()
+}
+
+// asked reports whether somebody waits for the answer. Absence from the pending
+// table means nothing, so a false only sends the answer the slower way.
+func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
+	if b.waiters.find(id) != nil {
+		return true
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	_, found, err := b.Pending.Lookup(ctx, unit, id)
+	return found || err != nil
+}
+
+func (b *Broker) handleStrays(ctx context.Context) error {
+	var nothing sync.WaitGroup
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case s := <-b.strays:
+			b.settle(ctx, s.unit, s.answer, s.at, &nothing)
+		}
+	}
+}
+
+// settle lets the record decide what the answer changes, and wakes whoever waits.
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *sync.WaitGroup) {
+	finding := telematics.Settlement{
+		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
+		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
+	}
+	w := b.waiters.find(a.Command)
+	if w != nil {
+		finding.SentAt, finding.Attempts = w.sent()
+	}
+	stepping, cancel := b.step(ctx)
+	c, ok, err := b.Commands.Settle(stepping, finding)
+	cancel()
+	reported.Wait()
+	switch {
+	case err != nil:
+		b.Counts.add(answersLost)
+		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+	case !ok:
+		b.Counts.add(answersIdle)
+	default:
+		b.countSettled(c)
+		b.wake(ctx, c)
+	}
+}
+
+func (b *Broker) countSettled(c telematics.Command) {
+	if c.State.IsOpen() {
+		return
+	}
+	b.Counts.add(answersSettled)
+	if c.Late {
+		b.Counts.add(answersLate)
+		b.Logger.Info("late answer settled a command", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
+	}
+	if c.Late && c.Attempts == 0 {
+		b.Counts.add(answersNeverSent)
+		b.Logger.Error("a vehicle answered a command that was never sent", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
+	}
+}
+
+// wake tells the caller: in process, or by a hint to the instance where it waits.
+func (b *Broker) wake(ctx context.Context, c telematics.Command) {
+	if w := b.waiters.find(c.ID); w != nil {
+		w.tell(c)
+		return
+	}
+	if c.Instance == b.Instance || c.Late {
+		return // nobody waits any more
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
+		b.Logger.Debug("wake-up lost; the waiter asks the record", "command", c.ID, "err", err)
+	}
+}

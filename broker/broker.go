@@ -1,0 +1,95 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+// Config is what a broker is built of. All ports are needed.
+type Config struct {
+	Vehicles Vehicles
+	Commands Commands
+	History  History
+	Pending  PendingTable
+	Twins    Twins
+	Air      Air
+	Key      telematics.SigningKey // signs every command
+
+	Instance    string        // of this process, unique among all. Defaults to a random one.
+	QueueSize   int           // messages that wait to be handled, for each kind. Defaults to 16,384.
+	Workers     int           // answers that are handled at once. Defaults to 64.
+	SweepEvery  time.Duration // between two looks for what was left behind. Defaults to 1 s.
+	StepTimeout time.Duration // of one call of a port. Defaults to 3 s.
+	Logger      *slog.Logger  // Defaults to slog.Default().
+}
+
+// Broker carries commands, answers and telemetry. It is safe for concurrent use.
+type Broker struct {
+	Config
+	Counts  *Counts
+	waiters waiters
+	answers chan heard // asked for, as far as we know
+	strays  chan stray // not asked for, as far as we know: they must not delay the others
+	reports *ingest    // telemetry
+	contact *ingest    // presence
+	prompt  *ingest    // what answers report: somebody waits for it
+	hints   chan telematics.CommandID
+	marks   sync.WaitGroup // MarkSent calls under way
+}
+
+// New assembles a broker. It does nothing before Run.
+func New(c Config) *Broker {
+	c.Instance = cmp.Or(c.Instance, uuid.NewString())
+	c.QueueSize = cmp.Or(c.QueueSize, 16<<10)
+	c.Workers = cmp.Or(c.Workers, 64)
+	c.SweepEvery = cmp.Or(c.SweepEvery, time.Second)
+	c.StepTimeout = cmp.Or(c.StepTimeout, 3*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	b := &Broker{
+		Config:  c,
+		Counts:  newCounts(),
+		answers: make(chan heard, c.QueueSize),
+		strays:  make(chan stray, c.QueueSize/16+1),
+		hints:   make(chan telematics.CommandID, c.QueueSize),
+	}
+	b.reports = newIngest(c, b.Counts)
+	b.contact = newIngest(c, b.Counts)
+	b.prompt = newIngest(c, b.Counts)
+	return b
+}
+
+// Run handles what arrives and settles what was left behind, until the context
+// ends. Call Send only while Run runs.
+func (b *Broker) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range b.Workers {
+		group.Go(func() error { return b.handleAnswers(ctx) })
+	}
+	group.Go(func() error { return b.handleStrays(ctx) })
+	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
+		group.Go(func() error { return in.run(ctx) })
+	}
+	group.Go(func() error { return b.tellNews(ctx) })
+	group.Go(func() error { return b.sweep(ctx) })
+	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
+	err := group.Wait()
+	b.marks.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// step returns a context for one call of a port.
+func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, b.StepTimeout)
+}

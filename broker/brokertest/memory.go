@@ -1,0 +1,281 @@
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+var (
+	_ broker.Vehicles     = (*Memory)(nil)
+	_ broker.Commands     = (*Memory)(nil)
+	_ broker.History      = (*Memory)(nil)
+	_ broker.PendingTable = (*Memory)(nil)
+	_ broker.Twins        = (*Memory)(nil)
+)
+
+// Memory implements the stores that the broker needs. It is safe for concurrent
+// use, also by several brokers at once, and waits on channels and mutexes only, so
+// that it lives in the virtual time of testing/synctest.
+type Memory struct {
+	mu       sync.Mutex
+	broken   map[string]error
+	twins    map[telematics.VehicleID]telematics.Twin
+	commands map[telematics.CommandID]telematics.Command
+	seq      int64
+	lines    []telematics.Activity
+
+	pending   map[pendingKey]telematics.Pending
+	listeners map[string][]chan telematics.CommandID
+}
+
+// NewMemory returns a memory that knows the vehicles.
+func NewMemory(twins ...telematics.Twin) *Memory {
+	m := &Memory{
+		broken:    map[string]error{},
+		twins:     map[telematics.VehicleID]telematics.Twin{},
+		commands:  map[telematics.CommandID]telematics.Command{},
+		pending:   map[pendingKey]telematics.Pending{},
+		listeners: map[string][]chan telematics.CommandID{},
+	}
+	for _, twin := range twins {
+		m.Put(twin)
+	}
+	return m
+}
+
+// Put adds a vehicle, or replaces what is known of it.
+func (m *Memory) Put(twin telematics.Twin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.twins[twin.ID] = twin
+}
+
+// Break makes methods of the ports, by name ("Claim", "Register"), return an error
+// and do nothing. A nil error mends them.
+func (m *Memory) Break(err error, methods ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, method := range methods {
+		m.broken[method] = err
+	}
+}
+
+// enter locks the memory for a method, unless the method is broken or its caller gone.
+func (m *Memory) enter(ctx context.Context, method string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	if err := m.broken[method]; err != nil {
+		m.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// Twin implements broker.Vehicles.
+func (m *Memory) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	if err := m.enter(ctx, "Twin"); err != nil {
+		return telematics.Twin{}, err
+	}
+	defer m.mu.Unlock()
+	twin, ok := m.twins[id]
+	if !ok {
+		return telematics.Twin{}, telematics.NoSuchVehicle(id)
+	}
+	return twin, nil
+}
+
+// Claim implements broker.Commands.
+func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	if err := m.enter(ctx, "Claim"); err != nil {
+		return telematics.Claim{}, err
+	}
+	defer m.mu.Unlock()
+	if _, ok := m.twins[c.Vehicle]; !ok {
+		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	}
+	if _, ok := m.commands[c.ID]; ok {
+		return telematics.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
+	}
+	for _, other := range m.commands {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() {
+			return telematics.Claim{Occupant: &other}, nil
+		}
+	}
+	m.seq++
+	c.Seq, c.State = m.seq, telematics.Accepted
+	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
+	m.commands[c.ID] = c
+	return telematics.Claim{Seq: c.Seq}, nil
+}
+
+// MarkSent implements broker.Commands.
+func (m *Memory) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
+	if err := m.enter(ctx, "MarkSent"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.commands[id]
+	if !ok {
+		return nil
+	}
+	if c.State == telematics.Accepted {
+		c.State = telematics.Sent
+	}
+	m.commands[id] = handed(c, at, attempts)
+	return nil
+}
+
+// Settle implements broker.Commands.
+func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	if err := m.enter(ctx, "Settle"); err != nil {
+		return telematics.Command{}, false, err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.commands[s.Command]
+	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
+		return telematics.Command{}, false, nil
+	}
+	c.Late = c.State == telematics.Unknown || c.State == telematics.Expired
+	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
+	if s.Reported != nil {
+		c.Reported = s.Reported
+	}
+	c = handed(c, s.SentAt, s.Attempts)
+	switch {
+	case s.State == telematics.Received:
+		c.ReceivedAt = storedTime(s.At)
+	case !s.State.IsOpen():
+		c.Completed = storedTime(s.At)
+		m.add(c.Line())
+	}
+	m.commands[c.ID] = c
+	return c, true, nil
+}
+
+// handed notes what is known of handing the command to the MQTT client.
+func handed(c telematics.Command, at time.Time, attempts int) telematics.Command {
+	if c.SentAt.IsZero() {
+		c.SentAt = storedTime(at)
+	}
+	c.Attempts = max(c.Attempts, attempts)
+	return c
+}
+
+// News implements broker.Commands.
+func (m *Memory) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "News"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var news []telematics.Command
+	for id, c := range m.commands {
+		if slices.Contains(ids, id) && (!c.State.IsOpen() || c.State == telematics.Received) {
+			news = append(news, c)
+		}
+	}
+	return news, nil
+}
+
+// Overdue implements broker.Commands.
+func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Overdue"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var overdue []telematics.Command
+	for _, c := range m.commands {
+		if c.State.IsOpen() && c.Deadline.Before(before) {
+			overdue = append(overdue, c)
+		}
+	}
+	slices.SortFunc(overdue, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) })
+	return overdue[:min(limit, len(overdue))], nil
+}
+
+// Command returns a command as it is written down, or a *telematics.Error with
+// CommandNotFound.
+func (m *Memory) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+	if err := m.enter(ctx, "Command"); err != nil {
+		return telematics.Command{}, err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.commands[id]
+	if !ok {
+		return telematics.Command{}, telematics.NoSuchCommand(id)
+	}
+	return c, nil
+}
+
+// Add implements broker.History.
+func (m *Memory) Add(ctx context.Context, line telematics.Activity) error {
+	if err := m.enter(ctx, "Add"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.add(line)
+	return nil
+}
+
+func (m *Memory) add(line telematics.Activity) {
+	line.ID = int64(len(m.lines) + 1)
+	line.At, line.Latency = storedTime(line.At), line.Latency.Truncate(storedResolution)
+	m.lines = append(m.lines, line)
+}
+
+// Lines returns the history, oldest first.
+func (m *Memory) Lines() []telematics.Activity {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.lines)
+}
+
+// Observe implements broker.Twins.
+func (m *Memory) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	if err := m.enter(ctx, "Observe"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	built := map[telematics.Unit]telematics.VehicleID{}
+	for id, twin := range m.twins {
+		built[twin.Unit] = id
+	}
+	var unknown []telematics.Unit
+	for _, o := range seen {
+		id, ok := built[o.Unit]
+		if !ok || o.Unit == "" {
+			if !slices.Contains(unknown, o.Unit) {
+				unknown = append(unknown, o.Unit)
+			}
+			continue
+		}
+		o.At = storedTime(o.At)
+		twin := m.twins[id]
+		twin.Contact = twin.Contact.Observe(o)
+		if o.Report != nil && len(o.Report.Values) > 0 {
+			twin.Snapshot = telematics.Merge(twin.Snapshot, *o.Report)
+		}
+		m.twins[id] = twin
+	}
+	return unknown, nil
+}
+
+// storedResolution is that of Postgres.
+const storedResolution = time.Microsecond
+
+func storedTime(t time.Time) time.Time { return t.UTC().Truncate(storedResolution) }
+
+// InFlight returns what the pending table holds.
+func (m *Memory) InFlight() []telematics.Pending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.pending))
+}

@@ -1,0 +1,101 @@
+package brokertest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+type pendingKey struct {
+	unit    telematics.Unit
+	command telematics.CommandID
+}
+
+// pendingFor is how long an entry outlives its deadline, for late answers.
+const pendingFor = time.Minute
+
+// Register implements broker.PendingTable.
+func (m *Memory) Register(ctx context.Context, p telematics.Pending) error {
+	if err := m.enter(ctx, "Register"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	p.Deadline = p.Deadline.UTC().Truncate(time.Millisecond)
+	m.pending[pendingKey{p.Unit, p.Command}] = p
+	return nil
+}
+
+// Lookup implements broker.PendingTable.
+func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+	if err := m.enter(ctx, "Lookup"); err != nil {
+		return telematics.Pending{}, false, err
+	}
+	defer m.mu.Unlock()
+	key := pendingKey{unit, id}
+	p, ok := m.pending[key]
+	if ok && time.Since(p.Deadline) >= pendingFor {
+		delete(m.pending, key)
+		return telematics.Pending{}, false, nil
+	}
+	return p, ok, nil
+}
+
+// Release implements broker.PendingTable.
+func (m *Memory) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
+	if err := m.enter(ctx, "Release"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	delete(m.pending, pendingKey{unit, id})
+	return nil
+}
+
+// Flush empties the pending table, as a Redis that lost its memory.
+func (m *Memory) Flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.pending)
+}
+
+// maxHints is how many hints wait for a listener; more get lost.
+const maxHints = 1024
+
+// Wake implements broker.PendingTable.
+func (m *Memory) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
+	if err := m.enter(ctx, "Wake"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	for _, hints := range m.listeners[instance] {
+		select {
+		case hints <- id:
+		default:
+		}
+	}
+	return nil
+}
+
+// Listen implements broker.PendingTable.
+func (m *Memory) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
+	hints := make(chan telematics.CommandID, maxHints)
+	m.mu.Lock()
+	m.listeners[instance] = append(m.listeners[instance], hints)
+	m.mu.Unlock()
+	defer m.deafen(instance, hints)
+	for {
+		select {
+		case id := <-hints:
+			wake(id)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *Memory) deafen(instance string, hints chan telematics.CommandID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listeners[instance] = slices.DeleteFunc(m.listeners[instance], func(c chan telematics.CommandID) bool { return c == hints })
+}

@@ -1,0 +1,250 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+// MQTTConfig says how to reach the MQTT broker.
+type MQTTConfig struct {
+	URL      string // tcp://host:port, or ssl://host:port
+	Username string
+	Password string
+	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
+	Group    string      // of the shared subscriptions: a secret of the installation [TOP-3]
+
+	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
+	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Defaults to 1 s.
+	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
+	Logger         *slog.Logger  // Defaults to slog.Default().
+}
+
+// Receiver takes what units say. Its methods hand over and return [LAW-8].
+type Receiver interface {
+	Answer(unit telematics.Unit, payload []byte, retained bool)
+	Report(unit telematics.Unit, payload []byte, retained bool)
+	Presence(unit telematics.Unit, payload []byte, retained bool)
+}
+
+// Link is the connection with the MQTT broker: one for commands and answers, one
+// for telemetry, one for presence, so that a flood on one delays no other.
+//
+// Each lives by one recipe, and each step of it answers a trap of the client library:
+//
+//   - A new client for every connection, and no reconnection by the library: it would
+//     store a command, and send it seconds later [LAW-4].
+//   - A write that does not end soon drops the connection: what waits in a full
+//     socket is delivered late too.
+//   - A clean session: the MQTT broker keeps nothing for us while we are away.
+//   - Connected means that the subscription was granted: a denied one is not an error of
+//     the library, and an answer to what was published before would be lost.
+type Link struct {
+	config MQTTConfig
+	lines  []*line
+	air    *line
+}
+
+// line is one connection and its subscription.
+type line struct {
+	name   string
+	filter string
+	qos    byte
+	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
+}
+
+// NewLink assembles a link. It does nothing before Run.
+func NewLink(c MQTTConfig) *Link {
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Second)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter(c.Group), qos: 1}
+	return &Link{config: c, air: air, lines: []*line{
+		air,
+		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter(c.Group), qos: 1},
+		// Every instance hears all of presence, from the broker's memory too, which a
+		// shared subscription does not replay.
+		{name: "presence", filter: telematics.PresenceChannel.Filter(), qos: 0},
+	}}
+}
+
+// Run keeps the connections up, and hands what arrives to the receiver, until the
+// context ends.
+func (l *Link) Run(ctx context.Context, to Receiver) error {
+	take := map[string]func(telematics.Unit, []byte, bool){
+		"answers": to.Answer, "telemetry": to.Report, "presence": to.Presence,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, ln := range l.lines {
+		group.Go(func() error { return l.keep(ctx, ln, take[ln.name]) })
+	}
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Publish hands a message to the connection on which its answer is received. An
+// error means that the client did not take it. What it took may still be lost, or
+// be late: that is what the expiry in a command is for.
+func (l *Link) Publish(topic string, message []byte) error {
+	client := l.air.client.Load()
+	if client == nil {
+		return errNotConnected
+	}
+	token := (*client).Publish(topic, 1, false, message) // [LAW-4] never retained
+	select {
+	case <-token.Done():
+		if err := token.Error(); certainlyNotTaken(err) {
+			return fmt.Errorf("publish: %w", err)
+		}
+	default: // taken; whether it was acknowledged changes nothing
+	}
+	return nil
+}
+
+// certainlyNotTaken reports whether the client refused a message before any byte of it
+// could leave. After every other error it may have left.
+func certainlyNotTaken(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch err.Error() { // the library has a value for the first of these only
+	case mqtt.ErrNotConnected.Error(), "publish was broken by timeout", "no message IDs available":
+		return true
+	}
+	return false
+}
+
+var errNotConnected = errors.New("not connected to the MQTT broker")
+
+// Ready says whether commands can be published and their answers be received.
+func (l *Link) Ready() error { return l.air.ready() }
+
+// AllReady says whether telemetry and presence are received, too.
+func (l *Link) AllReady() error {
+	var missing []error
+	for _, ln := range l.lines {
+		missing = append(missing, ln.ready())
+	}
+	return errors.Join(missing...)
+}
+
+func (ln *line) ready() error {
+	if ln.client.Load() == nil {
+		return fmt.Errorf("%w (%s)", errNotConnected, ln.name)
+	}
+	return nil
+}
+
+// keep connects, again and again, until the context ends.
+func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Unit, []byte, bool)) error {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second),
+		backoff.WithMaxElapsedTime(0), // never give up
+	)
+	for {
+		err := l.connection(ctx, ln, take, wait.Reset)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		pause := wait.NextBackOff()
+		l.config.Logger.Warn("mqtt connection not up", "line", ln.name, "err", err, "again_in", pause.Round(time.Millisecond))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// connection is the life of one connection: it returns when it was lost, or never came up.
+func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Unit, []byte, bool), up func()) error {
+	lost := make(chan error, 1)
+	client := mqtt.NewClient(l.options(lost))
+	defer client.Disconnect(0)
+	if err := l.await(ctx, client.Connect()); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	subscribed := client.Subscribe(ln.filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
+		unit, _, err := telematics.ParseTopic(m.Topic())
+		if err != nil {
+			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
+			return
+		}
+		take(unit, m.Payload(), m.Retained())
+	})
+	if err := l.await(ctx, subscribed); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	if err := granted(subscribed.(*mqtt.SubscribeToken), ln.filter); err != nil {
+		return err
+	}
+	ln.client.Store(&client)
+	defer ln.client.Store(nil)
+	up()
+	l.config.Logger.Info("mqtt connection up", "line", ln.name)
+	select {
+	case err := <-lost:
+		return fmt.Errorf("lost: %w", err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
+	c := l.config
+	o := mqtt.NewClientOptions().
+		AddBroker(c.URL).
+		SetClientID("motorpool-" + uuid.NewString()). // nobody can guess it, and so take it [TOP-4]
+		SetUsername(c.Username).
+		SetPassword(c.Password).
+		SetCleanSession(true).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetConnectTimeout(c.ConnectTimeout).
+		SetWriteTimeout(c.WriteTimeout).
+		SetKeepAlive(c.KeepAlive).
+		SetPingTimeout(c.KeepAlive / 2).
+		SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost <- err })
+	if c.TLS != nil {
+		o.SetTLSConfig(c.TLS)
+	}
+	return o
+}
+
+// await waits for a token, no longer than one step of connecting may take.
+func (l *Link) await(ctx context.Context, token mqtt.Token) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
+	defer cancel()
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// granted reads the result of a subscription, which the library does not judge.
+func granted(token *mqtt.SubscribeToken, filter string) error {
+	const failure = 0x80 // MQTT 3.1.1 §3.9.3
+	code, ok := token.Result()[filter]
+	if !ok || code >= failure {
+		return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+	}
+	return nil
+}

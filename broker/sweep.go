@@ -1,0 +1,65 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+const (
+	// ownerGrace is how long after a deadline its owner may settle a command before
+	// another instance believes it gone.
+	ownerGrace = time.Second
+	sweepBatch = 256
+)
+
+// sweep settles open commands whose owner is gone [LAW-6].
+func (b *Broker) sweep(ctx context.Context) error {
+	tick := time.NewTicker(b.SweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			b.sweepOnce(ctx)
+		}
+	}
+}
+
+func (b *Broker) sweepOnce(ctx context.Context) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	overdue, err := b.Commands.Overdue(ctx, time.Now().Add(-ownerGrace), sweepBatch)
+	if err != nil {
+		b.Logger.Warn("overdue commands not readable", "err", err)
+		return
+	}
+	var group errgroup.Group
+	for _, c := range overdue {
+		group.Go(func() error {
+			b.abandon(ctx, c)
+			return nil
+		})
+	}
+	_ = group.Wait() // abandon logs what it could not do
+}
+
+// abandon settles a command whose owner is gone: it may have reached the air.
+func (b *Broker) abandon(ctx context.Context, c telematics.Command) {
+	settled, ok, err := b.Commands.Settle(ctx, telematics.Settlement{
+		Command: c.ID, State: telematics.Unknown, At: time.Now().UTC(),
+	})
+	if err != nil {
+		b.Logger.Warn("overdue command not settled", "command", c.ID, "vehicle", c.Vehicle, "err", err)
+		return
+	}
+	if ok {
+		b.Counts.add(commandsSwept)
+		b.Logger.Info("overdue command settled for its owner", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
+		b.wake(ctx, settled)
+	}
+}

@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// waiters are the callers that wait in this process, by command.
+type waiters struct {
+	mu   sync.Mutex
+	byID map[telematics.CommandID]*waiter
+}
+
+// waiter is one caller that waits for its command.
+type waiter struct {
+	news chan telematics.Command // holds the latest; a newer one replaces it
+
+	mu       sync.Mutex
+	sentAt   time.Time // zero: the MQTT client never took the message
+	attempts int
+}
+
+func (ws *waiters) add(id telematics.CommandID) *waiter {
+	w := &waiter{news: make(chan telematics.Command, 1)}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.byID == nil {
+		ws.byID = make(map[telematics.CommandID]*waiter)
+	}
+	ws.byID[id] = w
+	return w
+}
+
+func (ws *waiters) remove(id telematics.CommandID) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.byID, id)
+}
+
+// find returns nil where nobody waits here.
+func (ws *waiters) find(id telematics.CommandID) *waiter {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.byID[id]
+}
+
+func (ws *waiters) ids() []telematics.CommandID {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ids := make([]telematics.CommandID, 0, len(ws.byID))
+	for id := range ws.byID {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// tell gives the caller news, and never blocks. A settled command is not
+// replaced by an older reading of it.
+func (w *waiter) tell(c telematics.Command) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case old := <-w.news:
+		if !old.State.IsOpen() && c.State.IsOpen() {
+			c = old
+		}
+	default:
+	}
+	w.news <- c
+}
+
+// handed notes that the MQTT client took the message, and returns how often it has.
+func (w *waiter) handed(at time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.attempts == 0 {
+		w.sentAt = at
+	}
+	w.attempts++
+	return w.attempts
+}
+
+// sent returns when the message was first handed over (zero: never) and how often.
+func (w *waiter) sent() (time.Time, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sentAt, w.attempts
+}
+
+// complete adds to a command what only this process may know yet.
+func (w *waiter) complete(c telematics.Command) telematics.Command {
+	at, attempts := w.sent()
+	if c.SentAt.IsZero() {
+		c.SentAt = at
+	}
+	c.Attempts = max(c.Attempts, attempts)
+	return c
+}
