@@ -1,0 +1,184 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+func TestAnAnswerReadByAnotherInstanceWakesTheCallerAtOnce(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.answers(1, 500*time.Millisecond, telematics.Succeeded)
+		start := time.Now()
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if took := time.Since(start); took != 500*time.Millisecond {
+			t.Errorf("the caller waited %v, want 500 ms", took)
+		}
+		if c.SentAt.IsZero() || c.Attempts != 1 {
+			t.Errorf("settled elsewhere, the command lost what its owner knows: %+v", c)
+		}
+	})
+}
+
+func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
+	tests := map[string]func(*world){
+		"wake-up lost":  func(w *world) { w.Break(errAway, "Wake") },
+		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Flush); w.Break(errAway, "Wake") },
+		"Redis away": func(w *world) {
+			time.AfterFunc(100*time.Millisecond, func() { w.Break(errAway, "Lookup", "Wake", "Release") })
+		},
+	}
+	for name, breakIt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				breakIt(w)
+				w.answers(1, 500*time.Millisecond, telematics.Succeeded)
+				start := time.Now()
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, "")
+				if took := time.Since(start); took > 1500*time.Millisecond {
+					t.Errorf("the caller waited %v for an answer after 500 ms", took)
+				}
+			})
+		})
+	}
+}
+
+func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.answer(0, "another-unit", telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+		}
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+	})
+}
+
+func TestRetainedAnswersAreDropped(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.brokers[0].Answer(unit, telematics.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true)
+		}
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+	})
+}
+
+func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		for _, state := range []telematics.State{telematics.Succeeded, telematics.Failed, telematics.Received} {
+			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
+		}
+		w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+		synctest.Wait()
+		if got := w.record(c.ID); got.State != telematics.Succeeded || got.Late {
+			t.Errorf("the record became %s, late %v", got.State, got.Late)
+		}
+		w.wantLines("")
+		w.wantCount("answers_idle", 4)
+	})
+}
+
+func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+		}
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if c.State != telematics.Succeeded {
+			t.Errorf("state %s", c.State)
+		}
+	})
+}
+
+func TestAnAnswerToACommandThatNeverLeftIsTakenAtItsWord(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		synctest.Wait()
+		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
+			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
+		}
+		w.wantCount("answers_never_sent", 1)
+	})
+}
+
+func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		huge := make([]byte, telematics.MaxMessage+1)
+		for _, garbage := range [][]byte{nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge} {
+			w.brokers[0].Answer(unit, garbage, false)
+			w.brokers[0].Report(unit, garbage, false)
+			w.brokers[0].Presence(unit, garbage, false)
+		}
+		synctest.Wait()
+		w.wantCount("answers_malformed", 8)
+		w.wantCount("reports_malformed", 7)  // an object without fields is an empty report
+		w.wantCount("presence_malformed", 6) // an empty message clears the broker's memory
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestAFullQueueDropsAndCounts(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		b := broker.New(broker.Config{Vehicles: w.Memory, Commands: w.Memory, Pending: w.Memory, Twins: w.Memory, Air: w.air, QueueSize: 4})
+		w.brokers = append(w.brokers, b) // nothing runs: nothing is taken off the queues
+		for range 10 {
+			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+			b.Report(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false)
+			b.Presence(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false)
+		}
+		w.wantCount("answers_dropped", 6)
+		w.wantCount("reports_dropped", 6)
+		w.wantCount("presence_dropped", 6)
+	})
+}
+
+func TestReportsAndPresenceReachTheTwin(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		now := time.Now()
+		w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false)
+		w.brokers[1].Report(unit, telematics.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false)
+		w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true)
+		w.brokers[0].Report("stranger", telematics.EncodeReport(telematics.Report{At: now}), false)
+		for _, b := range w.brokers {
+			b.Presence(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false)
+		}
+		synctest.Wait()
+		twin, err := w.Twin(w.Context(), car)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 12 {
+			t.Errorf("speed is %v, want the newest not retained, 12", speed)
+		}
+		if got := twin.Contact.At(time.Now()); got != telematics.Standby {
+			t.Errorf("connectivity is %s, want standby", got)
+		}
+		w.wantCount("units_unknown", 1)
+		w.wantCount("reports_retained", 1)
+	})
+}
+
+// wantCount compares a count of the first instance.
+func (w *world) wantCount(name string, want int64) {
+	w.Helper()
+	if got := w.brokers[0].Counts.Get(name); got != want {
+		w.Errorf("%s is %d, want %d", name, got, want)
+	}
+}

@@ -1,0 +1,128 @@
+package broker_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func TestASecondCommandInALaneIsRefusedWhileTheFirstIsOpen(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		var first sync.WaitGroup
+		var occupant telematics.Command
+		first.Go(func() { occupant, _ = w.send(telematics.Lock) })
+		time.Sleep(4 * time.Second)
+
+		_, err := w.sendVia(1, w.order(telematics.Unlock))
+		w.wantCode(err, telematics.CommandInProgress)
+		if err.RetryAfter != 6*time.Second || !err.Retryable {
+			t.Errorf("retry after %v, want what is left of the occupant, 6 s", err.RetryAfter)
+		}
+		w.answers(1, time.Second, telematics.Succeeded)
+		order := w.order(telematics.AttentionSignal)
+		order.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}
+		if _, err := w.sendVia(1, order); err != nil {
+			t.Errorf("another lane is taken, too: %v", err)
+		}
+		first.Wait()
+		if err.Command != occupant.ID {
+			t.Errorf("the refusal names command %v, the occupant is %v", err.Command, occupant.ID)
+		}
+		_, after := w.sendVia(1, w.order(telematics.Unlock))
+		w.wantCode(after, "")
+	})
+}
+
+func TestOfManyCallersForOneLaneExactlyOneIsSent(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		codes := make(chan telematics.Code, 100)
+		var callers sync.WaitGroup
+		for i := range 100 {
+			callers.Go(func() {
+				_, err := w.sendVia(i%2, w.order(telematics.Unlock))
+				if err == nil {
+					codes <- ""
+				} else {
+					codes <- err.Code
+				}
+			})
+		}
+		callers.Wait()
+		close(codes)
+		count := map[telematics.Code]int{}
+		for code := range codes {
+			count[code]++
+		}
+		if count[""] != 1 || count[telematics.CommandInProgress] != 99 || len(w.air.published()) != 1 {
+			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.air.published()))
+		}
+		if lines := len(w.Lines()); lines != 100 {
+			t.Errorf("%d lines in the history, want 100", lines)
+		}
+	})
+}
+
+// claimed puts an open command into the record whose owner is gone.
+func (w *world) claimed(budget time.Duration) telematics.Command {
+	w.Helper()
+	now := time.Now()
+	c := telematics.Command{
+		ID: uuid.New(), Vehicle: car, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
+		Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
+	}
+	if _, err := w.Claim(w.Context(), c); err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+func TestACommandWhoseOwnerDiedIsSettledByAnotherInstance(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c := w.claimed(10 * time.Second)
+		time.Sleep(11 * time.Second)
+		if got := w.record(c.ID); got.State != telematics.Accepted {
+			t.Errorf("settled as %s within the owner's grace", got.State)
+		}
+		time.Sleep(2 * time.Second)
+		if got := w.record(c.ID); got.State != telematics.Unknown {
+			t.Errorf("the record says %s 3 s after the deadline, want unknown", got.State)
+		}
+		w.wantLines(telematics.CommandTimeout)
+		w.wantCount("commands_swept", 1)
+	})
+}
+
+func TestAnOverdueOccupantIsSettledBeforeTheLaneIsRefused(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
+		c := w.claimed(2 * time.Second)
+		time.Sleep(2*time.Second + time.Millisecond)
+		if _, err := w.send(telematics.Unlock); err != nil {
+			t.Errorf("the lane is held by a dead command: %v", err)
+		}
+		if got := w.record(c.ID); got.State != telematics.Unknown {
+			t.Errorf("the occupant is %s, want unknown", got.State)
+		}
+	})
+}
+
+func TestNothingStaysInThePendingTable(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.air.car = nil
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		synctest.Wait()
+		if left := w.InFlight(); len(left) != 0 {
+			t.Errorf("left over: %+v", left)
+		}
+	})
+}

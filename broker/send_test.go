@@ -1,0 +1,285 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+var errAway = errors.New("server is away")
+
+func TestAnAnswerSettlesTheCommandAndWakesItsCaller(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 1500*time.Millisecond, telematics.Succeeded)
+		start := time.Now()
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if took := time.Since(start); took != 1500*time.Millisecond {
+			t.Errorf("the caller waited %v, want exactly the car's 1.5 s", took)
+		}
+		if c.State != telematics.Succeeded || c.Attempts != 1 || c.SentAt.IsZero() || c.Latency() != 1500*time.Millisecond {
+			t.Errorf("settled command is %+v", c)
+		}
+		p := w.air.published()[0]
+		if p.topic != "motorpool/v1/358240051111110/command" || p.claims.Action != telematics.Lock || p.claims.Unit != unit || p.claims.Seq == 0 {
+			t.Errorf("published %+v", p)
+		}
+		w.wantLines("")
+	})
+}
+
+func TestTheCallerReadsTheReportedStateAtOnce(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),
+				Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}})
+		}
+		if _, err := w.send(telematics.Lock); err != nil {
+			t.Fatal(err)
+		}
+		twin, err := w.Twin(w.Context(), car)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if locked := twin.Snapshot.Flag(telematics.IsLocked); locked == nil || !*locked {
+			t.Error("the snapshot does not show the lock that was just reported")
+		}
+	})
+}
+
+func TestASilentVehicleIsAskedAgainWithTheSameMessageUntilTheDeadline(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		start := time.Now()
+		c, err := w.send(telematics.Unlock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if took := time.Since(start); took != telematics.DefaultBudget {
+			t.Errorf("the caller waited %v, want the budget of %v", took, telematics.DefaultBudget)
+		}
+		if err.Outcome != telematics.MayHave || err.Command != c.ID || err.Retryable || err.RetryAfter != 10*time.Second {
+			t.Errorf("error is %+v", err)
+		}
+		sent := w.air.published()
+		if len(sent) < 3 || len(sent) > 5 {
+			t.Fatalf("published %d times in 10 s, want 3 to 5", len(sent))
+		}
+		var last time.Duration
+		for i, p := range sent[1:] {
+			if !bytes.Equal(p.message, sent[0].message) {
+				t.Errorf("publication %d differs from the first", i+2)
+			}
+			gap := p.at.Sub(sent[i].at)
+			if gap < last*9/10 || gap < 1600*time.Millisecond {
+				t.Errorf("publication %d came after %v, the one before after %v: want growing gaps from about 2 s", i+2, gap, last)
+			}
+			last = gap
+		}
+		if c.Attempts != len(sent) {
+			t.Errorf("the command counts %d attempts, %d were published", c.Attempts, len(sent))
+		}
+		w.wantLines(telematics.CommandTimeout)
+	})
+}
+
+func TestReceivedStretchesTheInterval(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 100*time.Millisecond, telematics.Received)
+		c, err := w.send(telematics.Unlock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if n := len(w.air.published()); n > 3 {
+			t.Errorf("a unit that said received was asked %d times in 10 s, want at most 3", n)
+		}
+		if c.ReceivedAt.IsZero() {
+			t.Error("the record does not say when the unit received the command")
+		}
+	})
+}
+
+func TestALateAnswerSettlesAnUnknownCommand(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c, err := w.send(telematics.Unlock)
+		w.wantCode(err, telematics.CommandTimeout)
+		time.Sleep(time.Hour)
+		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		synctest.Wait()
+		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
+			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
+		}
+		w.wantLines(telematics.CommandTimeout, "")
+	})
+}
+
+func TestAnUnsentCommandExpiresAndWasCertainlyNotExecuted(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway) // the connection is lost right after the check
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || !err.Retryable {
+			t.Errorf("state %s, error %+v", c.State, err)
+		}
+		w.wantLines(telematics.TelematicsUnavailable)
+	})
+}
+
+func TestAShortGapOfTheConnectionIsBridged(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		w.air.fail(nil, errAway)
+		time.AfterFunc(3*time.Second, func() { w.air.fail(nil, nil) })
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if wait := c.SentAt.Sub(c.Requested); wait < 3*time.Second || wait > 3*time.Second+300*time.Millisecond {
+			t.Errorf("sent %v after the request, want as soon as the connection is back after 3 s", wait)
+		}
+	})
+}
+
+func TestNothingIsPublishedWithinHalfASecondOfTheExpiry(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MinBudget
+		for range 20 { // the expiry is rounded up to whole seconds: try several phases
+			time.Sleep(time.Second + 50*time.Millisecond)
+			_, err := w.sendVia(0, order)
+			w.wantCode(err, telematics.CommandTimeout)
+		}
+		for _, p := range w.air.published() {
+			if left := p.claims.Expires.Sub(p.at); left < 500*time.Millisecond {
+				t.Errorf("published %v before its expiry", left)
+			}
+		}
+	})
+}
+
+func TestAnEndedCallerDoesNotTakeItsCommandBack(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 4*time.Second, telematics.Succeeded)
+		ctx, hangUp := context.WithCancel(w.Context())
+		time.AfterFunc(time.Second, hangUp)
+		c, err := w.brokers[0].Send(ctx, w.order(telematics.Lock))
+		if err != nil || c.State != telematics.Succeeded {
+			t.Errorf("state %q, error %v; want succeeded", c.State, err)
+		}
+	})
+}
+
+func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
+	for _, test := range []struct {
+		state          telematics.State
+		reason, detail string
+		code           telematics.Code
+		outcome        telematics.Outcome
+	}{
+		{telematics.Rejected, telematics.StateConflict, telematics.Moving, telematics.VehicleStateConflict, telematics.NotExecuted},
+		{telematics.Rejected, telematics.Unsupported, "", telematics.CommandNotSupported, telematics.NotExecuted},
+		{telematics.Rejected, telematics.BadSignature, "", telematics.CommandRejected, telematics.NotExecuted},
+		{telematics.Rejected, telematics.OutOfOrder, "", telematics.CommandRejected, telematics.NotExecuted},
+		{telematics.Failed, "actuator", "door_rear_left", telematics.CommandFailed, telematics.HasFailed},
+	} {
+		t.Run(string(test.code)+" "+test.reason, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.air.car = func(p publication) {
+					w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: test.state, At: time.Now(), Reason: test.reason, Detail: test.detail})
+				}
+				c, err := w.send(telematics.Lock)
+				w.wantCode(err, test.code)
+				if err.Outcome != test.outcome || err.Reason != test.reason || err.Detail != test.detail || err.Command != c.ID {
+					t.Errorf("error is %+v", err)
+				}
+				w.wantLines(test.code)
+			})
+		})
+	}
+}
+
+func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
+	tests := []struct {
+		name  string
+		twin  func(*telematics.Twin)
+		order func(*telematics.Order)
+		code  telematics.Code
+	}{
+		{"unknown vehicle", nil, func(o *telematics.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
+		{"another agency's vehicle", nil, func(o *telematics.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
+		{"no unit built in", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.CommandNotSupported},
+		{"not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
+		{"not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
+		{"away since long", func(v *telematics.Twin) {
+			v.Contact = telematics.Contact{Status: telematics.Offline, LastSeen: time.Now().Add(-time.Hour), ChangedAt: time.Now()}
+		}, nil, telematics.VehicleOffline},
+		{"driving", func(v *telematics.Twin) {
+			v.Snapshot = telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: time.Now()}}
+		}, func(o *telematics.Order) { o.Action = telematics.DisableDriving }, telematics.VehicleStateConflict},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				twin, order := healthy(), w.order(telematics.Lock)
+				if test.twin != nil {
+					test.twin(&twin)
+					w.Put(twin)
+				}
+				if test.order != nil {
+					test.order(&order)
+				}
+				c, err := w.sendVia(0, order)
+				w.wantCode(err, test.code)
+				if c.ID != telematics.NoCommand || len(w.air.published()) != 0 {
+					t.Errorf("a refused order made command %v and %d publications", c.ID, len(w.air.published()))
+				}
+				w.wantLines(test.code)
+				line := w.Lines()[0]
+				if line.Vehicle != order.Vehicle || line.Actor != order.Actor || line.RequestID != order.RequestID || line.Outcome != telematics.NotExecuted {
+					t.Errorf("the line is %+v", line)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
+	tests := map[string]func(*world){
+		"MQTT broker":                 func(w *world) { w.air.fail(errAway, errAway) },
+		"Postgres, reading":           func(w *world) { w.Break(errAway, "Twin") },
+		"Postgres, claiming":          func(w *world) { w.Break(errAway, "Claim") },
+		"Redis":                       func(w *world) { w.Break(errAway, "Register", "Lookup", "Release", "Wake") },
+		"Postgres, also the history":  func(w *world) { w.Break(errAway, "Twin", "Claim", "Add", "Settle", "News") },
+		"Redis, and Postgres with it": func(w *world) { w.Break(errAway, "Register", "Settle", "News") },
+	}
+	for name, breakIt := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				breakIt(w)
+				start := time.Now()
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				if err.Outcome != telematics.NotExecuted || !err.Retryable || err.RetryAfter != 5*time.Second {
+					t.Errorf("error is %+v", err)
+				}
+				if len(w.air.published()) != 0 || time.Since(start) > time.Second {
+					t.Errorf("%d publications, answered after %v; want none, at once", len(w.air.published()), time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+func TestTheCallerHearsTheTruthWhenTheRecordIsAwayAtTheDeadline(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		time.AfterFunc(5*time.Second, func() { w.Break(errAway, "Settle", "News") })
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if c.State != telematics.Unknown {
+			t.Errorf("state %s, want unknown", c.State)
+		}
+		w.Break(nil, "Settle", "News")
+		time.Sleep(3 * time.Second)
+		if got := w.record(c.ID); got.State != telematics.Unknown {
+			t.Errorf("the record says %s after it came back, want unknown", got.State)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	car  = telematics.VehicleID(42)
+	unit = telematics.Unit("358240051111110")
+)
+
+var today = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+var admin = telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
+
+// world is one fleet, with as many instances of the broker as a test needs, in
+// virtual time.
+type world struct {
+	*testing.T
+	*brokertest.Memory
+	air     *air
+	brokers []*broker.Broker
+}
+
+// inWorld runs a test in virtual time with a number of instances.
+func inWorld(t *testing.T, instances int, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(today)) // virtual time starts in 2000, which no unit is believed [TEL-5]
+		key, err := telematics.NewSigningKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), air: &air{ring: key.Keyring()}}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for range instances {
+			b := broker.New(broker.Config{
+				Vehicles: w.Memory, Commands: w.Memory, History: w.Memory, Pending: w.Memory, Twins: w.Memory,
+				Air: w.air, Key: key, Logger: slog.New(slog.DiscardHandler),
+			})
+			w.brokers = append(w.brokers, b)
+			running.Go(func() {
+				if err := b.Run(ctx); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+			})
+		}
+		defer running.Wait()
+		defer stop()
+		defer w.air.cars.Wait()
+		synctest.Wait()
+		test(w)
+	})
+}
+
+func healthy() telematics.Twin {
+	return telematics.Twin{
+		Vehicle: telematics.Vehicle{ID: car, AgencyID: 1, Unit: unit, Status: telematics.Available, Actions: telematics.ControlActions},
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: time.Now()},
+	}
+}
+
+func (w *world) order(action telematics.Action) telematics.Order {
+	return telematics.Order{Vehicle: car, Action: action, Actor: admin, RequestID: uuid.New()}
+}
+
+// send sends through the first instance.
+func (w *world) send(action telematics.Action) (telematics.Command, *telematics.Error) {
+	return w.sendVia(0, w.order(action))
+}
+
+func (w *world) sendVia(instance int, order telematics.Order) (telematics.Command, *telematics.Error) {
+	w.Helper()
+	c, err := w.brokers[instance].Send(w.Context(), order)
+	var refused *telematics.Error
+	if err != nil && !errors.As(err, &refused) {
+		w.Fatalf("Send returned %T (%v), want a *telematics.Error", err, err)
+	}
+	return c, refused
+}
+
+// answers makes the car answer each publication through an instance after a delay.
+func (w *world) answers(instance int, after time.Duration, state telematics.State) {
+	w.air.car = func(p publication) {
+		time.Sleep(after)
+		w.answer(instance, unit, telematics.Answer{Command: p.claims.Command, State: state, At: time.Now()})
+	}
+}
+
+func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) {
+	w.brokers[instance].Answer(from, telematics.EncodeAnswer(a), false)
+}
+
+func (w *world) record(id telematics.CommandID) telematics.Command {
+	w.Helper()
+	c, err := w.Command(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) wantCode(got *telematics.Error, want telematics.Code) {
+	w.Helper()
+	switch {
+	case got == nil && want != "":
+		w.Fatalf("no error, want %s", want)
+	case got != nil && got.Code != want:
+		w.Fatalf("error %v, want code %q", got, want)
+	}
+}
+
+// wantLines compares the codes of the history, oldest first; success has none.
+func (w *world) wantLines(want ...telematics.Code) {
+	w.Helper()
+	var got []telematics.Code
+	for _, line := range w.Lines() {
+		got = append(got, line.Code)
+	}
+	if len(got) != len(want) {
+		w.Fatalf("history has the codes %q, want %q", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			w.Fatalf("history has the codes %q, want %q", got, want)
+		}
+	}
+}
+
+// air records what is published, and lets a car hear it.
+type air struct {
+	ring telematics.Keyring
+	car  func(publication) // runs beside; nil: nobody listens
+
+	cars     sync.WaitGroup
+	mu       sync.Mutex
+	down     error // of Ready
+	refusing error // of Publish
+	sent     []publication
+}
+
+type publication struct {
+	at      time.Time
+	topic   string
+	message []byte
+	claims  telematics.Claims
+}
+
+func (a *air) Ready() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.down
+}
+
+func (a *air) Publish(topic string, message []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refusing != nil {
+		return a.refusing
+	}
+	claims, err := a.ring.Verify(message)
+	if err != nil {
+		return err
+	}
+	p := publication{at: time.Now(), topic: topic, message: bytes.Clone(message), claims: claims}
+	a.sent = append(a.sent, p)
+	if a.car != nil {
+		car := a.car
+		a.cars.Go(func() { car(p) })
+	}
+	return nil
+}
+
+func (a *air) fail(ready, publish error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down, a.refusing = ready, publish
+}
+
+func (a *air) published() []publication {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]publication(nil), a.sent...)
+}
