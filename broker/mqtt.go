@@ -24,7 +24,9 @@ type MQTTConfig struct {
 	Username string
 	Password string
 	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
-	Group    string      // of the shared subscriptions: a secret of the installation [TOP-3]
+	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3].
+	// It is asked for each connection.
+	Group func(context.Context) (string, error)
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
 	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Defaults to 1 s.
@@ -60,7 +62,7 @@ type Link struct {
 // line is one connection and its subscription.
 type line struct {
 	name   string
-	filter string
+	filter func(group string) string
 	qos    byte
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
 }
@@ -71,13 +73,13 @@ func NewLink(c MQTTConfig) *Link {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Second)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter(c.Group), qos: 1}
+	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter, qos: 1}
 	return &Link{config: c, air: air, lines: []*line{
 		air,
-		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter(c.Group), qos: 1},
+		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter, qos: 1},
 		// Every instance hears all of presence, from the broker's memory too, which a
 		// shared subscription does not replay.
-		{name: "presence", filter: telematics.PresenceChannel.Filter(), qos: 0},
+		{name: "presence", filter: func(string) string { return telematics.PresenceChannel.Filter() }, qos: 0},
 	}}
 }
 
@@ -174,13 +176,18 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Unit, []
 
 // connection is the life of one connection: it returns when it was lost, or never came up.
 func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Unit, []byte, bool), up func()) error {
+	group, err := l.group(ctx)
+	if err != nil {
+		return err
+	}
+	filter := ln.filter(group)
 	lost := make(chan error, 1)
 	client := mqtt.NewClient(l.options(lost))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	subscribed := client.Subscribe(ln.filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
+	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
 		unit, _, err := telematics.ParseTopic(m.Topic())
 		if err != nil {
 			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
@@ -191,7 +198,7 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Un
 	if err := l.await(ctx, subscribed); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	if err := granted(subscribed.(*mqtt.SubscribeToken), ln.filter); err != nil {
+	if err := granted(subscribed.(*mqtt.SubscribeToken)); err != nil {
 		return err
 	}
 	ln.client.Store(&client)
@@ -204,6 +211,16 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Un
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (l *Link) group(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
+	defer cancel()
+	group, err := l.config.Group(ctx)
+	if err != nil {
+		return "", fmt.Errorf("name of the shared group: %w", err)
+	}
+	return group, nil
 }
 
 func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
@@ -239,12 +256,13 @@ func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 	}
 }
 
-// granted reads the result of a subscription, which the library does not judge.
-func granted(token *mqtt.SubscribeToken, filter string) error {
-	const failure = 0x80 // MQTT 3.1.1 §3.9.3
-	code, ok := token.Result()[filter]
-	if !ok || code >= failure {
-		return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+// granted reads the result of a subscription to one filter, which the library does not judge.
+func granted(token *mqtt.SubscribeToken) error {
+	const failure = 0x80                  // MQTT 3.1.1 §3.9.3
+	for _, code := range token.Result() { // under a key of the library's own making
+		if code < failure {
+			return nil
+		}
 	}
-	return nil
+	return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
 }

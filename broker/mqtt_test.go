@@ -1,0 +1,380 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/broker"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+const servicePassword, unitPassword = "service-secret", "unit-secret"
+
+// mqttServer is an MQTT broker with the rules of production.
+type mqttServer interface {
+	UnitsURL() string
+	ServiceURL() string
+	Close() error
+}
+
+// overBothBrokers runs a test over the embedded MQTT broker and over Mosquitto.
+func overBothBrokers(t *testing.T, test func(t *testing.T, server mqttServer)) {
+	t.Run("embedded", func(t *testing.T) { test(t, embeddedMQTT(t, "")) })
+	t.Run("mosquitto", func(t *testing.T) { test(t, realMosquitto(t)) })
+}
+
+// embeddedMQTT starts the embedded broker; access rules other than production's are for traps.
+func embeddedMQTT(t *testing.T, serviceAccess string) *devstack.MQTT {
+	t.Helper()
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{
+		ServiceAccess: serviceAccess, ServicePassword: servicePassword,
+		UnitPassword: func(user string) (string, bool) { return unitPassword, user == string(unit) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+func realMosquitto(t *testing.T) *devstack.Mosquitto {
+	t.Helper()
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: t.TempDir(), Units: map[string]string{string(unit): unitPassword}, ServicePassword: servicePassword,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+// ears takes what a link hears.
+type ears struct {
+	answers, reports, presence, retained atomic.Int64
+	slow                                 time.Duration // that a report takes
+}
+
+func (e *ears) Answer(telematics.Unit, []byte, bool) { e.answers.Add(1) }
+func (e *ears) Report(telematics.Unit, []byte, bool) { time.Sleep(e.slow); e.reports.Add(1) }
+func (e *ears) Presence(_ telematics.Unit, _ []byte, retained bool) {
+	e.presence.Add(1)
+	if retained {
+		e.retained.Add(1)
+	}
+}
+
+// startLink runs a link until the test ends.
+func startLink(t *testing.T, url string, to broker.Receiver) *broker.Link {
+	t.Helper()
+	link := broker.NewLink(broker.MQTTConfig{
+		URL: url, Username: mosquitto.ServiceUser, Password: servicePassword,
+		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := link.Run(ctx, to); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+	return link
+}
+
+// unitClient is a unit that counts the commands that it hears.
+func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
+	t.Helper()
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(unit)).
+		SetUsername(string(unit)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
+	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("connect unit: %v", token.Error())
+	}
+	t.Cleanup(func() { client.Disconnect(0) })
+	if commands != nil {
+		token := client.Subscribe(telematics.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
+		if !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+			t.Fatalf("subscribe unit: %v", token.Error())
+		}
+	}
+	return client
+}
+
+func say(t *testing.T, client mqtt.Client, channel telematics.Channel, retained bool, payload string) {
+	t.Helper()
+	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("publish %s: %v", channel, token.Error())
+	}
+}
+
+// eventually waits for a condition, for no longer than it may take.
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not: %s", within, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func awaitReady(t *testing.T, link *broker.Link) {
+	t.Helper()
+	eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
+}
+
+func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
+	overBothBrokers(t, func(t *testing.T, server mqttServer) {
+		var to ears
+		var commands atomic.Int64
+		car := unitClient(t, server.UnitsURL(), &commands)
+		say(t, car, telematics.PresenceChannel, true, "online") // before the service is there
+		link := startLink(t, server.ServiceURL(), &to)
+		awaitReady(t, link)
+		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("lock")); err != nil {
+			t.Fatal(err)
+		}
+		say(t, car, telematics.AckChannel, false, "done")
+		say(t, car, telematics.TelemetryChannel, false, "here")
+		eventually(t, 5*time.Second, "one of each", func() bool {
+			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
+		})
+	})
+}
+
+func TestTwoInstancesShareAnswersAndBothHearPresence(t *testing.T) {
+	overBothBrokers(t, func(t *testing.T, server mqttServer) {
+		var one, two ears
+		awaitReady(t, startLink(t, server.ServiceURL(), &one))
+		awaitReady(t, startLink(t, server.ServiceURL(), &two))
+		car := unitClient(t, server.UnitsURL(), nil)
+		const n = 100
+		for range n {
+			say(t, car, telematics.AckChannel, false, "done")
+			say(t, car, telematics.TelemetryChannel, false, "here")
+		}
+		say(t, car, telematics.PresenceChannel, true, "online")
+		eventually(t, 5*time.Second, "everything heard", func() bool {
+			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
+				one.presence.Load() == 1 && two.presence.Load() == 1
+		})
+		if one.answers.Load() == 0 || two.answers.Load() == 0 {
+			t.Errorf("answers were read %d and %d times, want both instances to read some", one.answers.Load(), two.answers.Load())
+		}
+	})
+}
+
+// The library gives no error for a subscription that the broker denied.
+func TestADeniedSubscriptionIsNotReady(t *testing.T) {
+	server := embeddedMQTT(t, strings.ReplaceAll(mosquitto.ServiceACL, "topic read motorpool/v1/+/ack", ""))
+	var to ears
+	link := startLink(t, server.ServiceURL(), &to)
+	eventually(t, 10*time.Second, "telemetry and presence up", func() bool {
+		err := link.AllReady()
+		return err != nil && strings.Contains(err.Error(), "answers") && !strings.Contains(err.Error(), "telemetry") && !strings.Contains(err.Error(), "presence")
+	})
+	for range 20 {
+		if link.Ready() == nil {
+			t.Fatal("ready without the right to read answers")
+		}
+		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("lock")); err == nil {
+			t.Fatal("published though no answer could be received")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// With the library's own reconnection a command would be stored, and delivered after the outage.
+func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
+	server := realMosquitto(t)
+	var to ears
+	link := startLink(t, server.ServiceURL(), &to)
+	awaitReady(t, link)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "outage noticed", func() bool { return link.Ready() != nil })
+	for range 10 {
+		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("late")); err == nil {
+			t.Fatal("a command was taken during the outage")
+		}
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	var commands atomic.Int64
+	unitClient(t, server.UnitsURL(), &commands)
+	awaitReady(t, link)
+	if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("now")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the command after the outage", func() bool { return commands.Load() > 0 })
+	time.Sleep(200 * time.Millisecond) // what was stored would come on the same connection, and has had its time
+	if n := commands.Load(); n != 1 {
+		t.Errorf("%d commands were delivered, want only the one after the outage", n)
+	}
+}
+
+// A write into a full socket would wait, and be delivered seconds late.
+func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
+	server := embeddedMQTT(t, "")
+	cut := newCuttable(t, server.ServiceURL())
+	var to ears
+	link := startLink(t, cut.url(), &to)
+	awaitReady(t, link)
+	cut.stop()
+	big := make([]byte, 60<<10)
+	taken := 0
+	eventually(t, 30*time.Second, "the stuck connection is dropped", func() bool {
+		start := time.Now()
+		err := link.Publish(telematics.CommandChannel.Topic(unit), big)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("a publication blocked for %v, want about the write timeout of 1 s at most", took)
+		}
+		if err == nil {
+			taken++
+		}
+		return err != nil && link.Ready() != nil
+	})
+	t.Logf("%d messages of 60 KiB were taken before", taken)
+	cut.resume()
+	awaitReady(t, link)
+}
+
+// On one shared connection, a flood of reports was seen to delay every answer.
+func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
+	overBothBrokers(t, func(t *testing.T, server mqttServer) {
+		to := ears{slow: 10 * time.Millisecond}
+		awaitReady(t, startLink(t, server.ServiceURL(), &to))
+		car := unitClient(t, server.UnitsURL(), nil)
+		for i := range 2000 { // 20 s of work for the receiver
+			car.Publish(telematics.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
+		}
+		start := time.Now()
+		for range 50 {
+			say(t, car, telematics.AckChannel, false, "done")
+		}
+		eventually(t, 10*time.Second, "all answers heard", func() bool { return to.answers.Load() == 50 })
+		if to.reports.Load() >= 2000 {
+			t.Errorf("all reports were handled within %v: there was no flood", time.Since(start))
+		}
+	})
+}
+
+func TestTheLinkComesBackAfterTheBrokerWasAwayAtStart(t *testing.T) {
+	server := realMosquitto(t)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var to ears
+	link := startLink(t, server.ServiceURL(), &to)
+	time.Sleep(500 * time.Millisecond) // several attempts
+	if link.Ready() == nil {
+		t.Fatal("ready without a broker")
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, link)
+}
+
+// cuttable forwards connections to a server, and can stop reading what they bring.
+type cuttable struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	open     chan struct{} // closed: forwarding
+	conns    []net.Conn
+	copies   sync.WaitGroup
+}
+
+func newCuttable(t *testing.T, url string) *cuttable {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cuttable{listener: listener, target: strings.TrimPrefix(url, "tcp://"), open: make(chan struct{})}
+	close(c.open)
+	c.copies.Go(c.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.resume()
+		c.mu.Lock()
+		for _, conn := range c.conns {
+			_ = conn.Close()
+		}
+		c.mu.Unlock()
+		c.copies.Wait()
+	})
+	return c
+}
+
+func (c *cuttable) url() string { return "tcp://" + c.listener.Addr().String() }
+
+func (c *cuttable) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = make(chan struct{})
+}
+
+func (c *cuttable) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.open:
+	default:
+		close(c.open)
+	}
+}
+
+func (c *cuttable) accept() {
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", c.target)
+		if err != nil {
+			_ = near.Close()
+			continue
+		}
+		c.mu.Lock()
+		c.conns = append(c.conns, near, far)
+		c.mu.Unlock()
+		c.copies.Go(func() { c.forward(near, far) })
+		c.copies.Go(func() { c.forward(far, near) })
+	}
+}
+
+func (c *cuttable) forward(from, to net.Conn) {
+	defer func() { _ = errors.Join(from.Close(), to.Close()) }()
+	buffer := make([]byte, 4096)
+	for {
+		c.mu.Lock()
+		open := c.open
+		c.mu.Unlock()
+		<-open
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
