@@ -111,6 +111,8 @@ func (a Action) Validate(p *Attention) error {
 		return fmt.Errorf("signal %q: want one of %v", p.Signal, Signals)
 	case p.Duration < MinPulse || p.Duration > MaxPulse:
 		return fmt.Errorf("duration %v: want %v to %v", p.Duration, MinPulse, MaxPulse)
+	case p.Duration%time.Millisecond != 0:
+		return fmt.Errorf("duration %v: want whole milliseconds", p.Duration)
 	}
 	return nil
 }

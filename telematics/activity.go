@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Activities that are not commands.
+// StatusRead is the one activity that is not a command.
 const StatusRead = "status.read"
 
 // CommandActivity is the name of an action in the history.

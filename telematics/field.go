@@ -1,6 +1,7 @@
 package telematics
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,6 +73,10 @@ func (f Field) Section() string {
 	return section
 }
 
+// isRaw reports whether the field is kept by the receiver, not said by the vehicle
+// in this place.
+func (f Field) isRaw() bool { return f == RawCharging || f == RawDTCs }
+
 // parser turns a JSON value into float64, string, bool, time.Time, []string or
 // map[string]any, or says what is wrong with it.
 type parser func(json.RawMessage) (any, error)
@@ -93,8 +98,8 @@ var fields = map[Field]parser{
 	RangeKm:    number(0, 5_000),
 	Charging:   oneOf("charging", "disconnected", "fault"),
 	OnboardV:   number(0, 60),
-	IsLocked:   flag,
-	EngineRuns: flag,
+	IsLocked:   boolean,
+	EngineRuns: boolean,
 	Sunroof:    oneOf("open", "closed", "tilted"),
 	KeyStatus:  oneOf("in", "out"),
 
@@ -151,7 +156,7 @@ func ParseValue(f Field, raw json.RawMessage) (any, error) {
 	return parse(raw)
 }
 
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
 func number(low, high float64) parser {
 	return func(raw json.RawMessage) (any, error) {
@@ -166,7 +171,7 @@ func number(low, high float64) parser {
 	}
 }
 
-func flag(raw json.RawMessage) (any, error) {
+func boolean(raw json.RawMessage) (any, error) {
 	var b bool
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return nil, errors.New("not true or false")
@@ -211,9 +216,6 @@ func texts(pattern *regexp.Regexp) parser {
 			if len(s) > maxText || !pattern.MatchString(s) {
 				return nil, fmt.Errorf("%.32q does not match %s", s, pattern)
 			}
-		}
-		if list == nil {
-			list = []string{}
 		}
 		return list, nil
 	}

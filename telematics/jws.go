@@ -1,6 +1,7 @@
 package telematics
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ type wireParams struct {
 // Sign returns the command as a JWS in compact form, EdDSA [CMD-1]. The same
 // message is sent again until the vehicle answers, so it is signed once.
 func (k SigningKey) Sign(c Claims) ([]byte, error) {
+	if len(k.Private) != ed25519.PrivateKeySize {
+		return nil, errors.New("sign command: there is no key to sign with")
+	}
 	w := wireClaims{
 		Issuer: commandIssuer, Audience: string(c.Unit), ID: c.Command.String(),
 		IssuedAt: c.IssuedAt.Unix(), Expires: c.Expires.Unix(),
@@ -95,9 +99,11 @@ func (r Keyring) Verify(message []byte) (Claims, error) {
 	header := parsed.Signatures()[0].ProtectedHeaders()
 	id, _ := header.KeyID()
 	typ, _ := header.Type()
+	alg, _ := header.Algorithm()
+	_, critical := header.Critical() // names what a reader must understand: we know of nothing
 	public, known := r[id]
-	if !known || typ != commandType {
-		return Claims{}, fmt.Errorf("%w: kid %.64q, typ %.64q", ErrBadSignature, id, typ)
+	if !known || typ != commandType || alg != jwa.EdDSA() || critical {
+		return Claims{}, fmt.Errorf("%w: kid %.64q, typ %.64q, alg %.64q, crit %t", ErrBadSignature, id, typ, alg, critical)
 	}
 	payload, err := jws.Verify(message, jws.WithKey(jwa.EdDSA(), public))
 	if err != nil {

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
@@ -34,8 +37,12 @@ func NewSigningKey() (SigningKey, error) {
 // String hides the private half.
 func (k SigningKey) String() string { return "signing key " + k.ID }
 
-// GoString hides the private half.
-func (k SigningKey) GoString() string { return k.String() }
+// Format hides the private half from every verb.
+func (k SigningKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
+
+// MarshalText hides the private half from JSON and from structured logs:
+// EncodeSigningKeys is the only way to write it down.
+func (k SigningKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Keyring holds the public keys whose signatures a unit accepts, by id [CMD-1].
 type Keyring map[string]ed25519.PublicKey
@@ -59,6 +66,9 @@ func ParseSigningKeys(jwks []byte) ([]SigningKey, error) {
 		var private ed25519.PrivateKey
 		if err := jwk.Export(key, &private); err != nil || id == "" {
 			return nil, fmt.Errorf("parse signing keys: key %d (%q): want a private Ed25519 key with a kid", i, id)
+		}
+		if slices.ContainsFunc(keys, func(k SigningKey) bool { return k.ID == id }) {
+			return nil, fmt.Errorf("parse signing keys: two keys are called %q", id)
 		}
 		keys = append(keys, SigningKey{ID: id, Private: private})
 	}
@@ -93,6 +103,9 @@ func ParseKeyring(jwks []byte) (Keyring, error) {
 		if err := jwk.Export(key, &public); err != nil || id == "" {
 			return nil, fmt.Errorf("parse keyring: key %d (%q): want a public Ed25519 key with a kid", i, id)
 		}
+		if _, taken := ring[id]; taken {
+			return nil, fmt.Errorf("parse keyring: two keys are called %q", id)
+		}
 		ring[id] = public
 	}
 	return ring, nil
@@ -101,8 +114,8 @@ func ParseKeyring(jwks []byte) (Keyring, error) {
 // EncodeKeyring returns the JWKS that ParseKeyring reads.
 func EncodeKeyring(ring Keyring) ([]byte, error) {
 	set := jwk.NewSet()
-	for id, public := range ring {
-		if err := addKey(set, id, public); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(ring)) {
+		if err := addKey(set, id, ring[id]); err != nil {
 			return nil, err
 		}
 	}

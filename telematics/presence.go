@@ -18,10 +18,10 @@ var PresenceStatuses = []PresenceStatus{Online, Standby, Offline, Absent}
 // Presence is one message about a unit's connection.
 type Presence struct {
 	Status   PresenceStatus
-	Session  string // of the connection; the last will bears the same
-	At       time.Time
-	Firmware string   // empty: not said
-	Actions  []Action // nil: not said
+	Session  string    // of the connection; the last will bears the same
+	At       time.Time // zero: not said, as in most last wills
+	Firmware string    // empty: not said
+	Actions  []Action  // nil: not said
 }
 
 // Silence after which a unit counts as gone.
@@ -50,8 +50,8 @@ func (c Contact) Heard(at time.Time) Contact {
 }
 
 // Apply returns the contact after a presence message, and whether the message
-// counted. A retained one is a memory of the MQTT broker: it tells when the unit
-// spoke, not that it speaks now.
+// counted. A retained one and a last will are the MQTT broker's words: they tell when
+// the unit spoke, if they say, and not that it speaks now.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	current := c.Status != ""
 	switch {
@@ -60,16 +60,17 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 	case p.Status != Offline && current && p.At.Before(c.SaidAt):
 		return c, false // overtaken [PRE-1]
 	}
-	spoken := received
-	if retained {
-		spoken = p.At
-	}
-	if p.Status != Offline || retained {
-		c = c.Heard(spoken) // a last will is the broker's word, not the unit's
-	}
 	if c.Status != p.Status || c.Session != p.Session {
 		c.ChangedAt = received
 	}
+	spoken := received
+	if p.Status == Offline || retained {
+		spoken = p.At
+		if spoken.After(c.ChangedAt) { // by a clock that runs ahead of ours
+			spoken = c.ChangedAt
+		}
+	}
+	c = c.Heard(spoken)
 	c.Status, c.Session = p.Status, p.Session
 	if p.Status != Offline {
 		c.SaidAt = p.At

@@ -18,9 +18,14 @@ const MaxAhead = 5 * time.Minute
 
 var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// plausible returns the unit's time at, or the receiver's where at cannot be true.
-func plausible(at, received time.Time) time.Time {
-	if at.Before(earliest) || at.After(received.Add(MaxAhead)) {
+// plausible reports whether a unit's time can be true.
+func plausible(at, received time.Time) bool {
+	return !at.Before(earliest) && !at.After(received.Add(MaxAhead))
+}
+
+// vehicleTime returns the unit's time at, or the receiver's where at cannot be true.
+func vehicleTime(at, received time.Time) time.Time {
+	if !plausible(at, received) {
 		at = received
 	}
 	return at.UTC().Truncate(time.Millisecond)

@@ -100,6 +100,9 @@ func (s Snapshot) OEM() map[string]any {
 func (s Snapshot) SectionTimes() map[string]time.Time {
 	times := make(map[string]time.Time, len(Sections))
 	for field, reading := range s {
+		if field.isRaw() && reading.Value == nil {
+			continue // says that its field fits the interface, nothing of the section
+		}
 		section := field.Section()
 		if reading.At.After(times[section]) {
 			times[section] = reading.At

@@ -8,6 +8,9 @@ import "slices"
 //	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
 //	    ├──► expired: it never left, so nothing was executed
 //	    └──► unknown: its process died, so nobody can say whether it left
+//
+// An answer may overtake our own note of what came before it: steps along the
+// arrows may be skipped.
 type State string
 
 const (

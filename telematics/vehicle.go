@@ -71,7 +71,7 @@ func (t Twin) Commands() []Action {
 	if t.Contact.Actions != nil {
 		return t.Contact.Actions
 	}
-	return t.Vehicle.Actions
+	return t.Actions // the record's
 }
 
 // Supports reports whether the vehicle can be told to do a. Every unit of

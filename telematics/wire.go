@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (w wireAnswer) answer(received time.Time) (Answer, []Dropped, error) {
 			return Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
 		}
 	}
-	a := Answer{Command: id, State: w.Status, At: plausible(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
+	a := Answer{Command: id, State: w.Status, At: vehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
 	if len(w.Report) == 0 || isNull(w.Report) {
 		return a, nil, nil
 	}
@@ -82,14 +83,17 @@ func (w wireAnswer) answer(received time.Time) (Answer, []Dropped, error) {
 type wirePresence struct {
 	Status       PresenceStatus `json:"status"`
 	Session      string         `json:"session"`
-	At           string         `json:"at"`
+	At           string         `json:"at,omitempty"`
 	Firmware     string         `json:"firmware_version,omitempty"`
 	Capabilities *[]string      `json:"capabilities,omitempty"`
 }
 
 // EncodePresence returns the message that a unit publishes, or leaves as its last will.
 func EncodePresence(p Presence) []byte {
-	w := wirePresence{Status: p.Status, Session: p.Session, At: formatTime(p.At), Firmware: p.Firmware}
+	w := wirePresence{Status: p.Status, Session: p.Session, Firmware: p.Firmware}
+	if !p.At.IsZero() {
+		w.At = formatTime(p.At)
+	}
 	if p.Actions != nil {
 		names := make([]string, len(p.Actions))
 		for i, a := range p.Actions {
@@ -120,11 +124,16 @@ func DecodePresence(message []byte, received time.Time) (Presence, error) {
 			return Presence{}, errors.New("decode presence: session or firmware_version is too long, or holds a NUL")
 		}
 	}
-	p := Presence{Status: w.Status, Session: w.Session, Firmware: w.Firmware, At: plausible(parseTime(w.At), received)}
+	p := Presence{Status: w.Status, Session: w.Session, Firmware: w.Firmware}
+	// A last will is written when the connection begins: where it bears no time, the
+	// receiver's would be a lie.
+	if at := parseTime(w.At); w.Status != Offline || plausible(at, received) {
+		p.At = vehicleTime(at, received)
+	}
 	if w.Capabilities != nil {
 		p.Actions = []Action{}
 		for _, name := range *w.Capabilities {
-			if a, err := ParseAction(name); err == nil {
+			if a, err := ParseAction(name); err == nil && !slices.Contains(p.Actions, a) {
 				p.Actions = append(p.Actions, a)
 			}
 		}
@@ -134,7 +143,7 @@ func DecodePresence(message []byte, received time.Time) (Presence, error) {
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// parseTime returns the zero time for what is no time: plausible replaces it.
+// parseTime returns the zero time for what is no time: vehicleTime replaces it.
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -2,7 +2,10 @@ package telematics
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,14 +33,16 @@ func DecodeReport(message []byte, received time.Time) (Report, []Dropped, error)
 	if parts == nil {
 		return Report{}, nil, fmt.Errorf("decode report: null is not a report")
 	}
-	d := reportDecoder{report: Report{Values: map[Field]any{}}}
+	d := reportDecoder{report: Report{Values: map[Field]any{}}, unsound: map[Field]json.RawMessage{}}
 	d.time(parts["at"], received)
 	for _, section := range Sections {
 		if raw, ok := parts[section]; ok {
 			d.place(section, raw)
 		}
 	}
-	d.fold(parts)
+	d.foldGear()
+	d.foldCharging()
+	d.foldDTCs()
 	d.pairPosition()
 	if raw, ok := parts["commands"]; ok && !isNull(raw) {
 		d.answers(raw, received)
@@ -47,6 +52,7 @@ func DecodeReport(message []byte, received time.Time) (Report, []Dropped, error)
 
 type reportDecoder struct {
 	report  Report
+	unsound map[Field]json.RawMessage // what its field does not take
 	dropped []Dropped
 }
 
@@ -59,7 +65,7 @@ func (d *reportDecoder) time(raw json.RawMessage, received time.Time) {
 	if err := json.Unmarshal(raw, &s); err != nil || parseTime(s).IsZero() {
 		d.drop("at", "not an ISO 8601 time; the receiver's is taken")
 	}
-	d.report.At = plausible(parseTime(s), received)
+	d.report.At = vehicleTime(parseTime(s), received)
 }
 
 // place takes the value at a path: a field's, or an object's that holds more.
@@ -68,6 +74,7 @@ func (d *reportDecoder) place(path string, raw json.RawMessage) {
 		value, err := ParseValue(Field(path), raw)
 		if err != nil {
 			d.drop(path, err.Error())
+			d.unsound[Field(path)] = raw
 			return
 		}
 		d.report.Values[Field(path)] = value
@@ -88,53 +95,59 @@ func (d *reportDecoder) place(path string, raw json.RawMessage) {
 		d.drop(path, "not an object")
 		return
 	}
-	for name, raw := range parts {
-		d.place(path+"."+name, raw)
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		d.place(path+"."+name, parts[name])
 	}
 }
 
-// fold keeps in the raw what is sound but not in the interface's vocabulary, and
-// folds the forward gears into D.
-func (d *reportDecoder) fold(parts map[string]json.RawMessage) {
-	var section struct {
-		Gear     string   `json:"gear"`
-		Charging string   `json:"charging_status"`
-		DTCs     []string `json:"dtcs"`
-	}
-	for _, name := range []string{"telemetry", "diagnostics"} {
-		// A mistyped field was dropped before: here it only stays empty.
-		_ = json.Unmarshal(parts[name], &section)
-	}
-	if forward(section.Gear) {
+// foldGear reads every forward gear as D.
+func (d *reportDecoder) foldGear() {
+	if gear, err := text(d.unsound[Gear]); err == nil && forward(gear.(string)) {
 		d.take(Gear, "D")
 	}
+}
+
+// foldCharging keeps in the raw a charging state that the interface has no word for.
+func (d *reportDecoder) foldCharging() {
 	if _, ok := d.report.Values[Charging]; ok {
 		d.report.Values[RawCharging] = nil
-	} else if raw, err := text(encode(section.Charging)); err == nil && section.Charging != "" {
+		return
+	}
+	if raw, err := text(d.unsound[Charging]); err == nil && raw != "" {
 		d.take(Charging, nil)
 		d.report.Values[RawCharging] = raw
 	}
-	d.foldDTCs(section.DTCs)
 }
 
-func (d *reportDecoder) foldDTCs(codes []string) {
+// foldDTCs keeps in the raw the codes that are not of the standard's form.
+func (d *reportDecoder) foldDTCs() {
 	if _, ok := d.report.Values[DTCs]; ok {
 		d.report.Values[RawDTCs] = nil
 		return
 	}
+	var codes []json.RawMessage
+	if err := json.Unmarshal(d.unsound[DTCs], &codes); err != nil || len(codes) > maxTexts {
+		return // dropped before
+	}
 	standard, raw := []string{}, []string{}
-	for _, code := range codes {
-		if dtcPattern.MatchString(code) {
-			standard = append(standard, code)
-		} else if anyText.MatchString(code) {
-			raw = append(raw, code)
+	for _, c := range codes {
+		code, err := text(c)
+		switch {
+		case err != nil || code == "":
+		case dtcPattern.MatchString(code.(string)):
+			standard = append(standard, code.(string))
+		default:
+			raw = append(raw, code.(string))
 		}
 	}
-	if len(standard)+len(raw) == 0 || len(codes) > maxTexts {
+	if len(standard)+len(raw) == 0 {
 		return
 	}
 	d.take(DTCs, standard)
 	d.report.Values[RawDTCs] = raw
+	if len(standard)+len(raw) < len(codes) {
+		d.drop(string(DTCs), "some codes are no text; the others were taken")
+	}
 }
 
 // take sets a field that was dropped before for its vocabulary.
@@ -170,30 +183,47 @@ func (d *reportDecoder) pairPosition() {
 		d.drop("location", "latitude and longitude only come together")
 		return
 	}
+	if at, ok := values[LocatedAt].(time.Time); ok && at.After(d.report.At.Add(MaxAhead)) {
+		delete(values, LocatedAt)
+		d.drop(string(LocatedAt), "ahead of the report")
+	}
 	if _, ok := values[LocatedAt]; hasLat && lat != nil && !ok {
 		values[LocatedAt] = d.report.At
 	}
 }
 
 func (d *reportDecoder) answers(raw json.RawMessage, received time.Time) {
-	var list []wireAnswer
+	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
 		d.drop("commands", "not a list of answers")
 		return
 	}
 	if len(list) > maxAnswers {
-		d.drop("commands", fmt.Sprintf("more than %d answers; the rest was not read", maxAnswers))
-		list = list[:maxAnswers]
+		d.drop("commands", fmt.Sprintf("more than %d answers; the last ones were read", maxAnswers))
+		list = list[len(list)-maxAnswers:]
 	}
-	for _, w := range list {
-		w.Report = nil
-		answer, _, err := w.answer(received)
-		if err != nil || answer.State == Received {
-			d.drop("commands", "not a final answer")
+	for _, raw := range list {
+		answer, err := decodeRepeated(raw, received)
+		if err != nil {
+			d.drop("commands", err.Error())
 			continue
 		}
 		d.report.Answers = append(d.report.Answers, answer)
 	}
+}
+
+// decodeRepeated reads a final answer that a report repeats.
+func decodeRepeated(raw json.RawMessage, received time.Time) (Answer, error) {
+	var w wireAnswer
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return Answer{}, fmt.Errorf("decode answer: %w", err)
+	}
+	w.Report = nil // the report around it says what is true now
+	answer, _, err := w.answer(received)
+	if err == nil && answer.State == Received {
+		err = errors.New("decode answer: not a final one")
+	}
+	return answer, err
 }
 
 // fieldsWithin lists for every object of a report the fields below it.
@@ -231,8 +261,8 @@ func EncodeReport(r Report) []byte {
 func (r Report) Nested() map[string]any {
 	root := map[string]any{}
 	for field, value := range r.Values {
-		if field.Section() == string(OEMData) && field != OEMData {
-			continue // kept by the receiver, not said by the vehicle
+		if field.isRaw() {
+			continue
 		}
 		if at, ok := value.(time.Time); ok {
 			value = formatTime(at)

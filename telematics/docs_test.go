@@ -1,0 +1,89 @@
+package telematics
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// docs/protocol.md is all that the author of a unit has: what it says must be what
+// the codec does.
+func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := string(b)
+	says := func(what, text string) {
+		if !strings.Contains(document, text) {
+			t.Errorf("%s is missing: %s", what, text)
+		}
+	}
+	for field := range fields {
+		if field.isRaw() {
+			continue
+		}
+		section, name, _ := strings.Cut(string(field), ".")
+		says("section", "`"+section+"`")
+		if name != "" {
+			says("field", "`"+name+"`")
+		}
+	}
+	for action, lane := range lanes {
+		says("action with its lane", fmt.Sprintf("| `%s` | `%s` |", action, lane))
+	}
+	for _, reason := range []string{
+		BadSignature, WrongAudience, ClockUnset, ClockBehind, TTLTooLong, TooLate, OutOfOrder, Unsupported, StateConflict, Interrupted,
+		Moving, DoorOpen, IgnitionOn,
+	} {
+		says("reason", "`"+reason+"`")
+	}
+	for _, channel := range channels {
+		says("topic", "`motorpool/v1/{unit}/"+string(channel)+"`")
+	}
+	for kind, n := range map[string]int{"TOP": 4, "CMD": 8, "ACK": 4, "TEL": 5, "PRE": 3} {
+		for i := range n {
+			says("clause", fmt.Sprintf("**[%s-%d]**", kind, i+1))
+		}
+	}
+	for _, pattern := range []string{"command-*.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json"} {
+		paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no golden message %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			says(path, "\n"+string(golden(t, filepath.Base(path), nil))+"\n")
+		}
+	}
+	ring, err := os.ReadFile(filepath.Join("testdata", "keyring.jwks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("the public test keys", strings.TrimSpace(string(ring)))
+}
+
+func TestEveryGoldenMessageIsExplained(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("testdata", "wire", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join("testdata", "wire"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+		if entry.Name() != "README.md" && !strings.Contains(string(readme), "| `"+entry.Name()+"` |") {
+			t.Errorf("%s is not explained", entry.Name())
+		}
+	}
+	for line := range strings.Lines(string(readme)) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && !slices.Contains(names, name) {
+			t.Errorf("%s is explained, but not there", name)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package telematics
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
+	const s = time.Second
+	cases := []struct {
+		state          State
+		reason, detail string
+		code           Code
+		outcome        Outcome
+		retryable      bool
+		after          time.Duration
+		says           string
+	}{
+		{Rejected, StateConflict, Moving, VehicleStateConflict, NotExecuted, true, 30 * s, "(moving)"},
+		{Rejected, StateConflict, DoorOpen, VehicleStateConflict, NotExecuted, true, 30 * s, "(door_open)"},
+		{Rejected, StateConflict, "", VehicleStateConflict, NotExecuted, true, 30 * s, "forbids lock now."},
+		{Rejected, Unsupported, "", CommandNotSupported, NotExecuted, false, 0, "does not support lock"},
+		{Rejected, BadSignature, "", CommandRejected, NotExecuted, false, 10 * s, "(bad_signature)"},
+		{Rejected, WrongAudience, "", CommandRejected, NotExecuted, false, 10 * s, "(wrong_audience)"},
+		{Rejected, ClockUnset, "", CommandRejected, NotExecuted, false, 10 * s, "(clock_unset)"},
+		{Rejected, ClockBehind, "", CommandRejected, NotExecuted, false, 10 * s, "(clock_behind)"},
+		{Rejected, TTLTooLong, "", CommandRejected, NotExecuted, false, 10 * s, "(ttl_too_long)"},
+		{Rejected, TooLate, "", CommandRejected, NotExecuted, false, 10 * s, "(expired)"},
+		{Rejected, OutOfOrder, "", CommandRejected, NotExecuted, false, 10 * s, "(out_of_order)"},
+		{Rejected, "", "", CommandRejected, NotExecuted, false, 10 * s, "refused the command; nothing"},
+		{Failed, Interrupted, "", CommandFailed, HasFailed, false, 10 * s, "tried to lock and failed."},
+		{Failed, "", "motor_blocked", CommandFailed, HasFailed, false, 10 * s, "(motor_blocked)"},
+		{Expired, "", "", TelematicsUnavailable, NotExecuted, true, 5 * s, "expired before it could be sent"},
+		{Unknown, "", "", CommandTimeout, MayHave, false, 10 * s, "within 10 seconds; it may still execute"},
+	}
+	for _, c := range cases {
+		command := Command{ID: aCommand, Action: Lock, State: c.state, Reason: c.reason, Detail: c.detail,
+			Requested: now, Deadline: now.Add(DefaultBudget)}
+		err := command.Err()
+		if err == nil {
+			t.Errorf("%s %s: no error", c.state, c.reason)
+			continue
+		}
+		if err.Code != c.code || err.Outcome != c.outcome || err.Retryable != c.retryable || err.RetryAfter != c.after {
+			t.Errorf("%s %s: %+v, want %+v", c.state, c.reason, err, c)
+		}
+		if err.Command != aCommand || err.Reason != c.reason || err.Detail != c.detail || !strings.Contains(err.Message, c.says) {
+			t.Errorf("%s %s: %+v, want it to say %q", c.state, c.reason, err, c.says)
+		}
+	}
+}
+
+func TestWhatTheVehicleDidIsNoError(t *testing.T) {
+	if err := (Command{State: Succeeded}).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASettlementHasTheCodeOfItsError(t *testing.T) {
+	for s, want := range map[Settlement]Code{
+		{State: Succeeded}:                       "",
+		{State: Rejected, Reason: StateConflict}: VehicleStateConflict,
+		{State: Rejected, Reason: TooLate}:       CommandRejected,
+		{State: Failed, Reason: Interrupted}:     CommandFailed,
+		{State: Expired}:                         TelematicsUnavailable,
+		{State: Unknown}:                         CommandTimeout,
+	} {
+		if got := s.Code(); got != want {
+			t.Errorf("%s %s: %q, want %q", s.State, s.Reason, got, want)
+		}
+	}
+}
+
+// [LAW-10]
+func TestNothingThatMayHaveBeenExecutedIsCalledRetryable(t *testing.T) {
+	for _, state := range States {
+		for _, reason := range []string{"", StateConflict, Unsupported, BadSignature, Interrupted} {
+			err := Command{State: state, Reason: reason}.Err()
+			if err != nil && err.Retryable && err.Outcome != NotExecuted {
+				t.Errorf("%s %s: retryable with outcome %q", state, reason, err.Outcome)
+			}
+		}
+	}
+}
+
+func TestABudgetOfOneSecondIsSpelledInTheSingular(t *testing.T) {
+	for budget, want := range map[time.Duration]string{
+		time.Second: "within 1 second;", 1500 * time.Millisecond: "within 1.5 seconds;", 30 * time.Second: "within 30 seconds;",
+	} {
+		err := Command{State: Unknown, Requested: now, Deadline: now.Add(budget)}.Err()
+		if !strings.Contains(err.Message, want) {
+			t.Errorf("%v: %q", budget, err.Message)
+		}
+	}
+}
+
+func TestErrorsBeforeACommandIsSent(t *testing.T) {
+	occupant := Command{ID: aCommand, Action: Unlock, Deadline: now.Add(4 * time.Second)}
+	cases := []struct {
+		err       *Error
+		code      Code
+		outcome   Outcome
+		retryable bool
+		after     time.Duration
+		says      string
+	}{
+		{NoSuchVehicle(7), VehicleNotFound, "", false, 0, "no vehicle 7"},
+		{NoSuchCommand(aCommand), CommandNotFound, "", false, 0, aCommand.String()},
+		{NotSupported(OpenTopCase), CommandNotSupported, NotExecuted, false, 0, "open-top-case"},
+		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "unlock now (moving)"},
+		{InProgress(occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
+		{InProgress(occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
+		{AwayFor(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
+			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1h0m0s ago)"},
+		{AwayFor(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
+		{Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second, "The MQTT broker is not available"},
+		{Broken(errors.New("disk full")), Internal, "", true, 0, "broke on our side"},
+	}
+	for _, c := range cases {
+		e := c.err
+		if e.Code != c.code || e.Outcome != c.outcome || e.Retryable != c.retryable || e.RetryAfter != c.after || !strings.Contains(e.Message, c.says) {
+			t.Errorf("%+v, want %+v", e, c)
+		}
+	}
+	if got := InProgress(occupant, now).Command; got != aCommand {
+		t.Errorf("in progress names command %s", got)
+	}
+}
+
+func TestAnErrorShowsItsCauseToUsAndNotInItsMessage(t *testing.T) {
+	cause := errors.New("dial tcp 10.0.0.7:5432: refused")
+	err := Unavailable("The database", cause)
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "10.0.0.7") || strings.Contains(err.Message, "10.0.0.7") {
+		t.Errorf("%v / %s", err, err.Message)
+	}
+	if got, want := NoSuchVehicle(7).Error(), "vehicle_not_found: There is no vehicle 7."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

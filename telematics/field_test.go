@@ -1,0 +1,185 @@
+package telematics
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The fields of the vehicle status as the interface lists them, each with a value
+// that a unit may send.
+var interfaceFields = map[Field]struct {
+	json string
+	want any
+}{
+	"location.latitude":               {`48.1371`, 48.1371},
+	"location.longitude":              {`11.5754`, 11.5754},
+	"location.heading":                {`270`, 270.0},
+	"location.timestamp":              {`"2026-01-02T11:00:00.1239+01:00"`, now.Add(123 * time.Millisecond)},
+	"telemetry.speed_kmh":             {`50.5`, 50.5},
+	"telemetry.mileage_km":            {`15230.4`, 15230.4},
+	"telemetry.ignition":              {`"off"`, "off"},
+	"telemetry.gear":                  {`"P"`, "P"},
+	"telemetry.parking_brake":         {`"engaged"`, "engaged"},
+	"telemetry.fuel_level_percent":    {`61`, 61.0},
+	"telemetry.battery_level_percent": {`80`, 80.0},
+	"telemetry.remaining_range_km":    {`312`, 312.0},
+	"telemetry.charging_status":       {`"charging"`, "charging"},
+	"telemetry.onboard_voltage_v":     {`12.6`, 12.6},
+	"telemetry.is_locked":             {`true`, true},
+	"telemetry.is_engine_running":     {`false`, false},
+	"telemetry.doors.front_left":      {`"closed"`, "closed"},
+	"telemetry.doors.front_right":     {`"open"`, "open"},
+	"telemetry.doors.rear_left":       {`"closed"`, "closed"},
+	"telemetry.doors.rear_right":      {`"closed"`, "closed"},
+	"telemetry.doors.trunk":           {`"closed"`, "closed"},
+	"telemetry.windows.front_left":    {`"closed"`, "closed"},
+	"telemetry.windows.front_right":   {`"partially_open"`, "partially_open"},
+	"telemetry.windows.rear_left":     {`"closed"`, "closed"},
+	"telemetry.windows.rear_right":    {`"open"`, "open"},
+	"telemetry.sunroof":               {`"tilted"`, "tilted"},
+	"telemetry.seatbelts.driver":      {`"fastened"`, "fastened"},
+	"telemetry.seatbelts.passenger":   {`"unfastened"`, "unfastened"},
+	"telemetry.key_status":            {`"out"`, "out"},
+	"diagnostics.dtcs":                {`["P0420"]`, []string{"P0420"}},
+	"diagnostics.service_due_in_km":   {`-200`, -200.0},
+	"diagnostics.oil_life_percent":    {`61`, 61.0},
+	"diagnostics.warning_lamps":       {`["tire_failure"]`, []string{"tire_failure"}},
+	"connectivity.firmware_version":   {`"4.2.1"`, "4.2.1"},
+	"oem_data":                        {`{"a":{"b":[1,"x",null]}}`, map[string]any{"a": map[string]any{"b": []any{1.0, "x", nil}}}},
+}
+
+// What the platform says of itself in the status, and no unit reports: vehicle_id,
+// status, location.address, connectivity.status, .last_seen and .signal_quality.
+// In return a unit reports its signal's strength, and the raw of two fields is kept.
+var beyondTheInterface = []Field{RSRP, RawCharging, RawDTCs}
+
+func TestEveryFieldOfTheInterfaceIsInTheTable(t *testing.T) {
+	for field, c := range interfaceFields {
+		got, err := ParseValue(field, json.RawMessage(c.json))
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v (%T), %v, want %v", field, got, got, err, c.want)
+		}
+		for _, null := range []string{"null", " null\n"} {
+			if got, err := ParseValue(field, json.RawMessage(null)); got != nil || err != nil {
+				t.Errorf("%s: %q reads as %v, %v", field, null, got, err)
+			}
+		}
+	}
+	for field := range fields {
+		_, listed := interfaceFields[field]
+		if listed == slices.Contains(beyondTheInterface, field) {
+			t.Errorf("%s is in the table: by the interface %t", field, listed)
+		}
+		if !slices.Contains(Sections, field.Section()) {
+			t.Errorf("%s is in no section", field)
+		}
+	}
+}
+
+func TestAFieldThatDoesNotExistIsRefused(t *testing.T) {
+	for _, f := range []Field{"", "telemetry", "telemetry.doors", "location.address", "connectivity.last_seen"} {
+		if v, err := ParseValue(f, json.RawMessage("1")); err == nil {
+			t.Errorf("%q: %v", f, v)
+		}
+	}
+}
+
+func TestNumbersKeepWithinTheirRange(t *testing.T) {
+	cases := []struct {
+		field     Field
+		low, high float64
+	}{
+		{Latitude, -90, 90}, {Longitude, -180, 180}, {Heading, 0, 360},
+		{SpeedKmh, 0, 400}, {MileageKm, 0, 5_000_000}, {RangeKm, 0, 5_000}, {OnboardV, 0, 60},
+		{FuelLevel, 0, 100}, {Battery, 0, 100}, {OilLife, 0, 100},
+		{ServiceDueKm, -1_000_000, 1_000_000}, {RSRP, -156, -31},
+	}
+	for _, c := range cases {
+		for n, sound := range map[float64]bool{c.low: true, c.high: true, c.low - 0.001: false, c.high + 0.001: false} {
+			if v, err := ParseValue(c.field, encode(n)); (err == nil) != sound {
+				t.Errorf("%s: %v: %v, %v", c.field, n, v, err)
+			}
+		}
+		for _, raw := range []string{`1e999`, `-1e999`, `"1"`, `true`, `[1]`, `{}`, `NaN`, ``, `0x10`} {
+			if v, err := ParseValue(c.field, json.RawMessage(raw)); err == nil {
+				t.Errorf("%s: %s reads as %v", c.field, raw, v)
+			}
+		}
+	}
+}
+
+func TestWordsAreThoseOfTheVocabulary(t *testing.T) {
+	door, window, belt := []string{"open", "closed"}, []string{"open", "closed", "partially_open"}, []string{"fastened", "unfastened"}
+	vocabulary := map[Field][]string{
+		Ignition: {"on", "off"}, Gear: {"P", "R", "N", "D"}, ParkBrake: {"engaged", "released"},
+		Charging: {"charging", "disconnected", "fault"}, Sunroof: {"open", "closed", "tilted"}, KeyStatus: {"in", "out"},
+		DoorFrontLeft: door, DoorFrontRight: door, DoorRearLeft: door, DoorRearRight: door, DoorTrunk: door,
+		WindowFrontLeft: window, WindowFrontRight: window, WindowRearLeft: window, WindowRearRight: window,
+		SeatbeltDriver: belt, SeatbeltPassenger: belt,
+	}
+	all := []string{"", "OPEN", "ajar", "unknown", "null", "open "}
+	for _, words := range vocabulary {
+		all = append(all, words...)
+	}
+	for field, words := range vocabulary {
+		for _, word := range all {
+			v, err := ParseValue(field, encode(word))
+			if sound := slices.Contains(words, word); (err == nil) != sound || sound && v != word {
+				t.Errorf("%s: %q: %v, %v", field, word, v, err)
+			}
+		}
+		if v, err := ParseValue(field, json.RawMessage(`1`)); err == nil {
+			t.Errorf("%s: 1 reads as %v", field, v)
+		}
+	}
+}
+
+func TestEverythingElseIsHeldToItsForm(t *testing.T) {
+	long := strings.Repeat("x", 257)
+	cases := []struct {
+		field Field
+		json  string
+		sound bool
+	}{
+		{IsLocked, `"true"`, false}, {IsLocked, `1`, false}, {EngineRuns, `true`, true},
+		{Firmware, `""`, true}, {Firmware, `"` + long[:256] + `"`, true}, {Firmware, `"` + long + `"`, false},
+		{Firmware, `"a\u0000b"`, false}, {Firmware, `4.2`, false},
+		{DTCs, `[]`, true}, {DTCs, `["P0420","C1234","B2AAA","U3FFF"]`, true}, {DTCs, `["P0420",null]`, false},
+		{DTCs, `["p0420"]`, false}, {DTCs, `["P4420"]`, false}, {DTCs, `["P042"]`, false}, {DTCs, `["P04200"]`, false}, {DTCs, `["P0420\n"]`, false},
+		{DTCs, `"P0420"`, false}, {DTCs, `{}`, false}, {DTCs, list(128, "P0420"), true}, {DTCs, list(129, "P0420"), false},
+		{WarningLamps, `["tire_failure","abs"]`, true}, {WarningLamps, `["Tire"]`, false}, {WarningLamps, `["1st"]`, false}, {WarningLamps, `[""]`, false},
+		{WarningLamps, `["` + long[:64] + `"]`, true}, {WarningLamps, `["` + long[:65] + `"]`, false},
+		{RawDTCs, `["12-34"]`, true}, {RawDTCs, `["` + strings.Repeat("ü", 129) + `"]`, false}, {RawCharging, `"plugged_in"`, true},
+		{LocatedAt, `"2026-01-02T10:00:00Z"`, true}, {LocatedAt, `"2019-12-31T23:59:59Z"`, false}, {LocatedAt, `"2020-01-01T00:00:00Z"`, true},
+		{LocatedAt, `"2026-01-02"`, false}, {LocatedAt, `"2026-01-02T10:00:00"`, false}, {LocatedAt, `1767348000`, false}, {LocatedAt, `"yesterday"`, false},
+		{OEMData, `{}`, true}, {OEMData, `[]`, false}, {OEMData, `"x"`, false}, {OEMData, `{"n":1e999}`, false},
+		{OEMData, `{"a":"\u0000"}`, false}, {OEMData, `{"\u0000":1}`, false}, {OEMData, `{"a":["x",{"b":"\u0000"}]}`, false},
+		{OEMData, nest(`{"a":`, `{}`, `}`, 16), true}, {OEMData, nest(`{"a":`, `1`, `}`, 17), false},
+		{OEMData, `{"a":` + nest(`[`, `1`, `]`, 15) + `}`, true}, {OEMData, `{"a":` + nest(`[`, `1`, `]`, 16) + `}`, false},
+	}
+	for _, c := range cases {
+		if v, err := ParseValue(c.field, json.RawMessage(c.json)); (err == nil) != c.sound {
+			t.Errorf("%s: %.60s: %v, %v", c.field, c.json, v, err)
+		}
+	}
+}
+
+func TestAnEmptyListIsAListAndNotUnknown(t *testing.T) {
+	v, err := ParseValue(DTCs, json.RawMessage(`[]`))
+	if list, ok := v.([]string); err != nil || !ok || list == nil || len(list) != 0 {
+		t.Errorf("%#v, %v", v, err)
+	}
+}
+
+func list(n int, element string) string {
+	return fmt.Sprintf(`["%s"]`, strings.Join(slices.Repeat([]string{element}, n), `","`))
+}
+
+func nest(open, core, end string, depth int) string {
+	return strings.Repeat(open, depth) + core + strings.Repeat(end, depth)
+}

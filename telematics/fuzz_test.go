@@ -1,0 +1,216 @@
+package telematics
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever arrives: nothing panics, what is taken can be stored, and what is
+// written again reads the same.
+
+func FuzzDecodeReport(f *testing.F) {
+	seed(f, "report-*.json")
+	f.Add([]byte(`{"at":"2026-01-02T10:00:00Z","telemetry":{"gear":"S","charging_status":"x"},"diagnostics":{"dtcs":["x","P0420"]}}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		r, dropped, err := DecodeReport(message, received)
+		if err != nil {
+			return
+		}
+		for _, d := range dropped {
+			if d.Field == "" || d.Reason == "" {
+				t.Errorf("dropped without a reason: %+v", d)
+			}
+		}
+		checkReport(t, r)
+		encoded := EncodeReport(r)
+		if len(encoded) > MaxMessage { // escapes make some messages longer
+			return
+		}
+		again, dropped, err := DecodeReport(encoded, received)
+		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(withoutRaw(again), withoutRaw(r)) {
+			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, r, dropped, err)
+		}
+		if once, twice := Merge(nil, r), Merge(Merge(nil, r), r); !reflect.DeepEqual(once, twice) {
+			t.Errorf("merged once %v, twice %v", once, twice)
+		}
+	})
+}
+
+func FuzzDecodeAnswer(f *testing.F) {
+	seed(f, "answer-*.json")
+	f.Fuzz(func(t *testing.T, message []byte) {
+		a, _, err := DecodeAnswer(message, received)
+		if err != nil {
+			return
+		}
+		checkTime(t, a.At)
+		checkText(t, a.Reason, a.Detail)
+		if a.State != Received && !a.State.IsFinal() {
+			t.Errorf("state %s", a.State)
+		}
+		if a.Report != nil {
+			checkReport(t, *a.Report)
+			if a.Report.Answers != nil {
+				t.Error("an answer within an answer")
+			}
+			sent := withoutRaw(*a.Report)
+			a.Report = &sent
+		}
+		encoded := EncodeAnswer(a)
+		if len(encoded) > MaxMessage {
+			return
+		}
+		again, dropped, err := DecodeAnswer(encoded, received)
+		if again.Report != nil {
+			*again.Report = withoutRaw(*again.Report)
+		}
+		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(again, a) {
+			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, a, dropped, err)
+		}
+	})
+}
+
+func FuzzDecodePresence(f *testing.F) {
+	seed(f, "presence-*.json")
+	f.Fuzz(func(t *testing.T, message []byte) {
+		p, err := DecodePresence(message, received)
+		if err != nil {
+			return
+		}
+		checkText(t, p.Session, p.Firmware)
+		if !p.At.IsZero() || p.Status != Offline {
+			checkTime(t, p.At)
+		}
+		if len(p.Actions) > len(lanes) {
+			t.Errorf("%d capabilities", len(p.Actions))
+		}
+		again, err := DecodePresence(EncodePresence(p), received)
+		if err != nil || !reflect.DeepEqual(again, p) {
+			t.Errorf("%+v, %v, was %+v", again, err, p)
+		}
+		for _, retained := range []bool{false, true} {
+			if c, counted := (Contact{}).Apply(p, received, retained); !counted || c.LastSeen.After(received) {
+				t.Errorf("counted %t, last seen %v", counted, c.LastSeen)
+			}
+		}
+	})
+}
+
+func FuzzVerify(f *testing.F) {
+	seed(f, "command-*.jws")
+	_, ring := goldenKeys(f)
+	signed := []Claims{goldenLock, goldenAttention, goldenTooLong}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		claims, err := ring.Verify(message)
+		if err != nil {
+			return
+		}
+		for _, c := range signed {
+			if reflect.DeepEqual(claims, c) {
+				return
+			}
+		}
+		t.Errorf("forged: %s says %+v", message, claims)
+	})
+}
+
+func FuzzParseTopic(f *testing.F) {
+	for _, c := range channels {
+		f.Add(c.Topic(goldenUnit))
+		f.Add(c.Filter())
+		f.Add(c.SharedFilter("g"))
+	}
+	f.Fuzz(func(t *testing.T, topic string) {
+		unit, channel, err := ParseTopic(topic)
+		if err != nil {
+			return
+		}
+		if channel.Topic(unit) != topic || strings.ContainsAny(string(unit), "+#/\x00 ") {
+			t.Errorf("%q is of %q, %q", topic, unit, channel)
+		}
+	})
+}
+
+// seed adds the golden messages.
+func seed(f *testing.F, pattern string) {
+	f.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
+	if err != nil || len(paths) == 0 {
+		f.Fatalf("no golden messages %s: %v", pattern, err)
+	}
+	for _, path := range paths {
+		message, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(message)
+	}
+}
+
+// withoutRaw returns a report without what the receiver keeps in the raw, which is not
+// said again.
+func withoutRaw(r Report) Report {
+	values := map[Field]any{}
+	for field, value := range r.Values {
+		if !field.isRaw() {
+			values[field] = value
+		}
+	}
+	r.Values = values
+	return r
+}
+
+// checkReport demands that a report can be stored: every value reads back, through
+// JSON, as itself.
+func checkReport(t *testing.T, r Report) {
+	t.Helper()
+	checkTime(t, r.At)
+	for field, value := range r.Values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatalf("%s: %v", field, err)
+		}
+		if strings.Contains(string(text), `\u0000`) && !strings.Contains(string(text), `\\u0000`) {
+			t.Errorf("%s: a NUL in %s", field, text)
+		}
+		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
+			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
+		}
+	}
+	_, lat := r.Values[Latitude]
+	_, lng := r.Values[Longitude]
+	if lat != lng {
+		t.Error("half a position")
+	}
+	for _, a := range r.Answers {
+		checkTime(t, a.At)
+		checkText(t, a.Reason, a.Detail)
+		if !a.State.IsFinal() || a.Report != nil {
+			t.Errorf("repeated answer %+v", a)
+		}
+	}
+	if len(r.Answers) > maxAnswers {
+		t.Errorf("%d answers", len(r.Answers))
+	}
+}
+
+func checkTime(t *testing.T, at time.Time) {
+	t.Helper()
+	if !plausible(at, received) || at.Location() != time.UTC || !at.Equal(at.Truncate(time.Millisecond)) {
+		t.Errorf("time %v", at)
+	}
+}
+
+func checkText(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, s := range texts {
+		if len(s) > maxText || strings.ContainsRune(s, 0) {
+			t.Errorf("text %q", s)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package telematics
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestASignedCommandReadsAsWhatWasSigned(t *testing.T) {
+	key := newKey(t)
+	for _, claims := range []Claims{
+		goldenLock, goldenAttention, goldenTooLong,
+		{Command: aCommand, Unit: "u", Action: ReportState, Lane: RefreshLane, Seq: 1 << 62, IssuedAt: now, Expires: now},
+	} {
+		message, err := key.Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := key.Keyring().Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
+			t.Errorf("%+v, %v, want %+v", got, err, claims)
+		}
+	}
+}
+
+// [CMD-1] [CMD-2] The bytes themselves, read without the library that wrote them.
+func TestASignedCommandHasTheFormOfTheProtocol(t *testing.T) {
+	keys, _ := goldenKeys(t)
+	message, err := keys[1].Sign(goldenAttention)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(message), ".")
+	if len(parts) != 3 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	if got, want := unbase64(t, parts[0]), `{"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"}`; got != want {
+		t.Errorf("header %s, want %s", got, want)
+	}
+	if got, want := unbase64(t, parts[1]), `{"iss":"motorpool","aud":"356938035643809","jti":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c",`+
+		`"iat":1767348000,"exp":1767348011,"cmd":"attention","params":{"signal":"both","duration_ms":1000},"lane":"attention","seq":43,`+
+		`"tp":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`; got != want {
+		t.Errorf("claims %s, want %s", got, want)
+	}
+	if !ed25519.Verify(keys[1].Keyring()["fleet-2"], []byte(parts[0]+"."+parts[1]), []byte(unbase64(t, parts[2]))) {
+		t.Error("the signature is not over header and claims")
+	}
+	lock, err := keys[0].Sign(goldenLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claims := unbase64(t, strings.Split(string(lock), ".")[1]); strings.Contains(claims, "params") || strings.Contains(claims, "tp") {
+		t.Errorf("what there is not is spelled out: %s", claims)
+	}
+}
+
+const soundHeader = `{"alg":"EdDSA","kid":"fleet-1","typ":"motorpool-command+jwt"}`
+
+// soundClaims are those of a lock, as text to be spoiled.
+var soundClaims = fmt.Sprintf(`{"iss":"motorpool","aud":"u","jti":"%s","iat":1,"exp":2,"cmd":"lock","lane":"access","seq":1}`, aCommand)
+
+// Each is signed by a key that the unit trusts: only its form is wrong.
+func TestWhatATrustedKeySignedIsStillHeldToItsForm(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	if _, err := ring.Verify(signedRaw(keys[0], soundHeader, soundClaims)); err != nil {
+		t.Fatalf("the sound one is refused: %v", err)
+	}
+	header := func(members string) string { return `{` + members + `}` }
+	for name, message := range map[string][]byte{
+		"no type":               signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1"`), soundClaims),
+		"another type":          signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1","typ":"JWT"`), soundClaims),
+		"no key id":             signedRaw(keys[0], header(`"alg":"EdDSA","typ":"motorpool-command+jwt"`), soundClaims),
+		"an unknown key id":     signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-3","typ":"motorpool-command+jwt"`), soundClaims),
+		"another key's id":      signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"`), soundClaims),
+		"no algorithm":          signedRaw(keys[0], header(`"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"algorithm none":        signedRaw(keys[0], header(`"alg":"none","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"another algorithm":     signedRaw(keys[0], header(`"alg":"HS256","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"an unknown algorithm":  signedRaw(keys[0], header(`"alg":"X","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"a critical extension":  signedRaw(keys[0], header(`"alg":"EdDSA","crit":["x"],"x":1,"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"an unencoded payload":  signedRaw(keys[0], header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
+		"a header that is none": signedRaw(keys[0], `[]`, soundClaims),
+		"claims that are none":  signedRaw(keys[0], soundHeader, `[]`),
+		"null claims":           signedRaw(keys[0], soundHeader, `null`),
+		"another issuer":        signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"motorpool"`, `"mallory"`, 1)),
+		"no command id":         signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, aCommand.String(), "1", 1)),
+		"a fractional expiry":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"exp":2`, `"exp":2.5`, 1)),
+		"a list of audiences":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"aud":"u"`, `"aud":["u"]`, 1)),
+	} {
+		if claims, err := ring.Verify(message); !errors.Is(err, ErrBadSignature) || claims != (Claims{}) {
+			t.Errorf("%s: %+v, %v", name, claims, err)
+		}
+	}
+}
+
+func TestAnyChangedByteOfACommandSpoilsIt(t *testing.T) {
+	key := newKey(t)
+	message, err := key.Sign(goldenLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range message {
+		changed := bytes.Clone(message)
+		changed[i] ^= 1
+		claims, err := key.Keyring().Verify(changed)
+		// The last character of base64 may hold bits that mean nothing.
+		if err == nil && !reflect.DeepEqual(claims, goldenLock) {
+			t.Fatalf("byte %d changed: %+v", i, claims)
+		}
+		if err == nil && !bytes.Equal(decodedParts(t, changed), decodedParts(t, message)) {
+			t.Fatalf("byte %d changed and accepted", i)
+		}
+	}
+}
+
+func TestPartsOfTwoCommandsMakeNone(t *testing.T) {
+	key := newKey(t)
+	lock, _ := key.Sign(goldenLock)
+	other := goldenLock
+	other.Action = Unlock
+	unlock, _ := key.Sign(other)
+	l, u := strings.Split(string(lock), "."), strings.Split(string(unlock), ".")
+	if claims, err := key.Keyring().Verify([]byte(l[0] + "." + u[1] + "." + l[2])); !errors.Is(err, ErrBadSignature) {
+		t.Errorf("%+v, %v", claims, err)
+	}
+}
+
+func TestKeysRotateByAcceptingTwo(t *testing.T) {
+	keys, both := goldenKeys(t)
+	for i, key := range keys {
+		message, err := key.Sign(goldenLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := both.Verify(message); err != nil {
+			t.Errorf("key %d: the ring of both refuses: %v", i, err)
+		}
+		if _, err := keys[1-i].Keyring().Verify(message); !errors.Is(err, ErrBadSignature) {
+			t.Errorf("key %d: the other's ring accepts: %v", i, err)
+		}
+		if _, err := (Keyring{}).Verify(message); !errors.Is(err, ErrBadSignature) {
+			t.Errorf("key %d: an empty ring accepts: %v", i, err)
+		}
+	}
+	old := Keyring{keys[0].ID: both[keys[1].ID]} // the right id, and another key
+	message, _ := keys[0].Sign(goldenLock)
+	if _, err := old.Verify(message); !errors.Is(err, ErrBadSignature) {
+		t.Errorf("accepted by its id alone: %v", err)
+	}
+}
+
+func TestOnlyTheCompactFormIsACommand(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	compact := signedRaw(keys[0], soundHeader, soundClaims)
+	p := strings.Split(string(compact), ".")
+	flat := fmt.Sprintf(`{"payload":"%s","protected":"%s","signature":"%s"}`, p[1], p[0], p[2])
+	general := fmt.Sprintf(`{"payload":"%s","signatures":[{"protected":"%s","signature":"%s"}]}`, p[1], p[0], p[2])
+	for name, message := range map[string]string{
+		"flattened JSON": flat, "general JSON": general, "four parts": string(compact) + ".e30", "two parts": p[0] + "." + p[1],
+		"no signature": p[0] + "." + p[1] + ".", "detached": p[0] + ".." + p[2], "empty": "", "dots": "..", "plain claims": soundClaims,
+		"padded": p[0] + "=." + p[1] + "." + p[2], "leading space": " " + string(compact),
+		"too large": string(compact) + strings.Repeat(" ", MaxMessage),
+	} {
+		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
+			t.Errorf("%s: %+v, %v", name, claims, err)
+		}
+	}
+}
+
+func TestAKeyThatIsNoneSignsNothing(t *testing.T) {
+	if message, err := (SigningKey{ID: "x"}).Sign(goldenLock); err == nil {
+		t.Errorf("signed %s", message)
+	}
+}
+
+func TestTimesOnTheWireAreWholeSeconds(t *testing.T) {
+	key := newKey(t)
+	message, err := key.Sign(Claims{Command: aCommand, IssuedAt: now.Add(999 * time.Millisecond), Expires: now.Add(time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims struct{ Iat, Exp json.Number }
+	if err := json.Unmarshal([]byte(unbase64(t, strings.Split(string(message), ".")[1])), &claims); err != nil {
+		t.Fatal(err)
+	}
+	if claims.Iat != "1767348000" || claims.Exp != "1767348001" {
+		t.Errorf("%+v", claims)
+	}
+}
+
+// signedRaw signs any text, as the library would not.
+func signedRaw(key SigningKey, header, claims string) []byte {
+	b64 := base64.RawURLEncoding.EncodeToString
+	input := b64([]byte(header)) + "." + b64([]byte(claims))
+	return []byte(input + "." + b64(ed25519.Sign(key.Private, []byte(input))))
+}
+
+func newKey(t *testing.T) SigningKey {
+	t.Helper()
+	key, err := NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func unbase64(t *testing.T, s string) string {
+	t.Helper()
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func decodedParts(t *testing.T, message []byte) []byte {
+	t.Helper()
+	var all []byte
+	for part := range bytes.SplitSeq(message, []byte(".")) {
+		all = append(append(all, unbase64(t, string(part))...), '.')
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package telematics
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSigningKeysReadAsTheyWereWritten(t *testing.T) {
+	keys := []SigningKey{newKey(t), newKey(t)}
+	jwks, err := EncodeSigningKeys(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseSigningKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if keys[0].ID == keys[1].ID || keys[0].Private.Equal(keys[1].Private) {
+		t.Error("two new keys are the same")
+	}
+}
+
+func TestAKeyringReadsAsItWasWritten(t *testing.T) {
+	ring := Keyring{}
+	for range 5 {
+		maps.Copy(ring, newKey(t).Keyring())
+	}
+	jwks, err := EncodeKeyring(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ParseKeyring(jwks); err != nil || !reflect.DeepEqual(got, ring) {
+		t.Errorf("%v, %v", got, err)
+	}
+	again, err := EncodeKeyring(ring)
+	if err != nil || !bytes.Equal(again, jwks) {
+		t.Error("the same ring is written in two ways")
+	}
+	if bytes.Contains(jwks, []byte(`"d"`)) {
+		t.Error("a public key was written with its private half")
+	}
+}
+
+func TestTheTestKeysAreThePublicHalvesOfEachOther(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	var ids []string
+	for _, key := range keys {
+		ids = append(ids, key.ID)
+		if !ring[key.ID].Equal(key.Private.Public()) {
+			t.Errorf("%s differs", key.ID)
+		}
+	}
+	if !slices.Equal(ids, slices.Sorted(maps.Keys(ring))) {
+		t.Errorf("private %v, public %v", ids, ring)
+	}
+}
+
+func TestKeysOfAnotherKindAreRefused(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	private, err := EncodeSigningKeys(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := EncodeKeyring(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const x25519 = `{"keys":[{"kty":"OKP","crv":"X25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"}]}`
+	const short = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066Spjqqb"}]}`
+	const shortSeed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAw"}]}`
+	const symmetric = `{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`
+	noID := func(jwks []byte) string { return strings.ReplaceAll(string(jwks), `"kid"`, `"kod"`) }
+	for name, jwks := range map[string]string{
+		"nothing": "", "null": "null", "no set": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
+	} {
+		if got, err := ParseSigningKeys([]byte(jwks)); err == nil {
+			t.Errorf("%s: signing keys %v", name, got)
+		}
+		if got, err := ParseKeyring([]byte(jwks)); err == nil {
+			t.Errorf("%s: keyring %v", name, got)
+		}
+	}
+	for name, jwks := range map[string]string{"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`} {
+		if got, err := ParseSigningKeys([]byte(jwks)); err == nil {
+			t.Errorf("%s: signing keys %v", name, got)
+		}
+	}
+	for name, jwks := range map[string]string{"private keys": string(private), "keys without an id": noID(public)} {
+		if got, err := ParseKeyring([]byte(jwks)); err == nil {
+			t.Errorf("%s: keyring %v", name, got)
+		}
+	}
+}
+
+func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	private, _ := EncodeSigningKeys(keys...)
+	if got, err := ParseSigningKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
+		t.Errorf("signing keys %v", got)
+	}
+	public, _ := EncodeKeyring(ring)
+	if got, err := ParseKeyring(bytes.ReplaceAll(public, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
+		t.Errorf("keyring %v", got)
+	}
+}
+
+func TestAPrivateKeyThatIsNotOfItsPublicHalfIsRefused(t *testing.T) {
+	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
+	if got, err := ParseSigningKeys([]byte(mixed)); err == nil {
+		t.Errorf("signing keys %v", got)
+	}
+}
+
+func TestAKeyThatIsNoneIsNotWritten(t *testing.T) {
+	if jwks, err := EncodeKeyring(Keyring{"k": nil}); err == nil {
+		t.Errorf("%s", jwks)
+	}
+	if jwks, err := EncodeSigningKeys(SigningKey{ID: "k"}); err == nil {
+		t.Errorf("%s", jwks)
+	}
+}
+
+func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
+	key := newKey(t)
+	var printed bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
+		for _, value := range []any{key, &key, []SigningKey{key}, struct{ Key SigningKey }{key}, map[string]SigningKey{"k": key}} {
+			fmt.Fprintf(&printed, verb+"\n", value)
+		}
+	}
+	fmt.Fprintln(&printed, key, key.String())
+	b, err := json.Marshal(map[string]any{"key": key, "pointer": &key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed.Write(b)
+	slog.New(slog.NewTextHandler(&printed, nil)).Info("text", "key", key, "pointer", &key)
+	slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "key", key, "pointer", &key, "keys", []SigningKey{key})
+
+	if !strings.Contains(printed.String(), "signing key "+key.ID) {
+		t.Error("a printed key does not say which it is")
+	}
+	seed := key.Private.Seed()
+	for name, secret := range map[string]string{
+		"raw": string(seed), "hexadecimal": hex.EncodeToString(seed), "base64": base64.StdEncoding.EncodeToString(seed)[:40],
+		"base64 of the whole": base64.StdEncoding.EncodeToString(key.Private)[:40], "base64url": base64.RawURLEncoding.EncodeToString(seed),
+		"decimal": strings.Trim(fmt.Sprintf("%d", seed), "[]"), "Go": strings.Trim(fmt.Sprintf("%#v", seed[:8]), "[]byte{}"),
+	} {
+		if strings.Contains(strings.ToLower(printed.String()), strings.ToLower(secret)) {
+			t.Errorf("the private key was printed: %s", name)
+		}
+	}
+	if len(seed) != ed25519.SeedSize {
+		t.Errorf("a seed of %d bytes", len(seed))
+	}
+}

@@ -1,0 +1,42 @@
+package telematics
+
+import (
+	"testing"
+	"time"
+)
+
+// [CMD-7]
+func TestAMovingVehicleIsNeitherImmobilisedNorOpened(t *testing.T) {
+	forbidden := map[Action]bool{
+		DisableDriving: true, LockAndDisableDriving: true,
+		Unlock: true, UnlockAndEnableDriving: true, OpenTopCase: true,
+	}
+	at := func(kmh float64, age time.Duration) Snapshot {
+		return Snapshot{SpeedKmh: {Value: kmh, At: now.Add(-age)}}
+	}
+	cases := []struct {
+		name     string
+		snapshot Snapshot
+		moving   bool
+	}{
+		{"at 50 km/h", at(50, time.Second), true},
+		{"just above walking pace", at(5.1, 0), true},
+		{"at walking pace", at(5, 0), false},
+		{"standing", at(0, 0), false},
+		{"at 50 km/h as far as a reading of 30 s tells", at(50, 30*time.Second), true},
+		{"at 50 km/h a while ago", at(50, 30*time.Second+time.Millisecond), false},
+		{"with a speed that the unit no longer knows", Snapshot{SpeedKmh: {At: now}}, false},
+		{"never heard of", nil, false},
+	}
+	for _, c := range cases {
+		for action := range lanes {
+			err := c.snapshot.Forbids(action, now)
+			if want := c.moving && forbidden[action]; (err != nil) != want {
+				t.Errorf("a vehicle %s: %s forbidden: %v, want %t", c.name, action, err, want)
+			}
+			if err != nil && (err.Code != VehicleStateConflict || err.Detail != Moving || err.Outcome != NotExecuted || !err.Retryable) {
+				t.Errorf("%+v", err)
+			}
+		}
+	}
+}

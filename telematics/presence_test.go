@@ -1,0 +1,236 @@
+package telematics
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+const second, minute = time.Second, time.Minute // read better in tables
+
+// said is a presence message of a session.
+func said(status PresenceStatus, session string, at time.Time) Presence {
+	return Presence{Status: status, Session: session, At: at}
+}
+
+// [PRE-1]
+func TestALastWillOfAnOlderConnectionIsAGhost(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	c, _ = c.Apply(said(Online, "b", now.Add(second)), now.Add(second), false)
+	after, counted := c.Apply(said(Offline, "a", time.Time{}), now.Add(2*second), false)
+	if counted || !reflect.DeepEqual(after, c) {
+		t.Errorf("the ghost counted: %+v", after)
+	}
+	after, counted = c.Apply(said(Offline, "b", time.Time{}), now.Add(3*second), false)
+	if !counted || after.At(now.Add(3*second)) != Offline {
+		t.Errorf("the last will of the present connection did not count: %+v", after)
+	}
+}
+
+// [PRE-1]
+func TestAnOvertakenPresenceIsIgnored(t *testing.T) {
+	for _, status := range []PresenceStatus{Online, Standby} {
+		c, _ := Contact{}.Apply(said(Online, "b", now), now, false)
+		after, counted := c.Apply(said(status, "a", now.Add(-time.Millisecond)), now.Add(second), false)
+		if counted || !reflect.DeepEqual(after, c) {
+			t.Errorf("an older %s counted: %+v", status, after)
+		}
+		after, counted = c.Apply(said(status, "b", now), now.Add(second), false)
+		if !counted || after.Status != status {
+			t.Errorf("a %s of the same instant did not count: %+v", status, after)
+		}
+	}
+}
+
+func TestALastWillKeepsTheTimeOfThePresenceBeforeIt(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(minute), false)
+	if _, counted := c.Apply(said(Online, "b", now.Add(-second)), now.Add(minute+second), false); counted {
+		t.Error("an overtaken online counted after the last will")
+	}
+	c, counted := c.Apply(said(Online, "b", now.Add(minute)), now.Add(minute+second), false)
+	if !counted || c.At(now.Add(minute+second)) != Online {
+		t.Errorf("a new connection did not count: %+v", c)
+	}
+}
+
+func TestTheFirstWordCountsWhateverItIs(t *testing.T) {
+	for _, status := range []PresenceStatus{Online, Standby, Offline} {
+		c, counted := Contact{}.Apply(said(status, "a", now), now, false)
+		if !counted || c.At(now) != status {
+			t.Errorf("%s: counted %t, reads %s", status, counted, c.At(now))
+		}
+	}
+}
+
+// [PRE-3]
+func TestCapabilitiesAndFirmwareAreReplacedOnlyByWhatIsSaid(t *testing.T) {
+	p := said(Online, "a", now)
+	p.Actions, p.Firmware = []Action{Lock}, "4.2.1"
+	c, _ := Contact{}.Apply(p, now, false)
+	c, _ = c.Apply(said(Standby, "a", now.Add(second)), now.Add(second), false)
+	if !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.1" {
+		t.Errorf("forgotten by a presence that did not say: %+v", c)
+	}
+	p = said(Offline, "a", time.Time{})
+	p.Actions, p.Firmware = []Action{}, "0"
+	c, _ = c.Apply(p, now.Add(2*second), false)
+	if !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.1" {
+		t.Errorf("taken from a last will: %+v", c)
+	}
+	p = said(Online, "b", now.Add(minute))
+	p.Actions = []Action{}
+	if c, _ = c.Apply(p, now.Add(minute), false); c.Actions == nil || len(c.Actions) != 0 {
+		t.Errorf("an empty list was not believed: %+v", c)
+	}
+}
+
+// [PRE-2]
+func TestOnlineWithoutAMessageForTenMinutesReadsAsUnknown(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	for after, want := range map[time.Duration]PresenceStatus{0: Online, 10 * minute: Online, 10*minute + 1: Absent, 24 * time.Hour: Absent} {
+		if got := c.At(now.Add(after)); got != want {
+			t.Errorf("after %v: %s, want %s", after, got, want)
+		}
+	}
+	c = c.Heard(now.Add(9 * minute))
+	if got := c.At(now.Add(19 * minute)); got != Online {
+		t.Errorf("heard 10 minutes ago: %s", got)
+	}
+}
+
+func TestAnnouncedSleepAndALastWillDoNotAge(t *testing.T) {
+	for _, status := range []PresenceStatus{Standby, Offline} {
+		c, _ := Contact{}.Apply(said(status, "a", now), now, false)
+		if got := c.At(now.Add(24 * time.Hour)); got != status {
+			t.Errorf("%s after a day: %s", status, got)
+		}
+	}
+}
+
+func TestAUnitThatWasHeardButNeverSpokeOfItselfIsOnline(t *testing.T) {
+	var c Contact
+	if got := c.At(now); got != Absent {
+		t.Errorf("never seen: %s", got)
+	}
+	c = c.Heard(now)
+	if c.At(now.Add(minute)) != Online || c.At(now.Add(11*minute)) != Absent {
+		t.Errorf("heard a minute ago: %s, 11 minutes ago: %s", c.At(now.Add(minute)), c.At(now.Add(11*minute)))
+	}
+}
+
+func TestHearingNeverGoesBackInTime(t *testing.T) {
+	c := Contact{}.Heard(now).Heard(now.Add(-minute))
+	if !c.LastSeen.Equal(now) {
+		t.Error(c.LastSeen)
+	}
+}
+
+func TestAUnitHeardAfterItsLastWillIsBack(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(minute), false)
+	if !c.LastSeen.Equal(now) {
+		t.Errorf("the last will, which the MQTT broker speaks, was a sign of life: %v", c.LastSeen)
+	}
+	c = c.Heard(now.Add(2 * minute))
+	if c.At(now.Add(2*minute)) != Online || c.At(now.Add(13*minute)) != Absent {
+		t.Errorf("heard after its last will: %s, later %s", c.At(now.Add(2*minute)), c.At(now.Add(13*minute)))
+	}
+}
+
+func TestARetainedOnlineTellsWhenTheUnitSpoke(t *testing.T) {
+	c, counted := Contact{}.Apply(said(Online, "a", now.Add(-time.Hour)), now, true)
+	if !counted || !c.LastSeen.Equal(now.Add(-time.Hour)) || c.At(now) != Absent {
+		t.Errorf("counted %t, last seen %v, reads %s", counted, c.LastSeen, c.At(now))
+	}
+	c, _ = c.Apply(said(Online, "b", now.Add(3*minute)), now, true) // by a clock that runs ahead
+	if !c.LastSeen.Equal(now) {
+		t.Errorf("seen in the future: %v", c.LastSeen)
+	}
+}
+
+func TestARetainedLastWillIsNoSignOfLife(t *testing.T) {
+	for name, at := range map[string]time.Time{
+		"without a time":            {},
+		"of an hour ago":            now.Add(-time.Hour),
+		"by a clock that runs fast": now.Add(4 * minute),
+	} {
+		c, _ := Contact{}.Apply(said(Offline, "a", at), now, true)
+		for range 3 { // the MQTT broker repeats it at every subscription
+			c, _ = c.Apply(said(Offline, "a", at), now.Add(10*minute), true)
+			if got := c.At(now.Add(10 * minute)); got != Offline {
+				t.Errorf("%s: reads %s, last seen %v", name, got, c.LastSeen)
+			}
+			if !c.Away(now.Add(10 * minute)) {
+				t.Errorf("%s: not away, last seen %v", name, c.LastSeen)
+			}
+		}
+	}
+}
+
+func TestALastWillThatSaysWhenTheUnitSpokeIsBelieved(t *testing.T) {
+	for _, retained := range []bool{false, true} {
+		c, _ := Contact{}.Apply(said(Offline, "a", now.Add(-time.Hour)), now, retained)
+		if !c.LastSeen.Equal(now.Add(-time.Hour)) || c.At(now) != Offline || !c.Away(now) {
+			t.Errorf("retained %t: last seen %v, reads %s", retained, c.LastSeen, c.At(now))
+		}
+	}
+}
+
+func TestARepeatedLastWillDoesNotSilenceAUnitThatWasHeardSince(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(second), false)
+	c = c.Heard(now.Add(minute))
+	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(2*minute), true)
+	if got := c.At(now.Add(2 * minute)); got != Online {
+		t.Error(got)
+	}
+}
+
+func TestAUnitIsAwayAfterAMinuteOfAnnouncedOrWilledSilence(t *testing.T) {
+	cases := []struct {
+		status PresenceStatus
+		silent time.Duration
+		away   bool
+	}{
+		{Standby, minute, false}, {Standby, minute + 1, true},
+		{Offline, minute, false}, {Offline, minute + 1, true},
+		{Online, minute + 1, false}, {Online, time.Hour, false}, // unknown: worth asking
+	}
+	for _, c := range cases {
+		contact := Contact{Status: c.status, LastSeen: now, ChangedAt: now}
+		if got := contact.Away(now.Add(c.silent)); got != c.away {
+			t.Errorf("%s, silent for %v: away %t", c.status, c.silent, got)
+		}
+	}
+	if (Contact{}).Away(now) {
+		t.Error("a unit that was never seen counts as away: it is worth asking")
+	}
+}
+
+func TestAnObservationIsASignOfLifeUnlessItIsTheMQTTBrokersMemory(t *testing.T) {
+	heard := Contact{}.Observe(Observation{Unit: "u", At: now, Report: &Report{At: now}})
+	if !heard.LastSeen.Equal(now) {
+		t.Errorf("a report: %+v", heard)
+	}
+	online := said(Online, "a", now.Add(-minute))
+	if c := (Contact{}).Observe(Observation{At: now, Presence: &online}); !c.LastSeen.Equal(now) || c.Status != Online {
+		t.Errorf("a presence: %+v", c)
+	}
+	if c := (Contact{}).Observe(Observation{At: now, Presence: &online, Retained: true}); !c.LastSeen.Equal(now.Add(-minute)) {
+		t.Errorf("a retained presence: %+v", c)
+	}
+}
+
+func TestSignalQualityFollowsTheReferencePower(t *testing.T) {
+	for rsrp, want := range map[float64]string{
+		-31: "strong", -95: "strong", -95.1: "moderate", -105: "moderate", -105.1: "weak", -115: "weak", -115.1: "none", -156: "none",
+	} {
+		if got := SignalQuality(&rsrp); got == nil || *got != want {
+			t.Errorf("%v dBm: %v, want %s", rsrp, got, want)
+		}
+	}
+	if got := SignalQuality(nil); got != nil {
+		t.Errorf("not reported: %s", *got)
+	}
+}

@@ -1,0 +1,213 @@
+package telematics
+
+import (
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestANewerReadingReplacesAnOlderOneAndNeverTheReverse(t *testing.T) {
+	older := Report{At: now, Values: map[Field]any{SpeedKmh: 50.0, IsLocked: false, Ignition: "on"}}
+	newer := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: nil}}
+	want := Snapshot{
+		SpeedKmh: {0.0, newer.At},
+		IsLocked: {nil, newer.At}, // no longer known
+		Ignition: {"on", older.At},
+	}
+	for _, order := range [][]Report{{older, newer}, {newer, older}, {newer, older, newer, older}} {
+		if got := merged(order); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+func TestReadingsOfTheSameInstantMergeAlikeInEveryOrder(t *testing.T) {
+	values := []any{nil, "on", "off"}
+	var want Snapshot
+	for _, order := range permutations(len(values)) {
+		var reports []Report
+		for _, i := range order {
+			reports = append(reports, Report{At: now, Values: map[Field]any{Ignition: values[i]}})
+		}
+		got := merged(reports)
+		if want == nil {
+			want = got
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("order %v: %v, want %v", order, got, want)
+		}
+	}
+}
+
+func TestMergeChangesNeitherArgument(t *testing.T) {
+	s := Snapshot{SpeedKmh: {50.0, now}}
+	r := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: true}}
+	Merge(s, r)
+	if len(s) != 1 || s[SpeedKmh].Value != 50.0 || len(r.Values) != 2 {
+		t.Errorf("snapshot %v, report %v", s, r)
+	}
+}
+
+// [LAW-7] Every order of four overlapping reports, two of them of the same instant.
+func TestEveryOrderOfReportsEndsInTheSameSnapshot(t *testing.T) {
+	reports := []Report{
+		{At: now, Values: map[Field]any{SpeedKmh: 10.0, IsLocked: true, DTCs: []string{"P0420"}}},
+		{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 20.0, OEMData: map[string]any{"a": 1.0}}},
+		{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 30.0, IsLocked: nil, OEMData: nil}},
+		{At: now.Add(time.Minute), Values: map[Field]any{DTCs: []string{}, LocatedAt: now}},
+	}
+	want := merged(reports)
+	for _, order := range permutations(len(reports)) {
+		shuffled := make([]Report, len(order))
+		for i, j := range order {
+			shuffled[i] = reports[j]
+		}
+		if got := merged(shuffled); !reflect.DeepEqual(got, want) {
+			t.Errorf("order %v: %v, want %v", order, got, want)
+		}
+	}
+}
+
+// [LAW-7] The same for many reports of all fields, delivered in any order and any
+// number of times.
+func TestAnyOrderAndRepetitionOfReportsConverges(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 200 {
+		reports := make([]Report, 1+random.IntN(12))
+		for i := range reports {
+			reports[i] = randomReport(random)
+		}
+		want := merged(reports)
+		delivered := append(slices.Clone(reports), reports...)
+		for range random.IntN(8) {
+			delivered = append(delivered, reports[random.IntN(len(reports))])
+		}
+		random.Shuffle(len(delivered), func(i, j int) { delivered[i], delivered[j] = delivered[j], delivered[i] })
+		if got := merged(delivered); !reflect.DeepEqual(got, want) {
+			t.Fatalf("reports %v end in %v or in %v", reports, want, got)
+		}
+	}
+}
+
+// randomReport draws from few instants, so that many reports tie.
+func randomReport(random *rand.Rand) Report {
+	r := Report{At: now.Add(time.Duration(random.IntN(4)) * time.Second), Values: map[Field]any{}}
+	for _, field := range slices.Sorted(maps.Keys(interfaceFields)) {
+		switch random.IntN(4) {
+		case 0:
+			r.Values[field] = nil
+		case 1:
+			r.Values[field] = interfaceFields[field].want
+		case 2:
+			if _, ok := interfaceFields[field].want.(float64); ok {
+				r.Values[field] = float64(random.IntN(100))
+			}
+		}
+	}
+	return r
+}
+
+func merged(reports []Report) Snapshot {
+	var s Snapshot
+	for _, r := range reports {
+		s = Merge(s, r)
+	}
+	return s
+}
+
+func permutations(n int) [][]int {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	var all [][]int
+	for _, shorter := range permutations(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
+		}
+	}
+	return all
+}
+
+func TestASnapshotGivesEachFieldInItsTypeOrNothing(t *testing.T) {
+	s := Snapshot{
+		SpeedKmh: {50.0, now}, Ignition: {"on", now}, IsLocked: {true, now}, LocatedAt: {now, now}, DTCs: {[]string{"P0420"}, now},
+		Gear: {nil, now},
+	}
+	if *s.Number(SpeedKmh) != 50 || *s.Text(Ignition) != "on" || !*s.Flag(IsLocked) || !s.Time(LocatedAt).Equal(now) || !slices.Equal(s.Texts(DTCs), []string{"P0420"}) {
+		t.Error("a field that is known reads wrong")
+	}
+	if s.Text(Gear) != nil || s.Number(MileageKm) != nil || s.Flag(EngineRuns) != nil || s.Texts(WarningLamps) != nil || s.Time("x") != nil {
+		t.Error("a field that is not known reads as something")
+	}
+	if s.Number(Ignition) != nil || Snapshot(nil).Number(SpeedKmh) != nil {
+		t.Error("a field reads in another type than its own")
+	}
+}
+
+func TestOEMDataHoldsWhatDidNotFitItsField(t *testing.T) {
+	cases := []struct {
+		name     string
+		snapshot Snapshot
+		want     map[string]any
+	}{
+		{"nothing known", nil, map[string]any{}},
+		{"no longer known", Snapshot{OEMData: {nil, now}, RawCharging: {nil, now}, RawDTCs: {nil, now}}, map[string]any{}},
+		{"the manufacturer's own", Snapshot{OEMData: {map[string]any{"a": 1.0}, now}, RawDTCs: {[]string{}, now}}, map[string]any{"a": 1.0}},
+		{"with the raw", Snapshot{
+			OEMData: {map[string]any{"a": 1.0}, now}, RawCharging: {"plugged_in", now}, RawDTCs: {[]string{"12-34"}, now},
+		}, map[string]any{"a": 1.0, "charging_status": "plugged_in", "dtcs_raw": []string{"12-34"}}},
+	}
+	for _, c := range cases {
+		if got := c.snapshot.OEM(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	s := Snapshot{OEMData: {map[string]any{"a": 1.0}, now}}
+	s.OEM()["b"] = 2
+	if len(s.OEM()) != 1 {
+		t.Error("the snapshot's own data was handed out")
+	}
+}
+
+func TestASectionIsAsNewAsItsNewestField(t *testing.T) {
+	s := Snapshot{
+		SpeedKmh: {0.0, now}, Ignition: {"on", now.Add(time.Minute)}, Gear: {nil, now.Add(time.Second)},
+		DTCs: {[]string{}, now.Add(-time.Hour)}, RawDTCs: {nil, now.Add(-time.Hour)},
+	}
+	want := map[string]time.Time{"telemetry": now.Add(time.Minute), "diagnostics": now.Add(-time.Hour)}
+	if got := s.SectionTimes(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	s[RawDTCs] = Reading{[]string{"12-34"}, now}
+	if got := s.SectionTimes()["oem_data"]; !got.Equal(now) {
+		t.Errorf("oem_data shows a raw code, as of %v", got)
+	}
+	if len(Snapshot(nil).SectionTimes()) != 0 {
+		t.Error("an unknown vehicle has section times")
+	}
+}
+
+func TestAVehicleShowsOnlyTheEnergyThatItHas(t *testing.T) {
+	s := Snapshot{FuelLevel: {50.0, now}, Battery: {60.0, now}, Charging: {nil, now}, RawCharging: {"plugged_in", now}, SpeedKmh: {0.0, now}}
+	for p, want := range map[Powertrain][]Field{
+		Combustion:   {FuelLevel, SpeedKmh},
+		Electric:     {Battery, Charging, RawCharging, SpeedKmh},
+		PlugInHybrid: {FuelLevel, Battery, Charging, RawCharging, SpeedKmh},
+	} {
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(s.For(p))); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", p, got, want)
+		}
+	}
+	if len(s) != 5 {
+		t.Error("the snapshot itself was changed")
+	}
+	if got := Snapshot(nil).For(Electric); len(got) != 0 {
+		t.Error(got)
+	}
+}

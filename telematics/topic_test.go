@@ -1,0 +1,60 @@
+package telematics
+
+import (
+	"strings"
+	"testing"
+)
+
+var channels = []Channel{CommandChannel, AckChannel, TelemetryChannel, PresenceChannel}
+
+func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
+	cases := map[string]string{
+		CommandChannel.Topic("356938035643809"):     "motorpool/v1/356938035643809/command",
+		AckChannel.Topic("u_1"):                     "motorpool/v1/u_1/ack",
+		TelemetryChannel.Filter():                   "motorpool/v1/+/telemetry",
+		PresenceChannel.Filter():                    "motorpool/v1/+/presence",
+		AckChannel.SharedFilter("motorpool-secret"): "$share/motorpool-secret/motorpool/v1/+/ack",
+	}
+	for got, want := range cases {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestATopicParsesToWhatMadeIt(t *testing.T) {
+	for _, unit := range []Unit{"1", "356938035643809", "a-B_9", Unit(strings.Repeat("x", 64))} {
+		for _, channel := range channels {
+			u, c, err := ParseTopic(channel.Topic(unit))
+			if err != nil || u != unit || c != channel {
+				t.Errorf("%s: %s %s %v", channel.Topic(unit), u, c, err)
+			}
+		}
+	}
+}
+
+func TestAHostileTopicIsRefused(t *testing.T) {
+	for _, topic := range []string{
+		"", "/", "motorpool", "motorpool/v1", "motorpool/v1/", "motorpool/v1/u", "motorpool/v1/u/", "motorpool/v1//ack",
+		"motorpool/v1/u/ack/", "motorpool/v1/u/ack/more", "motorpool/v1/u/Ack", "motorpool/v1/u/unknown",
+		"motorpool/v2/u/ack", "Motorpool/v1/u/ack", "/motorpool/v1/u/ack", "x/motorpool/v1/u/ack",
+		"motorpool/v1/+/ack", "motorpool/v1/#", "motorpool/v1/u/#", "$share/g/motorpool/v1/u/ack",
+		"motorpool/v1/../ack", "motorpool/v1/u u/ack", "motorpool/v1/u\n/ack", "motorpool/v1/u\x00/ack",
+		"motorpool/v1/ü/ack", "motorpool/v1/u%2f/ack", "motorpool/v1/" + strings.Repeat("x", 65) + "/ack",
+	} {
+		if u, c, err := ParseTopic(topic); err == nil {
+			t.Errorf("%q parsed to %q %q", topic, u, c)
+		}
+	}
+}
+
+func TestASerialIsLettersDigitsDashAndUnderscore(t *testing.T) {
+	for serial, sound := range map[string]bool{
+		"356938035643809": true, "A-b_9": true, strings.Repeat("9", 64): true,
+		"": false, strings.Repeat("9", 65): false, "a/b": false, "a+b": false, "#": false, "a b": false, "a\n": false, "é": false, "a.b": false,
+	} {
+		if u, err := ParseUnit(serial); (err == nil) != sound || sound && string(u) != serial {
+			t.Errorf("ParseUnit(%q) = %q, %v", serial, u, err)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package telematics
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
+	long := strings.Repeat("x", 257)
+	for _, message := range []string{
+		``, `null`, `[]`, `7`, `"received"`, `{`, `{}`, `{"status":"succeeded"}`,
+		`{"command_id":"1","status":"succeeded"}`,
+		answer(`"status":"sent"`), answer(`"status":"accepted"`), answer(`"status":"unknown"`), answer(`"status":"Succeeded"`), answer(`"status":1`),
+		answer(`"status":"failed","reason":"` + long + `"`), answer(`"status":"failed","detail":"` + long + `"`),
+		answer(`"status":"failed","reason":"\u0000"`), answer(`"status":"failed","detail":"a\u0000"`),
+		answer(`"status":"succeeded","detail":"` + strings.Repeat("x", MaxMessage) + `"`),
+		"\xff\xfe\x00", answer(`"status":"succeeded"`) + `{}`,
+	} {
+		if a, _, err := DecodeAnswer([]byte(message), received); err == nil {
+			t.Errorf("%.80q reads as %+v", message, a)
+		}
+	}
+}
+
+func TestAnAnswerOutlivesAnUnsoundReportInIt(t *testing.T) {
+	cases := []struct {
+		report  string
+		want    *Report
+		dropped []string
+	}{
+		{`null`, nil, nil},
+		{`7`, nil, []string{"report"}},
+		{`{}`, &Report{At: received, Values: map[Field]any{}}, []string{"at"}},
+		{`{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":"yes","speed_kmh":0}}`, &Report{At: now, Values: map[Field]any{SpeedKmh: 0.0}}, []string{"telemetry.is_locked"}},
+		{`{"at":"2026-01-02T10:00:00Z","commands":[` + answer(`"status":"succeeded"`) + `]}`, &Report{At: now, Values: map[Field]any{}}, nil},
+	}
+	for _, c := range cases {
+		got, dropped, err := DecodeAnswer([]byte(answer(`"status":"succeeded","at":"2026-01-02T10:00:00Z","report":`+c.report)), received)
+		want := Answer{Command: aCommand, State: Succeeded, At: now, Report: c.want}
+		if err != nil || !reflect.DeepEqual(got, want) || !slices.Equal(namesOf(dropped), c.dropped) {
+			t.Errorf("%s: %+v, %v, %v", c.report, got, dropped, err)
+		}
+	}
+}
+
+// [TEL-5]
+func TestAnAnswerWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
+	for at, want := range map[string]time.Time{
+		`"2026-01-02T11:00:00.5+01:00"`: now.Add(500 * time.Millisecond),
+		`"2026-01-02T10:05:03Z"`:        received.Add(5 * time.Minute),
+		`"2026-01-02T10:05:03.001Z"`:    received,
+		`"2019-12-31T23:59:59.999Z"`:    received,
+		`"soon"`:                        received,
+		`null`:                          received,
+	} {
+		got, _, err := DecodeAnswer([]byte(answer(`"status":"received","at":`+at)), received)
+		if err != nil || !got.At.Equal(want) || got.At.Location() != time.UTC {
+			t.Errorf("%s: %v, %v", at, got.At, err)
+		}
+	}
+}
+
+func TestAPresenceThatIsUnsoundIsRefused(t *testing.T) {
+	long := strings.Repeat("x", 257)
+	for _, message := range []string{
+		``, `null`, `[]`, `{}`, `{"status":"unknown"}`, `{"status":"Online"}`, `{"status":1}`,
+		`{"status":"online","session":"` + long + `"}`, `{"status":"online","session":"\u0000"}`,
+		`{"status":"online","firmware_version":"` + long + `"}`, `{"status":"online","firmware_version":"\u0000"}`,
+		`{"status":"online","capabilities":"lock"}`,
+		`{"status":"online","x":"` + strings.Repeat("x", MaxMessage) + `"}`,
+	} {
+		if p, err := DecodePresence([]byte(message), received); err == nil {
+			t.Errorf("%.80q reads as %+v", message, p)
+		}
+	}
+}
+
+func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
+	for list, want := range map[string][]Action{
+		`null`:                     nil,
+		`[]`:                       {},
+		`["fly"]`:                  {},
+		`["lock","fly","unlock"]`:  {Lock, Unlock},
+		`["lock","lock","unlock"]`: {Lock, Unlock},
+	} {
+		p, err := DecodePresence([]byte(`{"status":"online","capabilities":`+list+`}`), received)
+		if err != nil || !reflect.DeepEqual(p.Actions, want) {
+			t.Errorf("%s: %#v, %v", list, p.Actions, err)
+		}
+	}
+}
+
+func TestOnlyALastWillMayBearNoTime(t *testing.T) {
+	for message, want := range map[string]time.Time{
+		`{"status":"online"}`:                                received,
+		`{"status":"online","at":"1970-01-01T00:00:00Z"}`:    received,
+		`{"status":"online","at":"2026-01-02T10:00:00Z"}`:    now,
+		`{"status":"standby","at":"soon"}`:                   received,
+		`{"status":"offline"}`:                               {},
+		`{"status":"offline","at":"soon"}`:                   {},
+		`{"status":"offline","at":"2031-01-01T00:00:00Z"}`:   {},
+		`{"status":"offline","at":"2026-01-02T10:00:00Z"}`:   now,
+		`{"status":"offline","at":"2019-01-02T10:00:00Z"}`:   {},
+		`{"status":"offline","at":"","session":"something"}`: {},
+	} {
+		p, err := DecodePresence([]byte(message), received)
+		if err != nil || !p.At.Equal(want) {
+			t.Errorf("%s: %v, %v", message, p.At, err)
+		}
+	}
+}
+
+func TestWhatCannotBeEncodedIsAFaultOfOurs(t *testing.T) {
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "telematics: encode") {
+			t.Errorf("recovered %s", p)
+		}
+	}()
+	encode(make(chan int))
+}
+
+// answer returns a message about aCommand with more members.
+func answer(members string) string {
+	return fmt.Sprintf(`{"command_id":"%s",%s}`, aCommand, members)
+}
+
+func namesOf(dropped []Dropped) []string {
+	var names []string
+	for _, d := range dropped {
+		names = append(names, d.Field)
+	}
+	return names
+}
