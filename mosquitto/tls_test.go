@@ -1,0 +1,74 @@
+package mosquitto_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/simulator/devstack"
+)
+
+func TestTheCommentedLinesTurnOnTLSForUnits(t *testing.T) {
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	cert, key, pool := certificate(t)
+	broker := startMosquitto(t, devstack.MosquittoConfig{
+		Units:    map[string]string{"unit": passwordOf("unit")},
+		CertFile: cert, KeyFile: key,
+	})
+	l := login{url: broker.UnitsURL(), user: "unit", password: passwordOf("unit")}
+	l.tune = func(o *paho.ClientOptions) { o.SetTLSConfig(&tls.Config{RootCAs: pool}) }
+	l.mustDial(t)
+
+	l.tune = func(o *paho.ClientOptions) { o.SetTLSConfig(&tls.Config{RootCAs: x509.NewCertPool()}) }
+	if _, err := l.dial(t); err == nil {
+		t.Error("connected to a broker with an unknown certificate")
+	}
+}
+
+// certificate makes a self-signed certificate for 127.0.0.1.
+func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, bytes []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool = x509.NewCertPool()
+	pool.AddCert(parsed)
+	return write("server.crt", "CERTIFICATE", der), write("server.key", "EC PRIVATE KEY", keyDER), pool
+}

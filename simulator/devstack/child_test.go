@@ -1,0 +1,148 @@
+package devstack_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+)
+
+// eachServer runs a test over each server that runs as a child process.
+func eachServer(t *testing.T, test func(t *testing.T, server string)) {
+	for _, server := range childServers {
+		t.Run(server, func(t *testing.T) {
+			devstack.NeedServer(t, server)
+			test(t, server)
+		})
+	}
+}
+
+func mustStart(t *testing.T, server string) (childServer, string) {
+	t.Helper()
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	s, url, err := startServer(server, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ask(url, patience); err != nil {
+		t.Fatalf("the server does not answer: %v", err)
+	}
+	return s, url
+}
+
+func TestAPausedServerIsSilentAndAnswersAfterResume(t *testing.T) {
+	eachServer(t, func(t *testing.T, server string) {
+		s, url := mustStart(t, server)
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if !listens(t, url) {
+			t.Error("a frozen server's port is closed; it should be open and silent")
+		}
+		if err := ask(url, 300*time.Millisecond); err == nil {
+			t.Error("a frozen server answered")
+		}
+		if err := s.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(url, patience); err != nil {
+			t.Errorf("after Resume: %v", err)
+		}
+	})
+}
+
+func TestAKilledServerComesBackOnItsPort(t *testing.T) {
+	eachServer(t, func(t *testing.T, server string) {
+		s, url := mustStart(t, server)
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if listens(t, url) {
+			t.Error("the port is still open after Kill returned")
+		}
+		if err := s.Kill(); err == nil {
+			t.Error("killing a dead server succeeded")
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(url, patience); err != nil {
+			t.Errorf("after Restart: %v", err)
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatalf("restart of a running server: %v", err)
+		}
+		if err := ask(url, patience); err != nil {
+			t.Errorf("after the second Restart: %v", err)
+		}
+	})
+}
+
+func TestCloseEndsAFrozenServerAndMayBeRepeated(t *testing.T) {
+	eachServer(t, func(t *testing.T, server string) {
+		s, url := mustStart(t, server)
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if listens(t, url) {
+				t.Error("the port is still open after Close returned")
+			}
+		}
+		if err := s.Restart(); err == nil {
+			t.Error("a closed server was restarted")
+		}
+	})
+}
+
+func TestAServerDiesWithItsKilledParent(t *testing.T) {
+	eachServer(t, func(t *testing.T, server string) {
+		dir := t.TempDir()
+		cleanPostgres(t, dir)
+		parent, url := startInAnotherProcess(t, server, dir)
+		if err := ask(url, patience); err != nil {
+			t.Fatalf("the server does not answer: %v", err)
+		}
+		if err := parent.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = parent.Wait()
+		eventually(t, "the server to end", func() bool { return !listens(t, url) })
+	})
+}
+
+// startInAnotherProcess runs this test binary as the parent of a server.
+func startInAnotherProcess(t *testing.T, server, dir string) (parent *exec.Cmd, url string) {
+	t.Helper()
+	parent = exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), orphanVariable+"="+server, dirVariable+"="+dir)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = parent.Process.Kill()
+		_ = parent.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, "://") {
+		t.Fatalf("the other process said %q (%v)", line, err)
+	}
+	return parent, strings.TrimSpace(line)
+}

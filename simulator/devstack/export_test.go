@@ -1,0 +1,28 @@
+package devstack
+
+// OutsideOf tells the tests what to clean up.
+func OutsideOf(dir string) string {
+	if real, err := realPath(dir); err == nil {
+		dir = real
+	}
+	return outsideOf(dir)
+}
+
+// StartRedisOn and StartMosquittoOn start a server on a port that the test chose.
+func StartRedisOn(dir string, port int) (*Redis, error) {
+	program, err := findRedis()
+	if err != nil {
+		return nil, err
+	}
+	return startRedisOn(program, dir, port)
+}
+
+func StartMosquittoOn(cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquitto, error) {
+	program, err := findMosquitto()
+	if err != nil {
+		return nil, err
+	}
+	return startMosquittoOn(program, cfg, unitsPort, servicePort)
+}
+
+var OnFreePorts = onFreePorts[int]

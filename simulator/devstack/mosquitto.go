@@ -1,0 +1,162 @@
+package devstack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"motorpool/mosquitto"
+)
+
+// MosquittoConfig says whom a Mosquitto lets in.
+type MosquittoConfig struct {
+	Dir string // where its configuration and its retained messages lie; created if need be
+
+	Units map[string]string // the units' passwords
+
+	ServiceUser     string // Defaults to mosquitto.ServiceUser
+	ServicePassword string // Defaults to none: the service cannot connect
+
+	// CertFile and KeyFile turn on TLS on the units' listener, as the comment in mosquitto.conf says. Defaults to no TLS.
+	CertFile, KeyFile string
+
+	Logger *slog.Logger // Defaults to silence
+}
+
+// Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen, killed and restarted.
+type Mosquitto struct {
+	*child
+	cfg                    MosquittoConfig
+	unitsPort, servicePort int
+}
+
+// StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed; Available says how.
+func StartMosquitto(cfg MosquittoConfig) (*Mosquitto, error) {
+	program, err := findMosquitto()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("start mosquitto: %w", err)
+	}
+	return onFreePorts(2, func(ports []int) (*Mosquitto, error) { return startMosquittoOn(program, cfg, ports[0], ports[1]) })
+}
+
+func startMosquittoOn(program string, cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquitto, error) {
+	m := &Mosquitto{cfg: cfg, unitsPort: unitsPort, servicePort: servicePort}
+	if err := m.writeFiles(); err != nil {
+		return nil, fmt.Errorf("configure mosquitto: %w", err)
+	}
+	var err error
+	m.child, err = startChild(context.Background(), childConfig{
+		name:    "mosquitto",
+		command: func() (*exec.Cmd, error) { return exec.Command(program, "-c", m.path("mosquitto.conf")), nil },
+		// Only its own word counts: a successful dial might reach whoever took the port.
+		ready:  func(_ context.Context, out *output) bool { return out.contains(" running") },
+		within: 20 * time.Second,
+		stop:   syscall.SIGTERM,
+		orphan: syscall.SIGKILL,
+		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// UnitsURL is where units connect.
+func (m *Mosquitto) UnitsURL() string {
+	scheme := "tcp"
+	if m.cfg.CertFile != "" {
+		scheme = "ssl"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.unitsPort)
+}
+
+// ServiceURL is where the service connects.
+func (m *Mosquitto) ServiceURL() string { return fmt.Sprintf("tcp://127.0.0.1:%d", m.servicePort) }
+
+// SetUnits replaces the units and their passwords without a restart. It returns before the broker has read them; it then
+// disconnects those whose password is no longer valid.
+func (m *Mosquitto) SetUnits(passwords map[string]string) error {
+	if err := m.writePasswords("units.passwd", passwords); err != nil {
+		return fmt.Errorf("change the units' passwords: %w", err)
+	}
+	return m.signal(syscall.SIGHUP)
+}
+
+func (m *Mosquitto) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
+
+func (m *Mosquitto) writeFiles() error {
+	if err := os.MkdirAll(m.path("data"), 0o700); err != nil {
+		return err
+	}
+	conf, err := m.configuration()
+	if err != nil {
+		return err
+	}
+	service := map[string]string{}
+	if m.cfg.ServicePassword != "" {
+		service[serviceUser(m.cfg.ServiceUser)] = m.cfg.ServicePassword
+	}
+	return errors.Join(
+		os.WriteFile(m.path("mosquitto.conf"), []byte(conf), 0o600),
+		os.WriteFile(m.path("units.acl"), []byte(mosquitto.UnitsACL), 0o600),
+		os.WriteFile(m.path("service.acl"), []byte(mosquitto.ServiceACL), 0o600),
+		m.writePasswords("units.passwd", m.cfg.Units),
+		m.writePasswords("service.passwd", service),
+	)
+}
+
+// configuration is the production configuration with this machine's ports and paths.
+func (m *Mosquitto) configuration() (string, error) {
+	changes := [][2]string{
+		{"\nlistener 1883\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.unitsPort)},
+		{"\nlistener 1884 127.0.0.1\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)},
+	}
+	if m.cfg.CertFile != "" {
+		changes = append(changes,
+			[2]string{"\n#tls_version ", "\ntls_version "},
+			[2]string{"\n#certfile /mosquitto/config/tls/server.crt\n", "\ncertfile " + m.cfg.CertFile + "\n"},
+			[2]string{"\n#keyfile /mosquitto/config/tls/server.key\n", "\nkeyfile " + m.cfg.KeyFile + "\n"})
+	}
+	changes = append(changes,
+		[2]string{"/mosquitto/config/", m.cfg.Dir + "/"},
+		[2]string{"/mosquitto/data/", m.path("data") + "/"})
+
+	conf := mosquitto.Conf
+	for _, c := range changes {
+		changed := strings.ReplaceAll(conf, c[0], c[1])
+		if changed == conf {
+			return "", fmt.Errorf("mosquitto.conf has no %q", strings.TrimSpace(c[0]))
+		}
+		conf = changed
+	}
+	if os.Geteuid() == 0 {
+		// Else it becomes another user, who may not read the folder, and which makes the kernel forget to end it with us.
+		conf += "\nuser root\n"
+	}
+	return conf, nil
+}
+
+func (m *Mosquitto) writePasswords(name string, passwords map[string]string) error {
+	var file strings.Builder
+	for _, user := range slices.Sorted(maps.Keys(passwords)) {
+		line, err := mosquitto.PasswordLine(user, passwords[user])
+		if err != nil {
+			return err
+		}
+		file.WriteString(line + "\n")
+	}
+	return os.WriteFile(m.path(name), []byte(file.String()), 0o600)
+}

@@ -1,0 +1,44 @@
+package devstack_test
+
+import (
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+func TestMosquittoRemembersPresenceAcrossARestart(t *testing.T) {
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
+	if !unit.Publish("motorpool/v1/car/presence", 1, true, "standby").WaitTimeout(patience) {
+		t.Fatal("publish: no acknowledgement")
+	}
+	if err := m.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan paho.Message, 1)
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", func(p paho.Message) { heard <- p })
+	service.mustSubscribe(t, "motorpool/v1/+/presence")
+	select {
+	case p := <-heard:
+		if string(p.Payload()) != "standby" || !p.Retained() {
+			t.Errorf("heard %q, retained: %v", p.Payload(), p.Retained())
+		}
+	case <-time.After(patience):
+		t.Error("the presence is gone")
+	}
+}

@@ -1,0 +1,214 @@
+package devstack_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+// startMQTT starts an embedded broker in which every unit's password is its name.
+func startMQTT(t *testing.T) *devstack.MQTT {
+	t.Helper()
+	m, err := devstack.StartMQTT(devstack.MQTTConfig{
+		UnitPassword:    func(user string) (string, bool) { return user, true },
+		ServicePassword: "secret",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return m
+}
+
+// mqttClient is a connection that hands its messages to a channel.
+type mqttClient struct {
+	paho.Client
+	lost chan struct{}
+}
+
+func dialMQTT(t *testing.T, address, id, user, password string, onMessage func(paho.Message)) *mqttClient {
+	t.Helper()
+	c := &mqttClient{lost: make(chan struct{})}
+	c.Client = paho.NewClient(paho.NewClientOptions().AddBroker(address).SetClientID(id).SetUsername(user).SetPassword(password).
+		SetAutoReconnect(false).SetConnectTimeout(patience).
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { onMessage(m) }).
+		SetConnectionLostHandler(func(paho.Client, error) { close(c.lost) }))
+	if token := c.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
+		t.Fatalf("connect as %q: %v", user, token.Error())
+	}
+	t.Cleanup(func() { c.Disconnect(0) })
+	return c
+}
+
+func (c *mqttClient) mustPublish(t *testing.T, topic string, payload any) {
+	t.Helper()
+	if !c.Publish(topic, 1, false, payload).WaitTimeout(patience) {
+		t.Fatalf("publish to %s: no acknowledgement", topic)
+	}
+}
+
+func (c *mqttClient) mustSubscribe(t *testing.T, filter string) {
+	t.Helper()
+	token := c.Subscribe(filter, 1, nil)
+	if !token.WaitTimeout(patience) {
+		t.Fatalf("subscribe to %s: no answer", filter)
+	}
+	if granted := token.(*paho.SubscribeToken).Result()[filter]; granted > 2 {
+		t.Fatalf("subscribe to %s: refused (%#x)", filter, granted)
+	}
+}
+
+func ignore(paho.Message) {}
+
+func TestAReconnectedUnitHearsItsCommandsEveryTime(t *testing.T) {
+	m := startMQTT(t)
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
+	var previous *mqttClient
+	for i := range 100 {
+		heard := make(chan string, 10)
+		unit := dialMQTT(t, m.UnitsURL(), fmt.Sprintf("id-%d", i), "car", "car", func(p paho.Message) { heard <- string(p.Payload()) })
+		unit.mustSubscribe(t, "motorpool/v1/car/command")
+		service.mustPublish(t, "motorpool/v1/car/command", fmt.Sprintf("command %d", i))
+		select {
+		case got := <-heard:
+			if want := fmt.Sprintf("command %d", i); got != want {
+				t.Fatalf("heard %q, want %q", got, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("connection %d looks alive and hears nothing", i)
+		}
+		if previous != nil {
+			select {
+			case <-previous.lost:
+			case <-time.After(patience):
+				t.Fatalf("connection %d was not replaced", i-1)
+			}
+		}
+		previous = unit
+	}
+}
+
+func TestOfManyConnectionsOfAUnitAtOnceTheLastOneStays(t *testing.T) {
+	m := startMQTT(t)
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
+	const connections = 20
+	var heard, lost atomic.Int64
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() {
+			client := paho.NewClient(paho.NewClientOptions().AddBroker(m.UnitsURL()).SetClientID(fmt.Sprint(i)).
+				SetUsername("car").SetPassword("car").SetAutoReconnect(false).SetConnectTimeout(patience).
+				SetDefaultPublishHandler(func(paho.Client, paho.Message) { heard.Add(1) }).
+				SetConnectionLostHandler(func(paho.Client, error) { lost.Add(1) }))
+			t.Cleanup(func() { client.Disconnect(0) })
+			if token := client.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
+				lost.Add(1) // replaced before it was greeted
+				return
+			}
+			client.Subscribe("motorpool/v1/car/command", 1, nil).WaitTimeout(patience)
+		})
+	}
+	all.Wait()
+	eventually(t, "all connections but one to be replaced", func() bool { return lost.Load() == connections-1 })
+	service.mustPublish(t, "motorpool/v1/car/command", "command")
+	eventually(t, "the last connection to hear a command", func() bool { return heard.Load() == 1 })
+}
+
+func TestADeniedPublishIsAcknowledgedAndKeepsTheConnection(t *testing.T) {
+	m := startMQTT(t)
+	heard := make(chan string, 10)
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", func(p paho.Message) { heard <- p.Topic() })
+	service.mustSubscribe(t, "motorpool/v1/+/ack")
+	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
+	unit.mustPublish(t, "motorpool/v1/other/ack", "forged")
+	unit.mustPublish(t, "motorpool/v1/car/ack", "genuine")
+	select {
+	case got := <-heard:
+		if got != "motorpool/v1/car/ack" {
+			t.Errorf("heard %s", got)
+		}
+	case <-time.After(patience):
+		t.Error("the genuine answer never came")
+	}
+}
+
+func TestUnitPasswordsAreAskedAnewAtEveryConnect(t *testing.T) {
+	var password atomic.Value
+	password.Store("first")
+	m, err := devstack.StartMQTT(devstack.MQTTConfig{UnitPassword: func(string) (string, bool) { return password.Load().(string), true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	connects := func(with string) bool {
+		client := paho.NewClient(paho.NewClientOptions().AddBroker(m.UnitsURL()).SetUsername("car").SetPassword(with).SetAutoReconnect(false))
+		token := client.Connect()
+		defer client.Disconnect(0)
+		return token.WaitTimeout(patience) && token.Error() == nil
+	}
+	if !connects("first") || connects("second") {
+		t.Fatal("the first password is not the one that counts")
+	}
+	password.Store("second")
+	if !connects("second") || connects("first") {
+		t.Error("the second password is not the one that counts")
+	}
+}
+
+func TestAClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	m := startMQTT(t)
+	const reports = 200
+	frozen := make(chan struct{})
+	deaf := dialMQTT(t, m.ServiceURL(), "deaf", mosquitto.ServiceUser, "secret", func(paho.Message) { <-frozen })
+	t.Cleanup(func() { close(frozen) })
+	deaf.mustSubscribe(t, "motorpool/v1/+/telemetry")
+	var heard atomic.Int64
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", func(paho.Message) { heard.Add(1) })
+	service.mustSubscribe(t, "motorpool/v1/+/telemetry")
+
+	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
+	report := []byte(strings.Repeat("x", 100<<10)) // together more than the sockets can hold
+	for range reports {
+		unit.mustPublish(t, "motorpool/v1/car/telemetry", report)
+	}
+	eventually(t, "the other instance to get every report", func() bool { return heard.Load() == reports })
+}
+
+func TestCloseEndsConnectionsThatNeverIntroducedThemselves(t *testing.T) {
+	m := startMQTT(t)
+	u, err := url.Parse(m.UnitsURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	closed := make(chan error, 1)
+	go func() { closed <- m.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Close waits for a silent connection")
+	}
+}

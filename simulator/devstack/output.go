@@ -1,0 +1,53 @@
+package devstack
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// keptLines is how much of a child's output an error can quote.
+const keptLines = 40
+
+// output takes what a child writes: each line to the log, the last ones kept.
+type output struct {
+	log    *slog.Logger
+	server string
+
+	mu      sync.Mutex // guards what follows
+	partial []byte     // the line that is not complete yet
+	lines   []string
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partial = append(o.partial, b...)
+	for {
+		line, rest, complete := bytes.Cut(o.partial, []byte("\n"))
+		if !complete {
+			return len(b), nil
+		}
+		o.keep(string(line))
+		o.partial = rest
+	}
+}
+
+func (o *output) keep(line string) {
+	o.log.Debug("server output", "server", o.server, "line", line)
+	o.lines = append(o.lines, line)
+	if len(o.lines) > keptLines {
+		o.lines = o.lines[1:]
+	}
+}
+
+// tail returns the last lines, the incomplete one included.
+func (o *output) tail() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(append(o.lines[:len(o.lines):len(o.lines)], string(o.partial)), "\n")
+}
+
+// contains reports whether text is among the last lines.
+func (o *output) contains(text string) bool { return strings.Contains(o.tail(), text) }

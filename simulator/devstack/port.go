@@ -1,0 +1,58 @@
+package devstack
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"syscall"
+)
+
+// Ports below those that the kernel hands out to outgoing connections. A client that keeps dialling a port from that range
+// while its server is down can be given that very port as its own, connect to itself, and keep the server from coming back.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// clashes is how often another port is tried, when somebody took the one that was free a moment ago.
+const clashes = 5
+
+// freePort returns a loopback port that nobody listens on at the moment.
+func freePort() (int, error) {
+	var err error
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if err = portIsFree(port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("find a free port: %w", err)
+}
+
+// portIsFree returns a syscall.EADDRINUSE if somebody listens on the port.
+func portIsFree(port int) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// onFreePorts starts a server that cannot find a port by itself.
+func onFreePorts[S any](count int, start func(ports []int) (S, error)) (S, error) {
+	var server S
+	var err error
+	for range clashes {
+		ports := make([]int, count)
+		for i := range ports {
+			if ports[i], err = freePort(); err != nil {
+				return server, err
+			}
+		}
+		if server, err = start(ports); !errors.Is(err, syscall.EADDRINUSE) {
+			return server, err
+		}
+	}
+	return server, err
+}

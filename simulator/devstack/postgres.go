@@ -1,0 +1,190 @@
+package devstack
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	_ "github.com/lib/pq" // the driver that asks whether the server serves
+)
+
+const (
+	postgresUser     = "motorpool"
+	postgresDatabase = "motorpool"
+
+	// postgresReady covers the replay of what a killed server had not written back.
+	postgresReady = 60 * time.Second
+	// lingering is how long the last processes of a killed server may keep its shared memory.
+	lingering = 10 * time.Second
+)
+
+// PostgresConfig says where a PostgreSQL keeps its data.
+type PostgresConfig struct {
+	Dir    string       // holds the cluster and its password between runs; created if need be
+	Port   int          // Defaults to a free port
+	Fsync  bool         // wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself crashes
+	Logger *slog.Logger // Defaults to silence
+}
+
+// Postgres is a PostgreSQL server on 127.0.0.1 whose data stays between runs. It can be frozen, killed and restarted.
+type Postgres struct {
+	*child
+	cluster *cluster
+	port    int
+	unlock  func()
+	once    sync.Once
+}
+
+// StartPostgres returns when the server answers queries. It uses the installed programs; where there are none it installs or
+// downloads them, which can take minutes, or says how to get them.
+//
+// Started by root, the server runs as an unprivileged user; DataDir tells where the data went if that user cannot reach cfg.Dir.
+// The error for a port in use is a syscall.EADDRINUSE. A folder serves one server at a time.
+func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
+	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Port != 0 {
+		if err := portIsFree(cfg.Port); err != nil {
+			return nil, fmt.Errorf("start postgres: %w", err)
+		}
+	}
+	unlock, err := lockFolder(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	p, err := startLocked(ctx, cfg, log)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	p.unlock = unlock
+	return p, nil
+}
+
+func startLocked(ctx context.Context, cfg PostgresConfig, log *slog.Logger) (*Postgres, error) {
+	c, err := openCluster(ctx, cfg.Dir, cfg.Fsync, log)
+	if err != nil {
+		return nil, fmt.Errorf("prepare postgres: %w", err)
+	}
+	start := func(ports []int) (*Postgres, error) {
+		p := &Postgres{cluster: c, port: ports[0]}
+		err := p.startOn(ctx, cfg, log)
+		return p, err
+	}
+	var p *Postgres
+	if cfg.Port != 0 {
+		p, err = start([]int{cfg.Port})
+	} else {
+		p, err = onFreePorts(1, start)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := p.createDatabase(ctx); err != nil {
+		return nil, errors.Join(err, p.child.Close())
+	}
+	log.Info("postgres serves", "port", p.port, "data", c.dataDir(), "version", c.programs.major)
+	return p, nil
+}
+
+// startOn tries again while processes of an earlier, killed server hold on to its memory.
+func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Logger) error {
+	deadline := time.Now().Add(lingering)
+	for {
+		var err error
+		p.child, err = startChild(ctx, childConfig{
+			name:    "postgres",
+			command: func() (*exec.Cmd, error) { return p.command(cfg.Fsync) },
+			ready:   p.answers,
+			within:  postgresReady,
+			stop:    syscall.SIGINT,  // "fast": rolls back what is open, and does not wait for clients
+			orphan:  syscall.SIGQUIT, // "immediate": nobody is left to wait for
+			log:     log,
+		})
+		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "pre-existing shared memory block") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (p *Postgres) command(fsync bool) (*exec.Cmd, error) {
+	if err := p.cluster.endOrphan(); err != nil {
+		return nil, err
+	}
+	durable := "off" // commits still reach the kernel, so they survive a killed server
+	if fsync {
+		durable = "on"
+	}
+	return p.cluster.program("postgres", "-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port),
+		"-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories=", // others of this machine have no business here
+		"-c", "max_connections=200",
+		"-c", "fsync="+durable, "-c", "full_page_writes="+durable,
+	), nil
+}
+
+// answers proves more than a dial would: only our server knows the password.
+func (p *Postgres) answers(ctx context.Context, _ *output) bool {
+	// Until the server has greeted, the driver heeds this timeout alone and not the context.
+	db, err := sql.Open("postgres", p.urlOf("postgres")+"&connect_timeout=2")
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	return db.PingContext(ctx) == nil
+}
+
+func (p *Postgres) createDatabase(ctx context.Context) error {
+	db, err := sql.Open("postgres", p.urlOf("postgres"))
+	if err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	defer db.Close()
+	var exists bool
+	err = db.QueryRowContext(ctx, `select exists (select from pg_database where datname = $1)`, postgresDatabase).Scan(&exists)
+	if err == nil && !exists {
+		_, err = db.ExecContext(ctx, `create database `+postgresDatabase)
+	}
+	if err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	return nil
+}
+
+// URL is where clients connect, with the password, as a superuser.
+func (p *Postgres) URL() string { return p.urlOf(postgresDatabase) }
+
+// DataDir is where the data lies.
+func (p *Postgres) DataDir() string { return p.cluster.dataDir() }
+
+// Close stops the server and returns when it is gone. The data stays.
+func (p *Postgres) Close() error {
+	err := p.child.Close()
+	p.once.Do(p.unlock)
+	return err
+}
+
+func (p *Postgres) urlOf(database string) string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(postgresUser, p.cluster.password),
+		Host:     fmt.Sprintf("127.0.0.1:%d", p.port),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}

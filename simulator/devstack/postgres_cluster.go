@@ -1,0 +1,263 @@
+package devstack
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cluster is a PostgreSQL data folder with what is needed to run a server on it.
+//
+//	{Dir}/lock              held while a server runs, or is being prepared
+//	{Dir}/password          the superuser's
+//	{Dir}/cluster/data      the data, or, if the server's user cannot reach it:
+//	/var/tmp/motorpool-postgres-{hash of Dir}/data
+type cluster struct {
+	root     string // the folder that belongs to the server's user
+	password string
+	account  *account // nil: the server runs as we do
+	programs programs
+}
+
+// orphanTimeout is how long a server whose parent was killed may take to end.
+const orphanTimeout = 10 * time.Second
+
+// lockFolder makes sure that nobody else prepares or runs a server in dir. The kernel frees the lock of a process
+// that was killed, so a server that still runs in a folder whose lock is free is an orphan.
+func lockFolder(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("folder %s is in use by another process: %w", dir, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// openCluster finds the cluster that belongs to dir, or makes one. The caller holds the lock of dir.
+func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) (*cluster, error) {
+	dir, err := realPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{}
+	if c.root, err = findCluster(dir); err != nil {
+		return nil, err
+	}
+	major, err := c.major()
+	if err != nil {
+		return nil, err
+	}
+	// Before the account is chosen: a package that is installed now brings the user postgres.
+	if c.programs, err = providePostgres(ctx, major, log); err != nil {
+		return nil, err
+	}
+	if c.password, err = keptPassword(filepath.Join(dir, "password")); err != nil {
+		return nil, err
+	}
+	if c.root != "" {
+		return c, c.reopen(dir, log)
+	}
+	if err := c.place(dir, log); err != nil {
+		return nil, err
+	}
+	if err := c.create(ctx, fsync); err != nil {
+		return nil, fmt.Errorf("create the cluster in %s: %w", c.root, err)
+	}
+	return c, nil
+}
+
+// findCluster returns where the cluster of dir lies, or "" if there is none.
+func findCluster(dir string) (string, error) {
+	inside, outside := insideOf(dir), outsideOf(dir)
+	known := exists(filepath.Join(dir, "password"))
+	switch {
+	case exists(filepath.Join(inside, "data")) && !known:
+		return "", fmt.Errorf("the password of the cluster in %s is gone; remove %s to start afresh", inside, dir)
+	case exists(filepath.Join(inside, "data")):
+		return inside, nil
+	case exists(filepath.Join(outside, "data")) && known:
+		return outside, nil
+	}
+	// Data outside without a password are those of a folder that was removed since.
+	return "", nil
+}
+
+// reopen finds the user to whom the cluster belongs.
+func (c *cluster) reopen(dir string, log *slog.Logger) error {
+	var err error
+	if c.account, err = ownerOf(c.root); err != nil {
+		return err
+	}
+	if !c.account.reaches(c.root) {
+		return fmt.Errorf("user %s cannot reach %s; let it pass through the folders above", c.account.name, c.root)
+	}
+	if c.root != insideOf(dir) {
+		log.Info("postgres keeps its data outside of the data folder", "folder", dir, "data", c.dataDir())
+	}
+	return nil
+}
+
+// place chooses the user and the folder of a new cluster, and makes the folder.
+func (c *cluster) place(dir string, log *slog.Logger) error {
+	accounts, err := serverAccounts()
+	if err != nil {
+		return err
+	}
+	c.account, c.root = accounts[0], insideOf(dir)
+	if err := os.RemoveAll(c.root); err != nil { // what a start that was killed left behind
+		return err
+	}
+	if err := c.account.mkdir(c.root); err != nil {
+		return err
+	}
+	if c.account.reaches(c.root) {
+		return nil
+	}
+	if err := os.RemoveAll(c.root); err != nil {
+		return err
+	}
+
+	c.root = outsideOf(dir)
+	log.Info("postgres keeps its data outside of the data folder, which its user cannot reach",
+		"user", c.account.name, "folder", dir, "data", c.dataDir())
+	if exists(c.root) {
+		if _, err := ownerOf(c.root); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(c.root); err != nil {
+			return err
+		}
+	}
+	return c.account.mkdir(c.root)
+}
+
+// create makes the cluster under another name first, so that a half-made one is never taken for a whole.
+func (c *cluster) create(ctx context.Context, fsync bool) error {
+	unfinished, passwords := filepath.Join(c.root, "data.new"), filepath.Join(c.root, "password.tmp")
+	if err := os.WriteFile(passwords, []byte(c.password+"\n"), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(passwords)
+	if err := c.account.give(passwords); err != nil {
+		return err
+	}
+	args := []string{"-D", unfinished, "--username=" + postgresUser, "--pwfile=" + passwords,
+		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"}
+	if !fsync {
+		args = append(args, "--no-sync")
+	}
+	if said, err := runWith(ctx, c.program("initdb", args...)); err != nil {
+		return fmt.Errorf("initdb: %w; it said:\n%s", err, said)
+	}
+	return os.Rename(unfinished, c.dataDir())
+}
+
+// program is a command of PostgreSQL, run as the server's user, deaf to the PG* variables of our environment.
+func (c *cluster) program(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.programs.bin, name), args...)
+	cmd.Dir = c.root
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.root, "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = c.account.attributes()
+	return cmd
+}
+
+func (c *cluster) dataDir() string { return filepath.Join(c.root, "data") }
+
+// major is the PostgreSQL version that made the data: only it can read them. anyMajor if there are none.
+func (c *cluster) major() (int, error) {
+	if c.root == "" {
+		return anyMajor, nil
+	}
+	text, err := os.ReadFile(filepath.Join(c.dataDir(), "PG_VERSION"))
+	if err != nil {
+		return 0, err
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("version of the cluster in %s: %w", c.root, err)
+	}
+	return major, nil
+}
+
+// endOrphan stops a server that outlived its parent, and removes a lock file that nobody holds. Postgres takes any living process with
+// the recorded number, if it has the same user, for the owner of its lock: after a crash in a small container there often is one.
+func (c *cluster) endOrphan() error {
+	lock := filepath.Join(c.dataDir(), "postmaster.pid")
+	text, err := os.ReadFile(lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil || pid <= 0 {
+		return os.Remove(lock) // it was not even written whole
+	}
+	ours := func() bool { return strings.Contains(commandLine(pid), " -D "+c.dataDir()+" ") }
+	if ours() {
+		_ = syscall.Kill(pid, syscall.SIGQUIT)
+		_ = (&process{pid: pid}).thaw() // it may have been frozen when its parent died
+	}
+	for deadline := time.Now().Add(orphanTimeout); ours(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process %d still runs on %s and does not end", pid, c.dataDir())
+		}
+	}
+	if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// keptPassword reads the password from a file, or draws one.
+func keptPassword(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	password := rand.Text()
+	return password, os.WriteFile(path, []byte(password+"\n"), 0o600)
+}
+
+// insideOf is where the cluster of a folder lies if the server's user can reach it.
+func insideOf(dir string) string { return filepath.Join(dir, "cluster") }
+
+// outsideOf is where the cluster of a folder lies that the server's user cannot reach. Not /tmp: it may be emptied at boot.
+func outsideOf(dir string) string {
+	return fmt.Sprintf("/var/tmp/motorpool-postgres-%x", sha256.Sum256([]byte(dir)))[:len("/var/tmp/motorpool-postgres-")+16]
+}
+
+func realPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,328 @@
+package devstack_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"motorpool/simulator/devstack"
+)
+
+// cleanPostgres removes, at the end of the test, what a Postgres of dir keeps elsewhere.
+func cleanPostgres(t *testing.T, dir string) {
+	t.Helper()
+	outside := devstack.OutsideOf(dir)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(outside); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func startPostgres(t *testing.T, dir string) *devstack.Postgres {
+	t.Helper()
+	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func execute(t *testing.T, address, statement string) error {
+	t.Helper()
+	db, err := sql.Open("postgres", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = db.Exec(statement)
+	return err
+}
+
+func mustExecute(t *testing.T, address, statement string) {
+	t.Helper()
+	if err := execute(t, address, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func closeNow(t *testing.T, p *devstack.Postgres) {
+	t.Helper()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := filepath.Join(t.TempDir(), "private", "postgres")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	mustExecute(t, first.URL(), `create table cars (id int)`)
+	closeNow(t, first)
+
+	second := startPostgres(t, dir)
+	mustExecute(t, second.URL(), `insert into cars values (1)`)
+	if first.DataDir() != second.DataDir() {
+		t.Errorf("data moved from %s to %s", first.DataDir(), second.DataDir())
+	}
+	inside := strings.HasPrefix(second.DataDir(), dir)
+	if root := os.Geteuid() == 0; root == inside {
+		t.Errorf("data lie in %s; root: %v", second.DataDir(), root)
+	}
+	info, err := os.Stat(filepath.Dir(second.DataDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("%s has mode %v, want 0700", filepath.Dir(second.DataDir()), info.Mode())
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; owner == 0 {
+		t.Error("the data belong to root")
+	}
+}
+
+func TestPostgresKeepsItsDataInAFolderThatItsUserCanReach(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	parent, err := os.MkdirTemp("/var/tmp", "motorpool-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	if err := os.Chmod(parent, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "postgres")
+	p := startPostgres(t, dir)
+	if !strings.HasPrefix(p.DataDir(), dir) {
+		t.Errorf("data lie in %s, want them in %s", p.DataDir(), dir)
+	}
+	mustExecute(t, p.URL(), `create table cars (id int)`)
+	closeNow(t, p)
+	mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
+
+	info, err := os.Stat(filepath.Join(dir, "password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the password has mode %v, want 0600", info.Mode())
+	}
+}
+
+func TestARemovedFolderTakesItsDataWithIt(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := filepath.Join(t.TempDir(), "postgres")
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	mustExecute(t, first.URL(), `create table cars (id int)`)
+	closeNow(t, first)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	second := startPostgres(t, dir)
+	if err := execute(t, second.URL(), `select * from cars`); err == nil {
+		t.Error("the table of the removed folder is still there")
+	}
+	mustExecute(t, second.URL(), `create table cars (id int)`)
+}
+
+func TestPostgresRefusesAWrongPasswordAndListensOnLoopbackAlone(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	p := startPostgres(t, dir)
+	wrong, err := url.Parse(p.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong.User = url.UserPassword(wrong.User.Username(), "wrong")
+	if err := ask(wrong.String(), patience); err == nil || !strings.Contains(err.Error(), "password") {
+		t.Errorf("a wrong password gave %v", err)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		ip := a.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		if listens(t, "tcp://"+net.JoinHostPort(ip.String(), wrong.Port())) {
+			t.Errorf("it listens on %s", ip)
+		}
+	}
+}
+
+func TestCommittedRowsSurviveAKilledServer(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	p := startPostgres(t, dir)
+	mustExecute(t, p.URL(), `create table cars (id int)`)
+	mustExecute(t, p.URL(), `insert into cars values (1)`)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	mustExecute(t, p.URL(), `insert into cars select 1 / count(*) from cars`)
+}
+
+func TestPostgresStartsAfterItsParentWasKilled(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	for name, frozen := range map[string]bool{"running": false, "frozen": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cleanPostgres(t, dir)
+			parent, url := startInAnotherProcess(t, devstack.PostgresServer, dir)
+			mustExecute(t, url, `create table cars (id int)`)
+			if frozen {
+				freezePostmaster(t, dir)
+			}
+			if err := parent.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = parent.Wait()
+			mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
+		})
+	}
+}
+
+func freezePostmaster(t *testing.T, dir string) {
+	t.Helper()
+	pid := postmasterPID(t, dir)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func postmasterPID(t *testing.T, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dataOf(t, dir), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// dataOf finds the data of a folder whose server another process started.
+func dataOf(t *testing.T, dir string) string {
+	t.Helper()
+	for _, root := range []string{filepath.Join(dir, "cluster"), devstack.OutsideOf(dir)} {
+		data := filepath.Join(root, "data")
+		if _, err := os.Stat(data); err == nil {
+			return data
+		}
+	}
+	t.Fatalf("%s has no data", dir)
+	return ""
+}
+
+func TestPostgresStartsThoughAnotherProcessGotTheNumberInItsLockFile(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	closeNow(t, first)
+
+	owner, err := os.Stat(first.DataDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := owner.Sys().(*syscall.Stat_t)
+	bystander := exec.Command("sleep", "600")
+	if os.Geteuid() == 0 {
+		bystander.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}}
+	}
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = bystander.Process.Kill()
+		_ = bystander.Wait()
+	})
+	lock := strconv.Itoa(bystander.Process.Pid) + "\n" + first.DataDir() + "\n1\n5432\n\n127.0.0.1\n  1 1\nready   \n"
+	if err := os.WriteFile(filepath.Join(first.DataDir(), "postmaster.pid"), []byte(lock), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	startPostgres(t, dir)
+	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the other process was harmed: %v", err)
+	}
+}
+
+func TestAFolderServesOnePostgresAtATime(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second server gave %v", err)
+	}
+	if err := ask(first.URL(), patience); err != nil {
+		t.Errorf("the first was disturbed: %v", err)
+	}
+}
+
+func TestAPostgresThatCannotStartQuotesItsLog(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	closeNow(t, first)
+	if err := os.WriteFile(filepath.Join(first.DataDir(), "postgresql.auto.conf"), []byte("no_such_setting = 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("the error is: %v", err)
+	}
+}
+
+func TestAPostgresPortInUseIsSaidSo(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	port := occupied(t)
+	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir, Port: port})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the error is: %v", err)
+	}
+}
+
+// occupied returns a loopback port that is taken for the length of the test.
+func occupied(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}

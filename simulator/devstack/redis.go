@@ -1,0 +1,83 @@
+package devstack
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// Miniredis is a Redis in this process.
+type Miniredis struct{ server *miniredis.Miniredis }
+
+// StartMiniredis listens on addr, such as 127.0.0.1:0 for a free port. The error for an address in use is a syscall.EADDRINUSE.
+func StartMiniredis(addr string) (*Miniredis, error) {
+	server := miniredis.NewMiniRedis()
+	if err := server.StartAddr(addr); err != nil {
+		return nil, fmt.Errorf("start miniredis: %w", err)
+	}
+	// Without this, keys expire only when a test moves the clock by hand.
+	server.ClockTTL(true)
+	return &Miniredis{server}, nil
+}
+
+// URL is where clients connect.
+func (m *Miniredis) URL() string { return redisURL(m.server.Addr()) }
+
+// Close disconnects every client. What was stored is lost.
+func (m *Miniredis) Close() error {
+	m.server.Close()
+	return nil
+}
+
+// Redis is a redis-server on 127.0.0.1 that forgets everything when it ends. It can be frozen, killed and restarted.
+type Redis struct {
+	*child
+	port int
+}
+
+// StartRedis returns when the server serves. It needs redis-server to be installed; Available says how. Its working folder is dir.
+func StartRedis(dir string) (*Redis, error) {
+	program, err := findRedis()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	return onFreePorts(1, func(ports []int) (*Redis, error) { return startRedisOn(program, dir, ports[0]) })
+}
+
+func startRedisOn(program, dir string, port int) (*Redis, error) {
+	c, err := startChild(context.Background(), childConfig{
+		name: "redis-server",
+		command: func() (*exec.Cmd, error) {
+			return exec.Command(program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+				"--save", "", "--appendonly", "no", "--daemonize", "no"), nil
+		},
+		ready:  func(_ context.Context, out *output) bool { return out.contains("Ready to accept connections") },
+		within: 20 * time.Second,
+		stop:   syscall.SIGTERM,
+		orphan: syscall.SIGKILL,
+		log:    slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Redis{c, port}, nil
+}
+
+// URL is where clients connect.
+func (r *Redis) URL() string { return redisURL(fmt.Sprintf("127.0.0.1:%d", r.port)) }
+
+func redisURL(addr string) string { return "redis://" + addr + "/0" }

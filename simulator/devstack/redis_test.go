@@ -1,0 +1,58 @@
+package devstack_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/simulator/devstack"
+)
+
+func TestAMiniredisKeyExpiresInRealTime(t *testing.T) {
+	server, err := devstack.StartMiniredis("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	ctx := context.Background()
+	const life = 300 * time.Millisecond
+	born := time.Now()
+	for key, ttl := range map[string]time.Duration{"short": life, "eternal": 0} {
+		if err := client.Set(ctx, key, "value", ttl).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exists := func(key string) bool {
+		// A script, since that is how the pending table is read; a plain command must agree.
+		n, err := client.Eval(ctx, `return redis.call("exists", KEYS[1])`, []string{key}).Int()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := client.Exists(ctx, key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 && plain != 0 {
+			t.Error("a key was gone for a script and is back for a command")
+		}
+		return n == 1
+	}
+	if !exists("short") && time.Since(born) < life {
+		t.Fatal("the key expired at once")
+	}
+	eventually(t, "the key to expire", func() bool { return !exists("short") })
+	if age := time.Since(born); age < life {
+		t.Errorf("the key expired after %s, want %s", age, life)
+	}
+	if !exists("eternal") {
+		t.Error("a key without a time to live expired")
+	}
+}

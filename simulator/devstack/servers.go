@@ -1,0 +1,73 @@
+package devstack
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// The real servers, as Available and NeedServer know them.
+const (
+	MosquittoServer = "mosquitto"
+	RedisServer     = "redis"
+	PostgresServer  = "postgres"
+)
+
+// RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets it.
+const RequireServers = "REQUIRE_SERVERS"
+
+// TB is what NeedServer needs of a *testing.T or *testing.B.
+type TB interface {
+	Helper()
+	Name() string
+	Skipf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// NeedServer skips the test if a real server is not installed, and says what did not run. With REQUIRE_SERVERS=1 it fails it.
+// This is the only place where that is decided.
+func NeedServer(tb TB, server string) {
+	tb.Helper()
+	err := Available(server)
+	switch {
+	case err == nil:
+	case os.Getenv(RequireServers) == "1":
+		tb.Fatalf("%v (%s=1 forbids to skip)", err, RequireServers)
+	default:
+		tb.Skipf("NOT RUN: %s: %v", tb.Name(), err)
+	}
+}
+
+// Available returns nil if a real server can be started from what lies on this machine, else an error that says how to get it.
+func Available(server string) error {
+	var err error
+	switch server {
+	case MosquittoServer:
+		_, err = findMosquitto()
+	case RedisServer:
+		_, err = findRedis()
+	case PostgresServer:
+		_, err = findPostgres(anyMajor)
+	default:
+		err = fmt.Errorf("no server is called %q", server)
+	}
+	return err
+}
+
+func findMosquitto() (string, error) { return findProgram("mosquitto", "mosquitto") }
+
+func findRedis() (string, error) { return findProgram("redis-server", "redis-server") }
+
+// findProgram looks where servers lie, too: a user's PATH often lacks those folders.
+func findProgram(name, debianPackage string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not installed (Debian: apt-get install %s)", name, debianPackage)
+}

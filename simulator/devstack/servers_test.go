@@ -1,0 +1,47 @@
+package devstack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"motorpool/simulator/devstack"
+)
+
+// recorder stands for a *testing.T and notes what became of it.
+type recorder struct{ skipped, failed string }
+
+func (r *recorder) Helper()                        {}
+func (r *recorder) Name() string                   { return "TestOfSomebody" }
+func (r *recorder) Skipf(format string, a ...any)  { r.skipped = fmt.Sprintf(format, a...) }
+func (r *recorder) Fatalf(format string, a ...any) { r.failed = fmt.Sprintf(format, a...) }
+
+func TestAMissingServerSkipsTheTestAndSaysWhatDidNotRun(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(devstack.RequireServers, "")
+	var r recorder
+	devstack.NeedServer(&r, "no such server")
+	if !strings.Contains(r.skipped, "TestOfSomebody") || !strings.Contains(r.skipped, "no such server") || r.failed != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAMissingServerFailsTheTestWhereServersAreRequired(t *testing.T) {
+	t.Setenv(devstack.RequireServers, "1")
+	var r recorder
+	devstack.NeedServer(&r, "no such server")
+	if r.failed == "" || r.skipped != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnAvailableServerNeitherSkipsNorFails(t *testing.T) {
+	for _, server := range childServers {
+		devstack.NeedServer(t, server)
+		var r recorder
+		devstack.NeedServer(&r, server)
+		if r != (recorder{}) {
+			t.Errorf("%s: %+v", server, r)
+		}
+	}
+}
