@@ -1,0 +1,76 @@
+// Command simulate runs a simulated fleet against any MQTT broker: cars of a units file, or any number of them, with a
+// model of their radio, faults, and a flight recorder.
+//
+// Ctrl-C is the evening of the fleet: every unit announces standby and disconnects.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/lmittmann/tint"
+
+	"motorpool/simulator"
+)
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("simulate"), kong.ShortUsageOnError(), kong.DefaultEnvars("MOTORPOOL_SIM"),
+		kong.Description("Runs simulated cars against an MQTT broker. Ctrl-C: every unit announces standby and disconnects."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	logger := slog.New(tint.NewHandler(os.Stderr, &tint.Options{Level: o.logLevel(), TimeFormat: time.TimeOnly}))
+	if err := run(ctx, o, logger); err != nil {
+		fmt.Fprintln(os.Stderr, "simulate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, logger *slog.Logger) (err error) {
+	cars, err := o.cars()
+	if err != nil {
+		return err
+	}
+	recorder, closeRecord, err := o.recorder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeRecord()) }()
+
+	keys, err := loadKeyring(ctx, o.Keys, logger)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	fleet := simulator.NewFleet(simulator.FleetConfig{
+		Keyring: keys, Latency: o.latency(), Interval: o.Interval, Seed: o.Seed, Recorder: recorder, Logger: logger, Stagger: o.Stagger,
+	}, cars...)
+	logger.Info("fleet starts", "cars", len(cars), "broker", o.Broker, "keys", len(keys))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go watch(ctx, fleet, logger)
+	return fleet.Run(ctx)
+}
+
+// watch says how many cars are connected, whenever that has changed.
+func watch(ctx context.Context, fleet *simulator.Fleet, logger *slog.Logger) {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for known := -1; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n := fleet.Connected(); n != known {
+			logger.Info("fleet", "connected", n, "cars", len(fleet.Cars()))
+			known = n
+		}
+	}
+}

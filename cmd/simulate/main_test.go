@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+	"go.uber.org/goleak"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var silent = slog.New(slog.DiscardHandler)
+
+func parse(t *testing.T, args ...string) (options, error) {
+	t.Helper()
+	var o options
+	parser, err := kong.New(&o, kong.Name("simulate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(args)
+	return o, err
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEveryBadSettingIsNamedAtOnce(t *testing.T) {
+	_, err := parse(t, "--keys=k", "--demo", "--cars=-1", "--drop=1.5", "--fail=NaN", "--skew=-1s", "--interval=0s")
+	for _, flag := range []string{"--cars", "--demo", "--drop 1.5", "--fail NaN", "--skew", "--interval"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not named in: %v", flag, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--keys=k"}, {"--cars=1", "--secret=s"}, {"--keys=k", "--cars=1"}, {"--keys=k", "--cars=1", "--secret=s", "--latency=5g"},
+	} {
+		if _, err := parse(t, args...); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
+
+func TestNumberedCarsHaveDerivedPasswordsAndMemories(t *testing.T) {
+	dir := t.TempDir()
+	o, err := parse(t, "--keys=k", "--cars=3", "--secret=s", "--prefix=van-", "--memory="+dir, "--fail=1", "--skew=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cars, err := o.cars()
+	if err != nil || len(cars) != 3 {
+		t.Fatalf("%d cars: %v", len(cars), err)
+	}
+	last := cars[2]
+	if last.Unit != "van-3" || last.Password != mosquitto.UnitPassword("s", "van-3") || last.Profile.Faults.Fail.Chance != 1 {
+		t.Errorf("%+v", last)
+	}
+	if last.Memory != (simulator.File{Path: filepath.Join(dir, "van-3.json")}) || last.Profile.Clock.Skew.Abs() > 2*time.Second {
+		t.Errorf("memory %v, clock %+v", last.Memory, last.Profile.Clock)
+	}
+	o.Prefix = "van 1"
+	if _, err := o.cars(); err == nil {
+		t.Error("a serial with a space was accepted")
+	}
+}
+
+func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
+	units := write(t, "units.json", `{"10":{"unit":"u10","password":"p"},"8":{"unit":"u8","password":"q"},"11":{"unit":"u11","password":"r"}}`)
+	o, err := parse(t, "--keys=k", "--units="+units, "--demo", "--silent=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cars, err := o.cars()
+	if err != nil || len(cars) != 3 {
+		t.Fatalf("%d cars: %v", len(cars), err)
+	}
+	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "silent" || cars[1].Profile.Name != "tries, and fails" {
+		t.Errorf("%+v", cars)
+	}
+	if cars[1].Profile.Faults.Silent || !cars[2].Profile.Faults.Silent {
+		t.Error("the flags' faults are for the cars that have none of their own")
+	}
+	for _, text := range []string{"[]", `{"x":{}}`, `{"1":{"unit":"a b"}}`} {
+		o.Units = write(t, "units.json", text)
+		if _, err := o.cars(); err == nil {
+			t.Errorf("%s was accepted", text)
+		}
+	}
+}
+
+func keyring(t *testing.T) (telematics.SigningKey, string) {
+	t.Helper()
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := telematics.EncodeKeyring(key.Keyring())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, string(text)
+}
+
+func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
+	key, text := keyring(t)
+	ring, err := loadKeyring(t.Context(), write(t, "keyring.jwks", text), silent)
+	if err != nil || ring[key.ID] == nil {
+		t.Fatalf("file: %v", err)
+	}
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(text))
+	}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	ring, err = loadKeyring(t.Context(), server.URL, silent)
+	if err != nil || ring[key.ID] == nil || asked != 2 {
+		t.Errorf("URL: %v after %d requests", err, asked)
+	}
+	if _, err := loadKeyring(t.Context(), "none.jwks", silent); err == nil {
+		t.Error("no file, no error")
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := loadKeyring(stopped, server.URL, silent); err != nil {
+		t.Errorf("Ctrl-C while waiting: %v", err)
+	}
+}
+
+// allow is a broker's door that is open to the right passwords.
+type allow struct {
+	mochi.HookBase
+	secret string
+}
+
+func (*allow) ID() string { return "allow" }
+func (*allow) Provides(h byte) bool {
+	return h == mochi.OnConnectAuthenticate || h == mochi.OnACLCheck
+}
+func (a *allow) OnConnectAuthenticate(_ *mochi.Client, p packets.Packet) bool {
+	return string(p.Connect.Password) == mosquitto.UnitPassword(a.secret, string(p.Connect.Username))
+}
+func (*allow) OnACLCheck(*mochi.Client, string, bool) bool { return true }
+
+func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
+	key, text := keyring(t)
+	server := mochi.New(&mochi.Options{InlineClient: true, Logger: silent})
+	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
+	for _, err := range []error{server.AddHook(&allow{secret: "s"}, nil), server.AddListener(listener), server.Serve()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer server.Close()
+	done := make(chan telematics.Answer, 10)
+	ready := make(chan struct{}, 10)
+	hear := func(_ *mochi.Client, _ packets.Subscription, p packets.Packet) {
+		if a, _, err := telematics.DecodeAnswer(p.Payload, time.Now()); err == nil && a.State.IsFinal() {
+			done <- a
+		} else if err != nil {
+			ready <- struct{}{}
+		}
+	}
+	for i, c := range []telematics.Channel{telematics.AckChannel, telematics.PresenceChannel} {
+		if err := server.Subscribe(c.Topic("sim-2"), i+1, hear); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := filepath.Join(t.TempDir(), "flight.jsonl")
+	o, err := parse(t, "--broker=tcp://"+listener.Address(), "--keys="+write(t, "k.jwks", text), "--cars=2", "--secret=s", "--record="+record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, o, silent) }()
+	await(t, ctx, ready)
+	now := time.Now().Truncate(time.Second)
+	command := telematics.Claims{
+		Command: [16]byte{1}, Unit: "sim-2", Action: telematics.Unlock, Lane: telematics.AccessLane, Seq: 1,
+		IssuedAt: now, Expires: now.Add(20 * time.Second),
+	}
+	message, err := key.Sign(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Publish(telematics.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
+		t.Fatal(err)
+	}
+	if a := await(t, ctx, done); a.State != telematics.Succeeded {
+		t.Errorf("answer %+v", a)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	kinds := map[simulator.Kind]int{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var e simulator.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Unit != "sim-2" {
+			t.Fatalf("%s: %v", lines.Bytes(), err)
+		}
+		kinds[e.Kind]++
+	}
+	if kinds[simulator.CommandStarted] != 1 || kinds[simulator.CommandAnswered] != 2 {
+		t.Errorf("recorded %v", kinds)
+	}
+}
+
+func await[T any](t *testing.T, ctx context.Context, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-ctx.Done():
+		t.Fatal("waited in vain")
+		panic("unreachable")
+	}
+}

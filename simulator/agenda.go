@@ -1,0 +1,72 @@
+package simulator
+
+import (
+	"container/heap"
+	"time"
+)
+
+// agenda is what a car has to do, and when. One goroutine owns it, and sleeps until C.
+type agenda struct {
+	items items
+	added int // orders items of the same instant
+	timer *time.Timer
+}
+
+type item struct {
+	at    time.Time
+	order int
+	do    func()
+}
+
+func newAgenda() *agenda {
+	a := &agenda{timer: time.NewTimer(0)}
+	a.timer.Stop()
+	return a
+}
+
+// C fires when something is due.
+func (a *agenda) C() <-chan time.Time { return a.timer.C }
+
+func (a *agenda) add(at time.Time, do func()) {
+	a.added++
+	heap.Push(&a.items, item{at: at, order: a.added, do: do})
+	a.wind()
+}
+
+// run does what is due.
+func (a *agenda) run() {
+	for len(a.items) > 0 && !a.items[0].at.After(time.Now()) {
+		heap.Pop(&a.items).(item).do()
+	}
+	a.wind()
+}
+
+func (a *agenda) clear() {
+	a.items = nil
+	a.timer.Stop()
+}
+
+func (a *agenda) wind() {
+	if len(a.items) > 0 {
+		a.timer.Reset(time.Until(a.items[0].at))
+	}
+}
+
+// items is a heap, the earliest on top.
+type items []item
+
+func (h items) Len() int      { return len(h) }
+func (h items) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h items) Less(i, j int) bool {
+	if h[i].at.Equal(h[j].at) {
+		return h[i].order < h[j].order
+	}
+	return h[i].at.Before(h[j].at)
+}
+func (h *items) Push(x any) { *h = append(*h, x.(item)) }
+func (h *items) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = item{} // lets go of what it closed over
+	*h = (*h)[:len(*h)-1]
+	return last
+}

@@ -1,0 +1,83 @@
+package simulator
+
+import (
+	"hash/maphash"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	maxHold   = time.Second // how long a reordered answer is held back
+	airMemory = 64          // deliveries by which a resent command is told from a new one
+)
+
+// air is what lies between a unit and its broker: it decides when, how often and whether a message arrives. Messages of
+// one direction stay in order, as on any TCP connection, but for the faults.
+type air struct {
+	latency Latency
+	faults  *Faults
+	rng     *rand.Rand
+	trip    time.Duration // there and back, in the conditions of the latest command
+	heard   time.Time     // no command arrives before an earlier one
+	said    time.Time     // nor does an answer leave
+	hash    maphash.Seed
+	known   []uint64 // the latest deliveries
+}
+
+func newAir(latency Latency, faults *Faults, rng *rand.Rand) *air {
+	return &air{latency: latency, faults: faults, rng: rng, trip: latency(rng), hash: maphash.MakeSeed()}
+}
+
+// down returns when a message from the broker reaches the unit, or false where it never does.
+func (a *air) down(now time.Time, message []byte) (time.Time, bool) {
+	if a.drops(message) {
+		return time.Time{}, false
+	}
+	a.trip = a.latency(a.rng) + a.faults.Delay
+	a.heard = later(a.heard, now.Add(a.trip/2))
+	return a.heard, true
+}
+
+func (a *air) drops(message []byte) bool {
+	print := maphash.Bytes(a.hash, message)
+	first := !slices.Contains(a.known, print)
+	if first {
+		a.known = append(a.known, print)
+		a.known = a.known[max(0, len(a.known)-airMemory):]
+	}
+	return first && a.faults.Drop.turn() || a.faults.Drop.draw(a.rng)
+}
+
+// up returns when a report leaves.
+func (a *air) up(now time.Time) time.Time {
+	a.said = later(a.said, now.Add(a.trip/2))
+	return a.said
+}
+
+// upAnswer returns when the copies of an answer leave: none, one or two.
+func (a *air) upAnswer(now time.Time) []time.Time {
+	if a.faults.DropAnswer.strikes(a.rng) {
+		return nil
+	}
+	copies := 1
+	if a.faults.Duplicate.strikes(a.rng) {
+		copies = 2
+	}
+	leave := make([]time.Time, copies)
+	for i := range leave {
+		if a.faults.Reorder.strikes(a.rng) {
+			leave[i] = now.Add(a.trip/2 + uniform(a.rng, 0, maxHold))
+		} else {
+			leave[i] = a.up(now)
+		}
+	}
+	return leave
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,97 @@
+package simulator
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestEveryOtherCommandIsLostOnce(t *testing.T) {
+	a := newAir(Fast, &Faults{Drop: Rule{Every: 2}}, newRNG())
+	for i := range 6 {
+		message := []byte(fmt.Sprintf("command %d", i))
+		_, first := a.down(epoch, message)
+		_, second := a.down(epoch, message)
+		if lost := i%2 == 1; first == lost || !second {
+			t.Errorf("command %d: first delivery %t, second %t", i, first, second)
+		}
+	}
+}
+
+func TestChanceTakesAnyDeliveryInItsShare(t *testing.T) {
+	a := newAir(Fast, &Faults{Drop: Rule{Chance: 0.3}}, newRNG())
+	lost := 0
+	for range 10_000 {
+		if _, arrives := a.down(epoch, []byte("the same")); !arrives {
+			lost++
+		}
+	}
+	if lost < 2800 || lost > 3200 {
+		t.Errorf("%d of 10000 lost", lost)
+	}
+}
+
+func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
+	fates := func(car Config) string {
+		a := newAir(Cellular, &Faults{Drop: Rule{Chance: 0.5}}, car.random())
+		fates := ""
+		for i := range 50 {
+			at, arrives := a.down(epoch, []byte{byte(i)})
+			fates += fmt.Sprint(at, arrives)
+		}
+		return fates
+	}
+	car, other := Config{Unit: aUnit, Seed: 3}, Config{Unit: "another", Seed: 3}
+	if fates(car) != fates(car) || fates(car) == fates(other) {
+		t.Error("not reproducible, or the same for every car")
+	}
+}
+
+// A radio delays, but does not reorder by itself.
+func TestMessagesStayInOrderWithoutFaults(t *testing.T) {
+	a := newAir(Cellular, &Faults{}, newRNG())
+	var down, up []time.Time
+	for i := range 100 {
+		now := epoch.Add(time.Duration(i) * 50 * time.Millisecond)
+		at, _ := a.down(now, []byte{byte(i)})
+		down = append(down, at)
+		up = append(up, a.upAnswer(now)...)
+		up = append(up, a.up(now))
+	}
+	if !slices.IsSortedFunc(down, time.Time.Compare) || !slices.IsSortedFunc(up, time.Time.Compare) || len(up) != 200 {
+		t.Error("out of order, or not all")
+	}
+}
+
+func TestACommandAndItsAnswerTakeOneTripTogether(t *testing.T) {
+	a := newAir(Between(6*time.Second, 6*time.Second), &Faults{Delay: 2 * time.Second}, newRNG())
+	at, _ := a.down(epoch, []byte("command"))
+	if got := a.upAnswer(at)[0].Sub(epoch); got != 8*time.Second {
+		t.Errorf("took %v", got)
+	}
+}
+
+func TestAnswersAreDoubledDroppedAndOvertaken(t *testing.T) {
+	a := newAir(Fast, &Faults{Duplicate: Always}, newRNG())
+	if n := len(a.upAnswer(epoch)); n != 2 {
+		t.Errorf("%d copies", n)
+	}
+	a = newAir(Fast, &Faults{DropAnswer: Always}, newRNG())
+	if n := len(a.upAnswer(epoch)); n != 0 {
+		t.Errorf("%d copies of a dropped answer", n)
+	}
+	a = newAir(Fast, &Faults{Reorder: Rule{Chance: 0.5}}, newRNG())
+	var leave []time.Time
+	for range 50 {
+		leave = append(leave, a.upAnswer(epoch)...)
+	}
+	if slices.IsSortedFunc(leave, time.Time.Compare) {
+		t.Error("nothing was overtaken")
+	}
+	for _, at := range leave {
+		if at.Sub(epoch) > maxHold+10*time.Millisecond {
+			t.Errorf("held back for %v", at.Sub(epoch))
+		}
+	}
+}

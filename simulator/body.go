@@ -1,0 +1,125 @@
+package simulator
+
+import (
+	"slices"
+
+	"motorpool/telematics"
+)
+
+// Immobiliser is the state of what keeps an engine from starting.
+type Immobiliser string
+
+const (
+	Released Immobiliser = "released"
+	Armed    Immobiliser = "armed" // engages when the ignition is switched off [CMD-7]
+	Engaged  Immobiliser = "engaged"
+)
+
+// Body is a vehicle without its telematics unit: what is true of it, whatever anybody says. What it reports, and in
+// which words, is Report; how it moves and drains, advance.
+type Body struct {
+	Powertrain telematics.Powertrain
+
+	Latitude  float64
+	Longitude float64
+	Heading   float64 // degrees
+	Route     []Point // driven round and round. Defaults to straight ahead
+	along     float64 // kilometres from the first point of Route
+
+	SpeedKmh     float64
+	SpeedUnknown bool // the speed sensor says nothing
+	MileageKm    float64
+	Ignition     bool
+	Gear         string // P, R, N or D
+	ParkBrake    bool
+	Immobiliser  Immobiliser // empty: Released
+	KeyIn        bool
+
+	EnergyPercent float64 // fuel of a combustion car, battery of an electric one
+	FullRangeKm   float64 // with all of it
+	Charging      string  // electric only: charging, disconnected or fault
+	ChargePerHour float64 // percent
+	OnboardV      float64 // the 12 V battery, at rest
+
+	Locked     bool
+	Opened     []telematics.Field // doors, windows and sunroof that are not closed
+	Fastened   []telematics.Field // seatbelts
+	HasTopCase bool
+	TopCase    bool // open
+
+	DTCs         []string
+	WarningLamps []string
+	ServiceDueKm float64
+	OilLife      float64 // percent
+
+	RSRP     float64 // dBm; wanders about SiteRSRP
+	SiteRSRP float64 // of the cell, where the car is
+	Firmware string
+
+	// Unreported lists what the vehicle has no sensor or no bus for: fields, or groups of fields such as
+	// "telemetry.windows".
+	Unreported []telematics.Field
+}
+
+// EngineRuns reports whether the engine, or an electric drive, is running. With the immobiliser engaged the ignition can
+// be switched on, but nothing starts.
+func (b *Body) EngineRuns() bool { return b.Ignition && b.Immobiliser != Engaged }
+
+// stands reports whether the vehicle is known to stand, or crawl [CMD-7].
+func (b *Body) stands() bool { return !b.SpeedUnknown && b.SpeedKmh <= telematics.MovingKmh }
+
+// drives reports whether the vehicle is known to move.
+func (b *Body) drives() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics.MovingKmh }
+
+// forbids names what in the vehicle's state keeps an action from being carried out now, or is empty [CMD-7].
+func (b *Body) forbids(a telematics.Action) string {
+	switch {
+	case a.Immobilises() && !b.stands(): // an unknown speed counts as moving
+		return telematics.Moving
+	case a.Opens() && b.drives():
+		return telematics.Moving
+	case (a == telematics.Lock || a == telematics.LockAndDisableDriving) && b.doorOpen():
+		return telematics.DoorOpen
+	}
+	return ""
+}
+
+func (b *Body) doorOpen() bool {
+	return slices.ContainsFunc(doors, func(door telematics.Field) bool { return slices.Contains(b.Opened, door) })
+}
+
+// do moves what a plain action moves.
+func (b *Body) do(a telematics.Action) {
+	switch a {
+	case telematics.Lock:
+		b.Locked = true
+	case telematics.Unlock:
+		b.Locked = false
+	case telematics.EnableDriving:
+		b.Immobiliser = Released
+	case telematics.DisableDriving:
+		b.Immobiliser = Armed
+		b.settle()
+	case telematics.OpenTopCase:
+		b.TopCase = true
+	}
+}
+
+// settle engages an armed immobiliser once the ignition is off and the vehicle stands. It never stops a running engine [CMD-7].
+func (b *Body) settle() {
+	if b.Immobiliser == Armed && !b.Ignition && b.stands() {
+		b.Immobiliser = Engaged
+	}
+}
+
+// clone returns a copy that shares nothing.
+func (b *Body) clone() Body {
+	c := *b
+	c.Route = slices.Clone(b.Route)
+	c.Opened = slices.Clone(b.Opened)
+	c.Fastened = slices.Clone(b.Fastened)
+	c.DTCs = slices.Clone(b.DTCs)
+	c.WarningLamps = slices.Clone(b.WarningLamps)
+	c.Unreported = slices.Clone(b.Unreported)
+	return c
+}

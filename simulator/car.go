@@ -1,0 +1,212 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"motorpool/telematics"
+)
+
+// Car is a vehicle with its unit and its radio. Run makes it live; what a test does to it meanwhile is in handle.go.
+type Car struct {
+	config    Config
+	connected atomic.Bool
+	asks      chan func(context.Context) error // from other goroutines, to be done by Run's
+	inbox     chan heard                       // from the connection
+	dialled   chan dialled
+	stopped   chan struct{} // closed when Run returns
+	dialling  sync.WaitGroup
+
+	// The goroutine of Run owns everything below.
+	unit    *Unit
+	body    Body
+	faults  Faults
+	clock   Clock
+	rng     *rand.Rand
+	air     *air
+	agenda  *agenda
+	backoff *backoff.ExponentialBackOff
+	lived   time.Time // up to when the body has lived
+	attempt int       // of dialling; what an older one brings counts no more
+	hangUp  context.CancelFunc
+	link    Connection // nil: none
+	session string
+	unsent  [][]byte // answers that found no connection
+}
+
+// heard is a message, and by which attempt's connection it came.
+type heard struct {
+	Message
+	attempt int
+}
+
+type dialled struct {
+	attempt int
+	session string
+	link    Connection
+	err     error
+}
+
+const (
+	inboxSize    = 64
+	maxUnsent    = 64
+	firstRedial  = 500 * time.Millisecond
+	maxRedial    = 30 * time.Second
+	steadyLink   = 10 * time.Second // a connection that lived so long is no failed attempt
+	redialSpread = 0.5
+)
+
+// NewCar assembles a car; it does nothing before Run.
+func NewCar(config Config) *Car {
+	config = config.withDefaults()
+	c := &Car{
+		config: config, asks: make(chan func(context.Context) error), inbox: make(chan heard, inboxSize),
+		dialled: make(chan dialled), stopped: make(chan struct{}),
+		body: config.Profile.Body.clone(), faults: config.Profile.Faults, clock: config.Profile.Clock, rng: config.random(),
+		hangUp: func() {},
+	}
+	c.air = newAir(config.Profile.Latency, &c.faults, c.rng)
+	c.unit = &Unit{
+		serial: config.Unit, keys: config.Keyring, actions: config.Profile.Actions, memory: config.Memory,
+		effort: config.Effort, body: &c.body, faults: &c.faults, rng: c.rng,
+	}
+	return c
+}
+
+// Run lets the car live until ctx is cancelled, then announces its sleep and disconnects: without the announcement, a
+// proper DISCONNECT would leave the broker believing it online. It returns an error only where the unit's memory cannot
+// be read. Run is called once.
+func (c *Car) Run(ctx context.Context) error {
+	defer close(c.stopped)
+	defer c.dialling.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.agenda = newAgenda()
+	c.backoff = backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstRedial), backoff.WithMaxInterval(maxRedial),
+		backoff.WithRandomizationFactor(redialSpread), backoff.WithMaxElapsedTime(0))
+	c.lived = time.Now()
+	if err := c.boot(ctx, 0); err != nil {
+		return err
+	}
+	defer c.sleep()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-c.asks:
+			if err := do(ctx); err != nil {
+				return err
+			}
+		case m := <-c.inbox:
+			c.hear(m)
+		case d := <-c.dialled:
+			c.connect(ctx, d)
+		case <-c.lost():
+			c.disconnect(ctx)
+		case <-c.agenda.C():
+			c.agenda.run()
+		}
+	}
+}
+
+// boot starts the unit from what its memory holds; it connects after a while.
+func (c *Car) boot(ctx context.Context, after time.Duration) error {
+	c.agenda.clear()
+	now := time.Now()
+	var failure error
+	c.act(func(at Moment) Effects {
+		effects, err := c.unit.Boot(at)
+		failure = err
+		return effects
+	})
+	if failure != nil {
+		return fmt.Errorf("start unit %s: %w", c.config.Unit, failure)
+	}
+	c.agenda.add(now.Add(after), func() { c.dial(ctx) })
+	c.agenda.add(now.Add(after+uniform(c.rng, 0, c.config.Interval)), c.tick)
+	return nil
+}
+
+// act lets something happen to the car, and tells the world what followed.
+func (c *Car) act(do func(Moment) Effects) {
+	now := time.Now()
+	c.body.advance(now.Sub(c.lived), c.rng)
+	c.lived = now
+	at := c.clock.Read(now)
+	before := c.body.Report(at.Clock)
+	effects := do(at)
+	c.config.Recorder.Record(effects.Events...)
+	for _, a := range effects.Answers {
+		c.answer(a)
+	}
+	if news := changed(before, c.body.Report(at.Clock)); len(news.Values) > 0 {
+		c.report(news)
+	}
+	for _, w := range effects.Waits {
+		c.agenda.add(now.Add(w.For), func() {
+			c.act(func(at Moment) Effects { return c.unit.Continue(at, w.Lane) })
+		})
+	}
+	if effects.Err != nil {
+		c.config.Logger.Error("unit memory not written", "unit", c.config.Unit, "err", effects.Err)
+	}
+}
+
+func (c *Car) hear(m heard) {
+	if m.attempt != c.attempt {
+		return
+	}
+	at, arrives := c.air.down(time.Now(), m.Payload)
+	if !arrives {
+		return
+	}
+	c.agenda.add(at, func() {
+		c.act(func(at Moment) Effects { return c.unit.Receive(at, m.Payload, m.Retained) })
+	})
+}
+
+func (c *Car) answer(a telematics.Answer) {
+	payload := telematics.EncodeAnswer(a)
+	for _, at := range c.air.upAnswer(time.Now()) {
+		c.agenda.add(at, func() { c.transmit(telematics.AckChannel, payload) })
+	}
+}
+
+func (c *Car) report(r telematics.Report) {
+	r.Answers = c.unit.log.answers()
+	payload := telematics.EncodeReport(r)
+	c.agenda.add(c.air.up(time.Now()), func() { c.transmit(telematics.TelemetryChannel, payload) })
+}
+
+// tick sends the whole report that is due.
+func (c *Car) tick() {
+	c.reportAll()
+	c.agenda.add(time.Now().Add(c.config.Interval), c.tick)
+}
+
+func (c *Car) reportAll() {
+	if c.link == nil {
+		return
+	}
+	c.act(func(at Moment) Effects {
+		c.report(c.body.Report(at.Clock))
+		return Effects{}
+	})
+}
+
+// transmit hands a message to the connection. Without one a report is lost, as the next one says more; an answer waits.
+func (c *Car) transmit(channel telematics.Channel, payload []byte) {
+	if c.link != nil && c.link.Publish(channel, payload, false) == nil {
+		return
+	}
+	if channel == telematics.AckChannel {
+		c.unsent = append(c.unsent, payload)
+		c.unsent = c.unsent[max(0, len(c.unsent)-maxUnsent):]
+	}
+}

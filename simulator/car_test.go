@@ -1,0 +1,353 @@
+package simulator
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func newID() telematics.CommandID { return uuid.New() }
+
+func TestACarThatConnectsSaysWhoAndHowItIs(t *testing.T) {
+	onTheRoad(t, Config{Password: "secret"}, func(r *road) {
+		link := r.radio.link()
+		if link.Unit != aUnit || link.Password != "secret" || !r.car.Connected() {
+			t.Fatalf("login %+v, connected %t", link.Login, r.car.Connected())
+		}
+		online := link.presences(t)
+		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != 7 || online[0].Firmware == "" {
+			t.Fatalf("presence %+v", online)
+		}
+		will, err := telematics.DecodePresence(link.Will, time.Now())
+		if err != nil || will.Status != telematics.Offline || will.Session != online[0].Session || !will.At.IsZero() { // [PRE-1]
+			t.Errorf("will %s, session %s: %v", link.Will, online[0].Session, err)
+		}
+		reports := link.reports(t)
+		if len(reports) != 1 || reports[0].Values[telematics.MileageKm] == nil || reports[0].Values[telematics.RSRP] == nil {
+			t.Errorf("reports %+v", reports)
+		}
+	})
+}
+
+func TestACarReportsWholeAtItsInterval(t *testing.T) {
+	onTheRoad(t, Config{Interval: 10 * time.Second}, func(r *road) {
+		r.wait(time.Minute)
+		if n := len(r.radio.link().reports(t)); n < 6 || n > 8 {
+			t.Errorf("%d reports in a minute", n)
+		}
+	})
+}
+
+func TestACarThatStopsAnnouncesStandbyAndDisconnects(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		link := r.radio.link()
+		r.stop()
+		said := link.presences(t)
+		if last := said[len(said)-1]; last.Status != telematics.Standby || last.Session != said[0].Session {
+			t.Errorf("said %+v", said)
+		}
+		if !link.closed || r.car.Connected() {
+			t.Error("no DISCONNECT")
+		}
+		r.car.Change(func(*Body) { t.Error("a stopped car was changed") })
+	})
+}
+
+func TestACommandIsAnsweredReportedAndRecorded(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		c := r.send(telematics.Unlock, 10*time.Second)
+		r.wait(100 * time.Millisecond)
+		answers := r.radio.link().answers(t)
+		if len(answers) != 2 {
+			t.Fatalf("answers %+v", answers)
+		}
+		says(t, answers[0], telematics.Received, "", "")
+		says(t, answers[1], telematics.Succeeded, "", "")
+		reports := r.radio.link().reports(t)
+		partial := reports[len(reports)-1]
+		if len(partial.Values) != 1 || partial.Values[telematics.IsLocked] != false {
+			t.Errorf("partial report %+v", partial)
+		}
+		r.wait(30 * time.Second)
+		reports = r.radio.link().reports(t)
+		if a := reports[len(reports)-1].Answers; len(a) != 1 || a[0].Command != c.Command { // [TEL-3]
+			t.Errorf("the report repeats %+v", a)
+		}
+		var kinds []Kind
+		for _, e := range r.recorder.Of(c.Command) {
+			kinds = append(kinds, e.Kind)
+			if e.Unit != aUnit || e.Action != c.Action || e.Lane != c.Lane || e.Seq != c.Seq || e.True.IsZero() {
+				t.Errorf("recorded %+v", e)
+			}
+		}
+		want := []Kind{CommandReceived, CommandAnswered, CommandStarted, CommandEnded, CommandAnswered}
+		if len(kinds) != len(want) {
+			t.Fatalf("recorded %v, want %v", kinds, want)
+		}
+		for i := range want {
+			if kinds[i] != want[i] {
+				t.Errorf("recorded %v, want %v", kinds, want)
+			}
+		}
+	})
+}
+
+func TestALostConnectionIsDialledAgainWithANewSession(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		first := r.radio.link()
+		first.lose()
+		r.wait(2 * time.Second)
+		second := r.radio.link()
+		if second == first || !r.car.Connected() {
+			t.Fatal("not connected again")
+		}
+		if second.presences(t)[0].Session == first.presences(t)[0].Session {
+			t.Error("the session is the old one")
+		}
+	})
+}
+
+func TestAnAnswerThatFindsNoConnectionIsSaidOnTheNext(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		first := r.radio.link()
+		c := r.send(telematics.Unlock, 10*time.Second)
+		r.wait(15 * time.Millisecond) // at work
+		first.jam()
+		r.wait(50 * time.Millisecond)
+		close(first.lost)
+		r.wait(2 * time.Second)
+		answers := r.radio.link().answers(t)
+		if len(answers) == 0 || answers[len(answers)-1].Command != c.Command || answers[len(answers)-1].State != telematics.Succeeded {
+			t.Errorf("answers %+v", answers)
+		}
+	})
+}
+
+func TestRefusedConnectionsAreTriedForeverAndEverMoreSeldom(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		r.radio.setRefuse(true)
+		r.radio.link().lose()
+		r.wait(2 * time.Hour)
+		attempts := r.radio.attempts()
+		if n := len(attempts); n < 150 || n > 600 {
+			t.Errorf("%d attempts in two hours", n)
+		}
+		if gap := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2]); gap < 10*time.Second || gap > time.Minute {
+			t.Errorf("the last two are %v apart", gap)
+		}
+		r.radio.setRefuse(false)
+		r.wait(time.Minute)
+		if !r.car.Connected() {
+			t.Error("not connected though the network is back")
+		}
+	})
+}
+
+// [CMD-5]
+func TestAUnitThatLosesPowerAtWorkSaysInterruptedWhenItIsBack(t *testing.T) {
+	onTheRoad(t, Config{Effort: time.Second}, func(r *road) {
+		first := r.radio.link()
+		c := r.send(telematics.LockAndDisableDriving, 10*time.Second)
+		r.wait(500 * time.Millisecond)
+		r.car.Restart()
+		if !first.cut {
+			t.Error("a unit without power does not say DISCONNECT")
+		}
+		r.wait(3 * time.Second)
+		answers := r.radio.link().answers(t)
+		if len(answers) != 1 || answers[0].Report == nil {
+			t.Fatalf("answers %+v", answers)
+		}
+		says(t, answers[0], telematics.Failed, telematics.Interrupted, "")
+		r.publish(c)
+		r.wait(100 * time.Millisecond)
+		says(t, r.radio.link().answers(t)[1], telematics.Failed, telematics.Interrupted, "")
+		if n := count(r.recorder.Events(), CommandStarted); n != 1 {
+			t.Errorf("started %d times", n)
+		}
+		if b := r.car.Body(); b.Immobiliser != Engaged {
+			t.Errorf("immobiliser %s: the first half was done", b.Immobiliser)
+		}
+	})
+}
+
+func TestAMemoryThatCannotBeReadStopsTheCar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("worn out")
+		err := NewCar(Config{Memory: unreadable{broken}, Radio: &fakeRadio{}}).Run(t.Context())
+		if !errors.Is(err, broken) {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+type unreadable struct{ error }
+
+func (u unreadable) Load() (Log, error) { return Log{}, u.error }
+func (unreadable) Save(Log) error       { return nil }
+
+func TestSwitchingTheIgnitionOffLetsAnArmedImmobiliserActAndReportsIt(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		r.car.Change(func(b *Body) { b.Ignition = true })
+		r.send(telematics.DisableDriving, 10*time.Second)
+		r.wait(100 * time.Millisecond)
+		answers := r.radio.link().answers(t)
+		says(t, answers[len(answers)-1], telematics.Succeeded, "", "armed")
+		r.car.Change(func(b *Body) { b.Ignition = false })
+		r.wait(100 * time.Millisecond)
+		reports := r.radio.link().reports(t)
+		last := reports[len(reports)-1].Values
+		if last[telematics.Ignition] != "off" || last[telematics.OEMData].(map[string]any)["immobiliser"] != "engaged" {
+			t.Errorf("reported %v", last)
+		}
+	})
+}
+
+func TestACommandThatExpiresOnTheWayIsNotExecuted(t *testing.T) {
+	onTheRoad(t, Config{Profile: Profile{Latency: slowRadio}}, func(r *road) {
+		c := r.send(telematics.Unlock, 2*time.Second) // it takes three to arrive
+		r.wait(10 * time.Second)
+		answers := r.radio.link().answers(t)
+		if len(answers) != 1 || count(r.recorder.Of(c.Command), CommandStarted) != 0 {
+			t.Fatalf("answers %+v", answers)
+		}
+		says(t, answers[0], telematics.Rejected, telematics.TooLate, "")
+	})
+}
+
+func TestASlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
+	profile, _ := Demo(7)
+	for _, action := range CarActions {
+		onTheRoad(t, Config{Profile: profile}, func(r *road) {
+			sent := time.Now()
+			r.publish(telematics.Claims{
+				Command: newID(), Unit: aUnit, Action: action, Lane: action.Lane(), Seq: 1, Attention: horn(action),
+				IssuedAt: sent, Expires: sent.Add(10 * time.Second),
+			})
+			r.wait(10 * time.Second)
+			said := r.radio.link().on(telematics.AckChannel)
+			if took := said[len(said)-1].at.Sub(sent); len(said) != 2 || took < 6*time.Second || took > 9*time.Second {
+				t.Errorf("%s: %d answers, the last after %v", action, len(said), took)
+			}
+		})
+	}
+}
+
+func horn(a telematics.Action) *telematics.Attention {
+	if a != telematics.AttentionSignal {
+		return nil
+	}
+	return &telematics.Attention{Signal: telematics.Horn, Duration: telematics.DefaultPulse}
+}
+
+func TestASilentCarKeepsReporting(t *testing.T) {
+	profile, _ := Demo(8)
+	onTheRoad(t, Config{Profile: profile}, func(r *road) {
+		r.send(telematics.Unlock, 10*time.Second)
+		r.wait(5 * time.Minute)
+		link := r.radio.link()
+		if len(link.answers(t)) != 0 || len(link.reports(t)) < 10 || link.presences(t)[0].Status != telematics.Online {
+			t.Errorf("%d answers, %d reports", len(link.answers(t)), len(link.reports(t)))
+		}
+	})
+}
+
+func TestTheCarThatIsGoneLeavesItsWillAndNothingElse(t *testing.T) {
+	profile, _ := Demo(5)
+	onTheRoad(t, Config{Profile: profile}, func(r *road) {
+		begun := time.Now()
+		r.wait(time.Hour)
+		link := r.radio.link()
+		will, err := telematics.DecodePresence(link.Will, time.Now())
+		if err != nil || begun.Sub(will.At).Round(time.Minute) != time.Hour || will.Status != telematics.Offline {
+			t.Errorf("will %+v: %v", will, err)
+		}
+		if !link.cut || len(link.said) != 0 || len(r.radio.attempts()) != 1 || r.car.Connected() {
+			t.Errorf("cut %t, said %d, dialled %d times", link.cut, len(link.said), len(r.radio.attempts()))
+		}
+	})
+}
+
+func TestACarCanBeTakenOffTheNetworkAndPutBack(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		r.car.SetFaults(Faults{Offline: true})
+		if first := r.radio.link(); !first.cut || r.car.Connected() {
+			t.Error("still connected")
+		}
+		r.wait(time.Hour)
+		if n := len(r.radio.attempts()); n != 1 {
+			t.Errorf("%d attempts without a network", n)
+		}
+		r.car.SetFaults(Faults{})
+		r.wait(time.Second)
+		if !r.car.Connected() {
+			t.Error("not connected again")
+		}
+	})
+}
+
+func TestACutConnectionComesBack(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		first := r.radio.link()
+		r.car.Cut()
+		r.wait(2 * time.Second)
+		if !first.cut || first.closed || !r.car.Connected() {
+			t.Errorf("cut %t, closed %t, connected %t", first.cut, first.closed, r.car.Connected())
+		}
+	})
+}
+
+func TestACarWithAWrongClockDatesByIt(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		r.car.SetClock(Clock{Skew: 4 * time.Minute})
+		r.car.Change(func(b *Body) { b.KeyIn = true })
+		r.wait(100 * time.Millisecond)
+		reports := r.radio.link().reports(t)
+		if ahead := time.Until(reports[len(reports)-1].At); ahead < 3*time.Minute {
+			t.Errorf("the report is %v ahead", ahead)
+		}
+	})
+}
+
+// The noisy car says everything twice and in any order, but never anything untrue.
+func TestTheNoisyCarExecutesEachCommandOnce(t *testing.T) {
+	profile, _ := Demo(9)
+	onTheRoad(t, Config{Profile: profile}, func(r *road) {
+		disorder, doubles := 0, 0
+		for range 20 {
+			c := r.send(telematics.Unlock, 30*time.Second)
+			r.wait(2 * time.Second)
+			r.publish(c)
+			r.wait(3 * time.Second)
+			final, seen := 0, 0
+			for _, a := range r.radio.link().answers(t) {
+				switch {
+				case a.Command != c.Command:
+				case a.State == telematics.Received:
+					seen++
+					disorder += min(final, 1)
+				default:
+					says(t, a, telematics.Succeeded, "", "")
+					final++
+				}
+			}
+			if final == 0 {
+				t.Errorf("no final answer to command %d", c.Seq)
+			}
+			if seen > 1 || final > 2 {
+				doubles++
+			}
+		}
+		if n := count(r.recorder.Events(), CommandStarted); n != 20 || len(r.recorder.Repeated()) != 0 {
+			t.Errorf("%d starts of 20 commands", n)
+		}
+		if disorder == 0 || doubles == 0 {
+			t.Errorf("%d out of order, %d doubled: it is not noisy", disorder, doubles)
+		}
+	})
+}

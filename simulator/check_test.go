@@ -1,0 +1,192 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// A command in which everything is wrong is refused for the first reason of the list; with that mended, for the next
+// one: this fixes the order, not only the reasons. [CMD-4]
+func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
+	b := newBench(t)
+	b.order(b.command(telematics.Lock)) // takes seq 1 of the lane
+	stranger := newKey(t)
+	b.clock.Unset = true
+	b.actions = []telematics.Action{}
+	b.body.SpeedKmh = 50
+
+	c := b.command(telematics.DisableDriving)
+	c.Unit, c.Seq = "another", 1
+	c.IssuedAt, c.Expires = b.now.Add(-2*time.Minute), b.now.Add(-time.Minute)
+	signer := stranger
+
+	for _, step := range []struct {
+		reason, detail string
+		mend           func()
+	}{
+		{telematics.BadSignature, "", func() { signer = b.key }},
+		{telematics.WrongAudience, "", func() { c.Unit = aUnit }},
+		{telematics.ClockUnset, "", func() { b.clock.Unset, b.clock.Skew = false, -time.Hour }},
+		{telematics.ClockBehind, "", func() { b.clock.Skew = 0 }},
+		{telematics.TTLTooLong, "", func() { c.IssuedAt = c.Expires.Add(-35 * time.Second) }},
+		{telematics.TooLate, "", func() { c.IssuedAt, c.Expires = b.now, b.now.Add(10*time.Second) }},
+		{telematics.OutOfOrder, "", func() { c.Seq = 2 }},
+		{telematics.Unsupported, "", func() { b.actions = AllActions }},
+		{telematics.StateConflict, telematics.Moving, func() { b.body.SpeedKmh = 0 }},
+	} {
+		c.Command = b.command(c.Action).Command // a refused one is remembered
+		saysOnce(t, b.deliver(sign(t, signer, c)), telematics.Rejected, step.reason, step.detail)
+		step.mend()
+	}
+	if b.starts() != 1 {
+		t.Fatalf("%d commands started, want the first alone", b.starts())
+	}
+	c.Command = b.command(c.Action).Command
+	says(t, b.order(c), telematics.Succeeded, "", "")
+}
+
+// The seen id is looked up right after the audience. [CMD-4] [CMD-5]
+func TestASeenCommandIsAnsweredAgainWhateverElseIsWrongByNow(t *testing.T) {
+	b := newBench(t)
+	c := b.command(telematics.Lock)
+	first := b.order(c)
+	b.now = b.now.Add(time.Hour) // expired
+	b.clock.Unset = true
+	b.actions = nil
+	got := b.send(c)
+	saysOnce(t, got, telematics.Succeeded, "", "")
+	if string(telematics.EncodeAnswer(got[0])) != string(telematics.EncodeAnswer(first)) {
+		t.Errorf("repeated %+v, want %+v", got[0], first)
+	}
+}
+
+func TestARetainedCommandIsDroppedWithoutAWord(t *testing.T) {
+	b := newBench(t)
+	e := b.Receive(b.clock.Read(b.now), sign(t, b.key, b.command(telematics.Unlock)), true)
+	if len(e.Answers)+len(e.Events)+len(e.Waits) != 0 || !b.body.Locked {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestClockErrorsOfFiveSecondsAreAllowedAndNoMore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		skew   time.Duration
+		age    time.Duration // of the command, which lives for ten seconds
+		reason string
+	}{
+		{"five seconds behind", -5 * time.Second, 0, ""},
+		{"more than five seconds behind", -5001 * time.Millisecond, 0, telematics.ClockBehind},
+		{"the last moment", 0, 9999 * time.Millisecond, ""},
+		{"the very expiry", 0, 10 * time.Second, telematics.TooLate},
+		{"ahead, so that it seems too late", 10 * time.Second, 0, telematics.TooLate},
+		{"behind, so that it seems in time", -4 * time.Second, 13 * time.Second, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			command := b.command(telematics.Lock)
+			b.clock.Skew = c.skew
+			b.now = b.now.Add(c.age)
+			state := telematics.Received
+			if c.reason != "" {
+				state = telematics.Rejected
+			}
+			saysOnce(t, b.send(command), state, c.reason, "")
+		})
+	}
+}
+
+func TestALifeOfThirtyFiveSecondsIsAllowed(t *testing.T) {
+	b := newBench(t)
+	c := b.command(telematics.Lock)
+	c.Expires = c.IssuedAt.Add(35 * time.Second)
+	saysOnce(t, b.send(c), telematics.Received, "", "")
+}
+
+func TestSequencesOfDifferentLanesAreIndependent(t *testing.T) {
+	b := newBench(t)
+	high := b.command(telematics.Lock)
+	high.Seq = 1000
+	b.order(high)
+	says(t, b.order(b.command(telematics.AttentionSignal)), telematics.Succeeded, "", "")
+	equal := b.command(telematics.Unlock)
+	equal.Seq = 1000
+	says(t, b.order(equal), telematics.Rejected, telematics.OutOfOrder, "")
+}
+
+// "Accepted" means accepted: a command that was refused does not bar an older one. [CMD-4]
+func TestARefusedCommandDoesNotCountForTheSequence(t *testing.T) {
+	b := newBench(t)
+	b.body.SpeedKmh = 50
+	newer := b.command(telematics.Unlock)
+	newer.Seq = 10
+	says(t, b.order(newer), telematics.Rejected, telematics.StateConflict, telematics.Moving)
+	says(t, b.order(b.command(telematics.Lock)), telematics.Succeeded, "", "")
+}
+
+func TestACommandInTheWrongLaneOrWithBadParametersIsUnsupported(t *testing.T) {
+	b := newBench(t)
+	lane := b.command(telematics.Lock)
+	lane.Lane = telematics.AttentionLane
+	says(t, b.order(lane), telematics.Rejected, telematics.Unsupported, "lane")
+
+	long := b.command(telematics.AttentionSignal)
+	long.Attention.Duration = 6 * time.Second
+	says(t, b.order(long), telematics.Rejected, telematics.Unsupported, "params")
+
+	none := b.command(telematics.AttentionSignal)
+	none.Attention = nil
+	says(t, b.order(none), telematics.Rejected, telematics.Unsupported, "params")
+
+	unknown := b.command(telematics.Action("open-sunroof"))
+	says(t, b.order(unknown), telematics.Rejected, telematics.Unsupported, "")
+}
+
+func TestWhatTheCarsStateForbids(t *testing.T) {
+	standing := func(*Body) {}
+	crawling := func(b *Body) { b.SpeedKmh = 5 }
+	driving := func(b *Body) { b.SpeedKmh = 5.1 }
+	blind := func(b *Body) { b.SpeedUnknown = true }
+	trunkOpen := func(b *Body) { b.Opened = []telematics.Field{telematics.DoorTrunk} }
+	windowOpen := func(b *Body) { b.Opened = []telematics.Field{telematics.WindowFrontLeft} }
+
+	immobilising := []telematics.Action{telematics.DisableDriving, telematics.LockAndDisableDriving}
+	opening := []telematics.Action{telematics.Unlock, telematics.UnlockAndEnableDriving, telematics.OpenTopCase}
+	locking := []telematics.Action{telematics.Lock, telematics.LockAndDisableDriving}
+	harmless := []telematics.Action{telematics.EnableDriving, telematics.AttentionSignal, telematics.ReportState}
+	for _, c := range []struct {
+		name    string
+		state   func(*Body)
+		actions []telematics.Action
+		detail  string
+	}{
+		{"standing", standing, append(telematics.ControlActions, telematics.ReportState), ""},
+		{"crawling", crawling, telematics.ControlActions, ""},
+		{"driving, immobilising", driving, immobilising, telematics.Moving},
+		{"driving, opening", driving, opening, telematics.Moving},
+		{"driving, harmless", driving, append(harmless, telematics.Lock), ""},
+		{"speed unknown, immobilising", blind, immobilising, telematics.Moving},
+		{"speed unknown, opening", blind, opening, ""},
+		{"trunk open, locking", trunkOpen, locking, telematics.DoorOpen},
+		{"trunk open, other", trunkOpen, append(harmless, telematics.Unlock, telematics.DisableDriving), ""},
+		{"window open", windowOpen, locking, ""},
+	} {
+		for _, action := range c.actions {
+			t.Run(c.name+" "+string(action), func(t *testing.T) {
+				b := newBench(t)
+				c.state(b.body)
+				got := b.order(b.command(action))
+				if c.detail == "" {
+					says(t, got, telematics.Succeeded, "", "")
+					return
+				}
+				says(t, got, telematics.Rejected, telematics.StateConflict, c.detail)
+				if got.Report == nil || len(got.Report.Values) == 0 {
+					t.Error("the refusal shows no evidence")
+				}
+			})
+		}
+	}
+}

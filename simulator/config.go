@@ -1,0 +1,84 @@
+package simulator
+
+import (
+	"cmp"
+	"crypto/rand"
+	"hash/fnv"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Config is one car. The zero value is a healthy hatchback with a random serial, at a broker on this machine; give it the
+// Keyring, or it believes nobody.
+type Config struct {
+	Unit     telematics.Unit // serial, MQTT user name and client id. Defaults to a random one
+	Password string          // Defaults to none
+	Keyring  telematics.Keyring
+	Profile  Profile
+
+	Broker   string        // MQTT URL. Defaults to tcp://127.0.0.1:1883
+	Radio    Radio         // Defaults to MQTT at Broker
+	Memory   Memory        // what survives a restart of the unit. Defaults to RAM
+	Recorder *Recorder     // Defaults to none
+	Logger   *slog.Logger  // Defaults to none
+	Interval time.Duration // between whole reports. Defaults to 20 s
+	Boot     time.Duration // from a restart to the next connection attempt. Defaults to 1 s
+	Effort   time.Duration // that one movement of a part takes. Defaults to 20 ms
+	Seed     uint64        // of everything random in the car, beside its serial
+}
+
+// Profile is what kind of car it is, and what is wrong with it.
+type Profile struct {
+	Name    string              // for people. Defaults to "hatchback"
+	Actions []telematics.Action // that it declares. Defaults to CarActions
+	Body    Body                // Defaults to Hatchback in the middle of Munich
+	Latency Latency             // of its radio. Defaults to Fast
+	Faults  Faults
+	Clock   Clock
+	// Gone is how long ago its connection broke for good. The car connects once, so that the broker publishes its last
+	// will, dated then, and never again. Defaults to 0: it is there.
+	Gone time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	c.Unit = cmp.Or(c.Unit, telematics.Unit("sim-"+rand.Text()[:12]))
+	if c.Radio == nil {
+		c.Radio = MQTT{Broker: c.Broker}
+	}
+	if c.Memory == nil {
+		c.Memory = &RAM{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Interval = cmp.Or(c.Interval, 20*time.Second)
+	c.Boot = cmp.Or(c.Boot, time.Second)
+	c.Effort = cmp.Or(c.Effort, 20*time.Millisecond)
+	c.Profile = c.Profile.withDefaults()
+	return c
+}
+
+func (p Profile) withDefaults() Profile {
+	p.Name = cmp.Or(p.Name, "hatchback")
+	if p.Actions == nil {
+		p.Actions = CarActions
+	}
+	if p.Body.Powertrain == "" {
+		p.Body = Hatchback(munich)
+	}
+	p.Body.Immobiliser = cmp.Or(p.Body.Immobiliser, Released)
+	if p.Latency == nil {
+		p.Latency = Fast
+	}
+	return p
+}
+
+// random returns the car's own source: the same for the same seed and serial.
+func (c Config) random() *mathrand.Rand {
+	serial := fnv.New64a()
+	serial.Write([]byte(c.Unit))
+	return mathrand.New(mathrand.NewPCG(c.Seed, serial.Sum64()))
+}

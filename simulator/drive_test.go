@@ -1,0 +1,138 @@
+package simulator
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func newRNG() *rand.Rand { return rand.New(rand.NewPCG(7, 7)) }
+
+func TestADrivingCarCoversGroundUsesFuelAndKeepsToItsLoop(t *testing.T) {
+	profile, _ := Demo(6)
+	body, rng := profile.Body, newRNG()
+	start := body
+	headings := map[float64]bool{}
+	for range 3600 {
+		here := Point{body.Latitude, body.Longitude}
+		body.advance(time.Second, rng)
+		north, east := here.offset(Point{body.Latitude, body.Longitude})
+		if metres := 1000 * math.Hypot(north, east); metres > 15 { // 50 km/h is 13.9 m/s
+			t.Fatalf("jumped %.0f m in a second", metres)
+		}
+		headings[math.Round(body.Heading)] = true
+	}
+	if km := body.MileageKm - start.MileageKm; math.Abs(km-50) > 0.01 {
+		t.Errorf("drove %.2f km in an hour", km)
+	}
+	if used := start.EnergyPercent - body.EnergyPercent; used < 5 || used > 10 {
+		t.Errorf("used %.1f %% of the tank", used)
+	}
+	if body.ServiceDueKm >= start.ServiceDueKm || len(headings) < len(altstadtring) {
+		t.Errorf("service in %g km, %d headings", body.ServiceDueKm, len(headings))
+	}
+	for _, p := range body.Route {
+		north, east := Point{body.Latitude, body.Longitude}.offset(p)
+		if math.Hypot(north, east) > 2 {
+			t.Errorf("the car is not on its loop: %g %g", body.Latitude, body.Longitude)
+		}
+	}
+}
+
+func TestADriverFillsUpBeforeTheTankIsEmpty(t *testing.T) {
+	profile, _ := Demo(6)
+	body, rng := profile.Body, newRNG()
+	filled := false
+	for range 20 * 60 {
+		before := body.EnergyPercent
+		body.advance(time.Minute, rng)
+		filled = filled || body.EnergyPercent > before
+		if body.EnergyPercent < refuelBelow {
+			t.Fatalf("down to %g %%", body.EnergyPercent)
+		}
+	}
+	if !filled {
+		t.Error("never filled up in 20 hours")
+	}
+}
+
+func TestAChargingBatteryRisesUntilItIsFull(t *testing.T) {
+	profile, _ := Demo(2)
+	body, rng := profile.Body, newRNG()
+	before := body.EnergyPercent
+	body.advance(time.Hour, rng)
+	if body.EnergyPercent <= before || body.Charging != "charging" {
+		t.Errorf("%g %% after an hour, %s", body.EnergyPercent, body.Charging)
+	}
+	body.advance(24*time.Hour, rng)
+	if body.EnergyPercent != 100 || body.Charging != "disconnected" {
+		t.Errorf("%g %% after a day, %s", body.EnergyPercent, body.Charging)
+	}
+}
+
+func TestAParkedCarStaysWhereItIsAndItsTwelveVoltsDrain(t *testing.T) {
+	body, rng := Hatchback(munich), newRNG()
+	start := body
+	for range 48 {
+		body.advance(time.Hour, rng)
+	}
+	if body.Latitude != start.Latitude || body.MileageKm != start.MileageKm || body.EnergyPercent != start.EnergyPercent {
+		t.Error("it moved, or used fuel")
+	}
+	if v := body.voltage(); v >= start.voltage() || v < flatV {
+		t.Errorf("%g V after two days", v)
+	}
+}
+
+func TestTheSignalWandersAroundItsSite(t *testing.T) {
+	body, rng := Hatchback(munich), newRNG()
+	seen, sum := map[float64]bool{}, 0.0
+	const n = 2000
+	for range n {
+		body.advance(20*time.Second, rng)
+		seen[math.Round(body.RSRP)] = true
+		sum += body.RSRP
+	}
+	if mean := sum / n; math.Abs(mean-body.SiteRSRP) > 3 || len(seen) < 5 {
+		t.Errorf("mean %.1f dBm, %d levels", mean, len(seen))
+	}
+}
+
+func TestWithoutARouteACarDrivesStraightAhead(t *testing.T) {
+	body := Hatchback(munich)
+	body.SpeedKmh, body.Heading = 100, 90
+	body.advance(36*time.Second, newRNG()) // a kilometre
+	north, east := munich.offset(Point{body.Latitude, body.Longitude})
+	if math.Abs(east-1) > 0.001 || math.Abs(north) > 0.001 {
+		t.Errorf("moved %g km east, %g km north", east, north)
+	}
+}
+
+func TestDemoCarsAreTenInOneCityEachElsewhere(t *testing.T) {
+	places := map[Point]bool{}
+	for id := telematics.VehicleID(1); id <= 10; id++ {
+		p, ok := Demo(id)
+		if !ok || p.Name == "" {
+			t.Fatalf("no demo car %d", id)
+		}
+		here := Point{p.Body.Latitude, p.Body.Longitude}
+		north, east := munich.offset(here)
+		if places[here] || math.Hypot(north, east) > 10 {
+			t.Errorf("vehicle %d is at %v", id, here)
+		}
+		places[here] = true
+		want := map[telematics.VehicleID]int{3: 8, 4: 6}[id]
+		if want == 0 {
+			want = 7
+		}
+		if got := len(p.withDefaults().Actions); got != want {
+			t.Errorf("vehicle %d has %d actions, want %d", id, got, want)
+		}
+	}
+	if _, ok := Demo(11); ok {
+		t.Error("there is an eleventh")
+	}
+}

@@ -1,0 +1,87 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
+	const cars = 2000
+	synctest.Test(t, func(t *testing.T) {
+		radio := &fakeRadio{}
+		configs := make([]Config, cars)
+		for i := range configs {
+			configs[i] = Config{Radio: radio, Interval: time.Minute}
+		}
+		before := runtime.NumGoroutine()
+		fleet := NewFleet(FleetConfig{}, configs...)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- fleet.Run(ctx) }()
+		time.Sleep(2 * time.Second)
+		if n := fleet.Connected(); n == cars {
+			t.Error("all connected at once: nothing staggers them")
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := fleet.Connected(); n != cars {
+			t.Errorf("%d of %d connected", n, cars)
+		}
+		if n := runtime.NumGoroutine() - before; n > cars+10 {
+			t.Errorf("%d goroutines", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for _, link := range radio.links {
+			if !link.closed {
+				t.Error("a car left without DISCONNECT")
+			}
+		}
+	})
+}
+
+func TestAFleetEndsWhileItsCarsAreStillStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := NewFleet(FleetConfig{Stagger: time.Hour}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := fleet.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		fleet.Cars()[1].Restart() // returns, though that car never ran
+	})
+}
+
+func TestACarThatCannotStartStopsTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("worn out")
+		fleet := NewFleet(FleetConfig{}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}, Memory: unreadable{broken}})
+		if err := fleet.Run(t.Context()); !errors.Is(err, broken) {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+func TestACarsOwnConfigStandsBeforeTheFleets(t *testing.T) {
+	own := Config{Unit: "own", Broker: "tcp://own:1", Interval: time.Minute, Seed: 5, Keyring: telematics.Keyring{"own": nil}}
+	shared := FleetConfig{Broker: "tcp://shared:1", Interval: time.Hour, Seed: 6, Keyring: telematics.Keyring{}, Recorder: &Recorder{}}
+	fleet := NewFleet(shared, own, Config{Unit: "other"})
+	if c := fleet.Car("own").config; c.Broker != own.Broker || c.Interval != own.Interval || c.Seed != 5 || len(c.Keyring) != 1 {
+		t.Errorf("own: %+v", c)
+	}
+	c := fleet.Car("other").config
+	if c.Broker != shared.Broker || c.Interval != shared.Interval || c.Seed != 6 || c.Recorder != shared.Recorder {
+		t.Errorf("other: %+v", c)
+	}
+	if fleet.Car("none") != nil {
+		t.Error("there is a third")
+	}
+}

@@ -1,0 +1,44 @@
+package simulator
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// What a unit makes of the golden messages that the codec's tests pin to the byte.
+func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) {
+	for file, want := range map[string]telematics.Answer{
+		"command-lock.jws":      {State: telematics.Received},
+		"command-attention.jws": {State: telematics.Received},
+		"command-too-long.jws":  {State: telematics.Rejected, Reason: telematics.TTLTooLong},
+		"command-alg-none.jws":  {State: telematics.Rejected, Reason: telematics.BadSignature},
+		"command-hs256.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
+	} {
+		t.Run(file, func(t *testing.T) {
+			b := newBench(t)
+			ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.keys, b.now = ring, epoch.Add(time.Second)
+			saysOnce(t, b.deliver(golden(t, filepath.Join("wire", file))), want.State, want.Reason, "")
+			if want.State != telematics.Received {
+				return
+			}
+			saysOnce(t, b.pass(2*time.Second), telematics.Succeeded, "", "")
+		})
+	}
+}
+
+func golden(t *testing.T, file string) []byte {
+	t.Helper()
+	message, err := os.ReadFile(filepath.Join("..", "telematics", "testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}

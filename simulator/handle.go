@@ -1,0 +1,96 @@
+package simulator
+
+import (
+	"context"
+
+	"motorpool/telematics"
+)
+
+// What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it has stopped.
+
+// Change edits the vehicle, as a person beside it would: opens a door, drives off, switches the ignition. What changed is
+// reported.
+func (c *Car) Change(edit func(*Body)) {
+	c.ask(func(context.Context) error {
+		c.act(func(at Moment) Effects {
+			edit(&c.body)
+			return c.unit.Watch(at)
+		})
+		return nil
+	})
+}
+
+// Body returns a copy of the vehicle as it is now.
+func (c *Car) Body() Body {
+	var body Body
+	c.ask(func(context.Context) error {
+		c.act(func(Moment) Effects { return Effects{} })
+		body = c.body.clone()
+		return nil
+	})
+	return body
+}
+
+// SetFaults replaces what is wrong with the car.
+func (c *Car) SetFaults(f Faults) {
+	c.ask(func(ctx context.Context) error {
+		c.faults = f
+		if f.Offline {
+			c.cut()
+		} else {
+			c.dial(ctx)
+		}
+		return nil
+	})
+}
+
+// SetClock sets the car's clock wrong, or right.
+func (c *Car) SetClock(k Clock) {
+	c.ask(func(context.Context) error {
+		c.clock = k
+		return nil
+	})
+}
+
+// Cut breaks the connection without DISCONNECT, so that the broker publishes the last will. The car connects again.
+func (c *Car) Cut() {
+	c.ask(func(ctx context.Context) error {
+		if c.link != nil {
+			c.cut()
+			c.disconnect(ctx)
+		}
+		return nil
+	})
+}
+
+// Restart takes the unit's power away and gives it back. Only its memory survives: what it was working on, what it had
+// heard and what it was about to say is lost.
+func (c *Car) Restart() {
+	c.ask(func(ctx context.Context) error {
+		c.cut()
+		c.unsent = nil
+		return c.boot(ctx, c.config.Boot)
+	})
+}
+
+// Connected reports whether the unit is connected and has said so. It does not block.
+func (c *Car) Connected() bool { return c.connected.Load() }
+
+// Gone reports whether the car's connection broke for good before the world began: it never connects to stay.
+func (c *Car) Gone() bool { return c.config.Profile.Gone > 0 }
+
+// Unit returns the serial of the car's unit.
+func (c *Car) Unit() telematics.Unit { return c.config.Unit }
+
+func (c *Car) ask(do func(context.Context) error) {
+	done := make(chan struct{})
+	asked := func(ctx context.Context) error {
+		defer close(done)
+		return do(ctx)
+	}
+	select {
+	case c.asks <- asked:
+		<-done
+	case <-c.stopped:
+	}
+}

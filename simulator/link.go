@@ -1,0 +1,130 @@
+package simulator
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// dial tries to connect, in a goroutine that ends with its attempt. The last will is left with the broker before there
+// is anything to bequeath, and bears the session that the presence will bear [PRE-1].
+func (c *Car) dial(ctx context.Context) {
+	if c.link != nil || c.faults.Offline {
+		return
+	}
+	c.hangUp()
+	ctx, c.hangUp = context.WithCancel(ctx)
+	c.attempt++
+	attempt, session := c.attempt, rand.Text()
+	will := telematics.Presence{Status: telematics.Offline, Session: session}
+	if gone := c.config.Profile.Gone; gone > 0 { // others cannot know when they will break
+		will.At = c.clock.Read(time.Now()).Clock.Add(-gone)
+	}
+	login := Login{Unit: c.config.Unit, Password: c.config.Password, Will: telematics.EncodePresence(will)}
+	c.dialling.Go(func() {
+		link, err := c.config.Radio.Dial(ctx, login, func(m Message) { c.deliver(heard{m, attempt}) })
+		select {
+		case c.dialled <- dialled{attempt, session, link, err}:
+		case <-ctx.Done():
+			if link != nil {
+				link.Cut()
+			}
+		}
+	})
+}
+
+// deliver never blocks the MQTT client: what a unit cannot take in is lost, and comes again.
+func (c *Car) deliver(m heard) {
+	select {
+	case c.inbox <- m:
+	default:
+		c.config.Logger.Warn("command lost, inbox full", "unit", c.config.Unit)
+	}
+}
+
+func (c *Car) connect(ctx context.Context, d dialled) {
+	switch {
+	case d.attempt != c.attempt:
+		if d.link != nil {
+			d.link.Cut()
+		}
+		return
+	case d.err != nil:
+		wait := c.backoff.NextBackOff()
+		c.config.Logger.Warn("not connected", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond), "err", d.err)
+		c.agenda.add(time.Now().Add(wait), func() { c.dial(ctx) })
+		return
+	case c.config.Profile.Gone > 0:
+		c.config.Logger.Info("connection broken for good", "unit", c.config.Unit)
+		d.link.Cut()
+		return
+	}
+	c.link, c.session = d.link, d.session
+	c.agenda.add(time.Now().Add(steadyLink), func() {
+		if c.link == d.link {
+			c.backoff.Reset()
+		}
+	})
+	c.config.Logger.Debug("connected", "unit", c.config.Unit, "profile", c.config.Profile.Name)
+	c.present(telematics.Online)
+	c.reportAll()
+	waiting := c.unsent
+	c.unsent = nil
+	for _, payload := range waiting {
+		c.transmit(telematics.AckChannel, payload)
+	}
+	c.connected.Store(true)
+}
+
+// present publishes the unit's presence; it needs a connection. That it is lost shows by the connection too.
+func (c *Car) present(status telematics.PresenceStatus) {
+	p := telematics.Presence{
+		Status: status, Session: c.session, At: c.clock.Read(time.Now()).Clock,
+		Firmware: c.body.Firmware, Actions: c.config.Profile.Actions,
+	}
+	if err := c.link.Publish(telematics.PresenceChannel, telematics.EncodePresence(p), true); err != nil {
+		c.config.Logger.Warn("presence not published", "unit", c.config.Unit, "err", err)
+	}
+}
+
+// lost returns the channel that says so, or nil, which never does.
+func (c *Car) lost() <-chan struct{} {
+	if c.link == nil {
+		return nil
+	}
+	return c.link.Lost()
+}
+
+func (c *Car) disconnect(ctx context.Context) {
+	c.forget()
+	wait := c.backoff.NextBackOff()
+	c.config.Logger.Debug("connection lost", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond))
+	c.agenda.add(time.Now().Add(wait), func() { c.dial(ctx) })
+}
+
+// cut breaks the connection, or the attempt at one, without DISCONNECT.
+func (c *Car) cut() {
+	c.hangUp()
+	if c.link != nil {
+		c.link.Cut()
+	}
+	c.forget()
+}
+
+func (c *Car) forget() {
+	c.attempt++
+	c.link = nil
+	c.connected.Store(false)
+}
+
+// sleep announces the sleep, and disconnects.
+func (c *Car) sleep() {
+	if c.link != nil {
+		c.present(telematics.Standby)
+		c.link.Close()
+	}
+	c.hangUp()
+	c.forget()
+}

@@ -1,0 +1,94 @@
+package simulator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// File is a memory that survives the restart of this process too: a file of JSON, replaced whole. Its folder must exist.
+type File struct{ Path string }
+
+type fileLog struct {
+	Commands []fileCommand             `json:"commands"`
+	Seq      map[telematics.Lane]int64 `json:"seq"`
+	Armed    bool                      `json:"armed"`
+}
+
+type fileCommand struct {
+	Command telematics.CommandID `json:"command_id"`
+	Action  telematics.Action    `json:"action"`
+	Lane    telematics.Lane      `json:"lane"`
+	Seq     int64                `json:"seq"`
+	Answer  json.RawMessage      `json:"answer,omitempty"` // as on the wire
+}
+
+// Load reads the file; none is an empty log.
+func (f File) Load() (Log, error) {
+	text, err := os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Log{}.clone(), nil
+	}
+	if err != nil {
+		return Log{}, fmt.Errorf("read unit memory: %w", err)
+	}
+	var file fileLog
+	if err := json.Unmarshal(text, &file); err != nil {
+		return Log{}, fmt.Errorf("read unit memory %s: %w", f.Path, err)
+	}
+	l := Log{Seq: file.Seq, Armed: file.Armed}
+	for _, c := range file.Commands {
+		r := Remembered{Command: c.Command, Action: c.Action, Lane: c.Lane, Seq: c.Seq}
+		if c.Answer != nil {
+			answer, _, err := telematics.DecodeAnswer(c.Answer, time.Now())
+			if err != nil {
+				return Log{}, fmt.Errorf("read unit memory %s: %w", f.Path, err)
+			}
+			r.Answer = &answer
+		}
+		l.Commands = append(l.Commands, r)
+	}
+	return l.clone(), nil
+}
+
+// Save replaces the file, and returns when it is on the disk.
+func (f File) Save(l Log) error {
+	file := fileLog{Commands: []fileCommand{}, Seq: l.Seq, Armed: l.Armed}
+	for _, r := range l.Commands {
+		c := fileCommand{Command: r.Command, Action: r.Action, Lane: r.Lane, Seq: r.Seq}
+		if r.Answer != nil {
+			c.Answer = telematics.EncodeAnswer(*r.Answer)
+		}
+		file.Commands = append(file.Commands, c)
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		return fmt.Errorf("encode unit memory: %w", err)
+	}
+	if err := f.replace(text); err != nil {
+		return fmt.Errorf("write unit memory: %w", err)
+	}
+	return nil
+}
+
+func (f File) replace(text []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), f.Path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package simulator
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func memories(t *testing.T) map[string]func() Memory {
+	path := filepath.Join(t.TempDir(), "unit.json")
+	ram := &RAM{}
+	return map[string]func() Memory{
+		"ram":  func() Memory { return ram },
+		"file": func() Memory { return File{Path: path} }, // opened anew each time
+	}
+}
+
+func TestAMemoryReturnsWhatWasSavedLast(t *testing.T) {
+	for name, open := range memories(t) {
+		t.Run(name, func(t *testing.T) {
+			if l, err := open().Load(); err != nil || len(l.Commands) != 0 || l.Seq == nil {
+				t.Fatalf("new: %+v, %v", l, err)
+			}
+			body := Hatchback(munich)
+			report := body.Report(epoch)
+			answer := telematics.Answer{Command: uuid.New(), State: telematics.Failed, At: epoch, Detail: "x", Report: &report}
+			want := Log{
+				Commands: []Remembered{
+					{Command: answer.Command, Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 4, Answer: &answer},
+					{Command: uuid.New(), Action: telematics.OpenTopCase, Lane: telematics.TopCaseLane, Seq: 5},
+				},
+				Seq: map[telematics.Lane]int64{telematics.AccessLane: 4}, Armed: true,
+			}
+			if err := open().Save(want.clone()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := open().Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := got.Commands[0].Answer
+			if string(telematics.EncodeAnswer(*again)) != string(telematics.EncodeAnswer(answer)) {
+				t.Errorf("answer %+v, want %+v", again, answer)
+			}
+			got.Commands[0].Answer, want.Commands[0].Answer = nil, nil
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// What was not saved must be gone after a restart, or tests of restarts would prove nothing.
+func TestAMemoryDoesNotShareWhatItWasGiven(t *testing.T) {
+	for name, open := range memories(t) {
+		l := Log{Commands: []Remembered{{Command: uuid.New()}}, Seq: map[telematics.Lane]int64{}}
+		if err := open().Save(l); err != nil {
+			t.Fatal(err)
+		}
+		l.Commands[0].Seq, l.Seq[telematics.AccessLane] = 9, 9
+		if got, err := open().Load(); err != nil || got.Commands[0].Seq != 0 || len(got.Seq) != 0 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestABrokenMemoryFileIsAnErrorAndLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "unit.json")
+	if err := os.WriteFile(path, []byte(`{"commands":[{"answer":{"status":"odd"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (File{Path: path}).Load(); err == nil {
+		t.Error("a broken file was taken")
+	}
+	if err := (File{Path: filepath.Join(dir, "none", "unit.json")}).Save(Log{}); err == nil {
+		t.Error("saved into a folder that does not exist")
+	}
+	if err := (File{Path: path}).Save(Log{}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestOnlyFinishedCommandsAreForgotten(t *testing.T) {
+	var l Log
+	unfinished := uuid.New()
+	l.add(Remembered{Command: unfinished})
+	for range 3 * remembered {
+		l.add(Remembered{Command: uuid.New(), Answer: &telematics.Answer{}})
+	}
+	if len(l.Commands) != remembered || l.find(unfinished) == nil {
+		t.Errorf("%d remembered, the unfinished one: %v", len(l.Commands), l.find(unfinished))
+	}
+}

@@ -1,0 +1,49 @@
+package simulator
+
+import "motorpool/telematics"
+
+const firmware = "4.2.1"
+
+// AllActions lists what a vehicle with everything declares; CarActions leaves out the top case.
+var (
+	AllActions = telematics.ControlActions
+	CarActions = AllActions[:len(AllActions)-1]
+)
+
+// Hatchback is a parked combustion car that reports every field it can.
+func Hatchback(at Point) Body {
+	return Body{
+		Powertrain: telematics.Combustion, Latitude: at.Latitude, Longitude: at.Longitude, Heading: 270,
+		MileageKm: 15230.4, Gear: "P", ParkBrake: true, Immobiliser: Released,
+		EnergyPercent: 64, FullRangeKm: 720, OnboardV: 12.6, Locked: true,
+		DTCs: []string{"P0420"}, WarningLamps: []string{"tire_failure"}, ServiceDueKm: 4200, OilLife: 61,
+		RSRP: -88, SiteRSRP: -88, Firmware: firmware,
+	}
+}
+
+// ElectricCar is a parked electric car, charging slowly, that reports every field it can.
+func ElectricCar(at Point) Body {
+	b := Hatchback(at)
+	b.Powertrain, b.MileageKm, b.FullRangeKm, b.Heading = telematics.Electric, 8120.7, 390, 90
+	b.EnergyPercent, b.Charging, b.ChargePerHour = 42, "charging", 4
+	b.DTCs, b.WarningLamps, b.ServiceDueKm, b.OilLife = nil, nil, 11880, 0
+	return b
+}
+
+// Scooter is a parked electric scooter with a top case.
+func Scooter(at Point) Body {
+	b := ElectricCar(at)
+	b.MileageKm, b.FullRangeKm, b.EnergyPercent = 2410.2, 90, 78
+	b.Charging, b.HasTopCase, b.ServiceDueKm = "disconnected", true, 590
+	b.Unreported = []telematics.Field{Doors, Windows, Seatbelts, telematics.Sunroof, telematics.Gear, telematics.ParkBrake}
+	return b
+}
+
+// Van is a parked combustion van that reports no windows.
+func Van(at Point) Body {
+	b := Hatchback(at)
+	b.MileageKm, b.FullRangeKm, b.EnergyPercent = 48915.3, 850, 37
+	b.DTCs, b.WarningLamps, b.ServiceDueKm, b.OilLife = nil, []string{"service_due"}, -120, 18
+	b.Unreported = []telematics.Field{Windows, telematics.Sunroof}
+	return b
+}

@@ -1,0 +1,295 @@
+package simulator
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"motorpool/telematics"
+)
+
+// allow lets everybody in, but subscribe to some channels.
+type allow struct {
+	mochi.HookBase
+	but []telematics.Channel
+}
+
+func (*allow) ID() string { return "allow" }
+func (*allow) Provides(h byte) bool {
+	return h == mochi.OnConnectAuthenticate || h == mochi.OnACLCheck
+}
+func (*allow) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
+func (a *allow) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
+	_, channel, err := telematics.ParseTopic(topic)
+	return err != nil || write || !slices.Contains(a.but, channel)
+}
+
+// broker is a bare MQTT broker with the service's view of it.
+type broker struct {
+	*testing.T
+	server *mochi.Server
+	url    string
+	key    telematics.SigningKey
+
+	mu   sync.Mutex // guards heard
+	news []news
+}
+
+type news struct {
+	unit     telematics.Unit
+	channel  telematics.Channel
+	payload  []byte
+	retained bool
+}
+
+func startBroker(t *testing.T, but ...telematics.Channel) *broker {
+	t.Helper()
+	b := &broker{T: t, key: newKey(t), server: mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})}
+	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
+	for _, err := range []error{b.server.AddHook(&allow{but: but}, nil), b.server.AddListener(listener), b.server.Serve()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if err := b.server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.url = "tcp://" + listener.Address()
+	for i, c := range []telematics.Channel{telematics.AckChannel, telematics.TelemetryChannel, telematics.PresenceChannel} {
+		if err := b.server.Subscribe(c.Filter(), i+1, b.hear); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *broker) hear(_ *mochi.Client, _ packets.Subscription, p packets.Packet) {
+	unit, channel, err := telematics.ParseTopic(p.TopicName)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.news = append(b.news, news{unit, channel, slices.Clone(p.Payload), p.FixedHeader.Retain})
+}
+
+func (b *broker) heard(unit telematics.Unit, channel telematics.Channel) []news {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.news), func(n news) bool { return n.unit != unit || n.channel != channel })
+}
+
+func (b *broker) answers(unit telematics.Unit, id telematics.CommandID) []telematics.Answer {
+	b.Helper()
+	var list []telematics.Answer
+	for _, n := range b.heard(unit, telematics.AckChannel) {
+		a, _, err := telematics.DecodeAnswer(n.payload, time.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if a.Command == id {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
+	b.Helper()
+	var list []telematics.Presence
+	for _, n := range b.heard(unit, telematics.PresenceChannel) {
+		p, err := telematics.DecodePresence(n.payload, time.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// order publishes a command and waits for its final answer.
+func (b *broker) order(unit telematics.Unit, action telematics.Action, seq int64) telematics.Answer {
+	b.Helper()
+	now := time.Now()
+	c := telematics.Claims{
+		Command: newID(), Unit: unit, Action: action, Lane: action.Lane(), Seq: seq,
+		IssuedAt: now.Truncate(time.Second), Expires: now.Truncate(time.Second).Add(20 * time.Second),
+	}
+	b.publish(unit, sign(b.T, b.key, c), false)
+	var final telematics.Answer
+	eventually(b.T, "a final answer", func() bool {
+		for _, a := range b.answers(unit, c.Command) {
+			if a.State.IsFinal() {
+				final = a
+			}
+		}
+		return final.State != ""
+	})
+	return final
+}
+
+func (b *broker) publish(unit telematics.Unit, message []byte, retain bool) {
+	b.Helper()
+	if err := b.server.Publish(telematics.CommandChannel.Topic(unit), message, retain, 1); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// live lets a car live until the test ends, or until stop is called.
+func (b *broker) live(config Config) (car *Car, stop func()) {
+	b.Helper()
+	config.Broker, config.Keyring = b.url, b.key.Keyring()
+	car = NewCar(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- car.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Errorf("run: %v", err)
+		}
+	})
+	b.Cleanup(stop)
+	return car, stop
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s within 20 s", what)
+		}
+	}
+}
+
+func TestOverMQTTACarObeysAndReports(t *testing.T) {
+	b := startBroker(t)
+	car, stop := b.live(Config{Unit: "unit-1"})
+	eventually(t, "connection", car.Connected)
+	client, ok := b.server.Clients.Get("unit-1") // [TOP-4]
+	if !ok || !client.Properties.Clean || client.State.Keepalive > 60 || string(client.Properties.Username) != "unit-1" {
+		t.Fatalf("client %+v", client)
+	}
+	says(t, b.order("unit-1", telematics.Unlock, 1), telematics.Succeeded, "", "")
+	says(t, b.order("unit-1", telematics.OpenTopCase, 2), telematics.Rejected, telematics.Unsupported, "")
+	if car.Body().Locked {
+		t.Error("still locked")
+	}
+	eventually(t, "report", func() bool { return len(b.heard("unit-1", telematics.TelemetryChannel)) >= 2 })
+	stop()
+	eventually(t, "standby", func() bool {
+		said := b.presences("unit-1")
+		return said[len(said)-1].Status == telematics.Standby
+	})
+	for _, p := range b.presences("unit-1") {
+		if p.Status == telematics.Offline {
+			t.Error("a proper DISCONNECT left a last will")
+		}
+	}
+}
+
+func TestOverMQTTACutConnectionLeavesTheLastWillOfItsSession(t *testing.T) {
+	b := startBroker(t)
+	car, _ := b.live(Config{Unit: "unit-2"})
+	eventually(t, "connection", car.Connected)
+	session := b.presences("unit-2")[0].Session
+	car.Cut()
+	eventually(t, "last will", func() bool {
+		return slices.ContainsFunc(b.presences("unit-2"), func(p telematics.Presence) bool {
+			return p.Status == telematics.Offline && p.Session == session
+		})
+	})
+	eventually(t, "new connection", car.Connected)
+	says(t, b.order("unit-2", telematics.Unlock, 1), telematics.Succeeded, "", "")
+}
+
+func TestOverMQTTTheGoneCarIsOfflineSinceAnHour(t *testing.T) {
+	b := startBroker(t)
+	profile, _ := Demo(5)
+	b.live(Config{Unit: "unit-5", Profile: profile})
+	eventually(t, "last will", func() bool { return len(b.presences("unit-5")) == 1 })
+	will := b.presences("unit-5")[0]
+	if ago := time.Since(will.At); will.Status != telematics.Offline || ago < 59*time.Minute || ago > 61*time.Minute {
+		t.Errorf("presence %+v", will)
+	}
+	if kept := b.server.Topics.Messages(telematics.PresenceChannel.Topic("unit-5")); len(kept) != 1 {
+		t.Errorf("%d retained messages", len(kept))
+	}
+}
+
+func TestOverMQTTARetainedCommandIsNotObeyed(t *testing.T) {
+	b := startBroker(t)
+	now := time.Now()
+	c := telematics.Claims{
+		Command: newID(), Unit: "unit-3", Action: telematics.Unlock, Lane: telematics.AccessLane, Seq: 1,
+		IssuedAt: now.Truncate(time.Second), Expires: now.Truncate(time.Second).Add(30 * time.Second),
+	}
+	b.publish("unit-3", sign(t, b.key, c), true)
+	car, _ := b.live(Config{Unit: "unit-3"})
+	eventually(t, "connection", car.Connected)
+	says(t, b.order("unit-3", telematics.AttentionSignal, 2), telematics.Rejected, telematics.Unsupported, "params")
+	if !car.Body().Locked || len(b.answers("unit-3", c.Command)) != 0 {
+		t.Error("a retained command was obeyed, or answered")
+	}
+}
+
+func TestOverMQTTACarOutlivesItsBroker(t *testing.T) {
+	car := NewCar(Config{Unit: "unit-4", Broker: "tcp://127.0.0.1:1"}) // nobody listens there
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	if err := car.Run(ctx); err != nil || car.Connected() {
+		t.Errorf("run: %v, connected %t", err, car.Connected())
+	}
+	odd := NewCar(Config{Unit: "unit-4", Broker: "quic://127.0.0.1:1"})
+	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := odd.Run(ctx); err != nil || odd.Connected() {
+		t.Errorf("run: %v, connected %t", err, odd.Connected())
+	}
+}
+
+func TestOverMQTTARefusedSubscriptionIsNoConnection(t *testing.T) {
+	b := startBroker(t, telematics.CommandChannel)
+	car, _ := b.live(Config{Unit: "unit-6"})
+	eventually(t, "attempt", func() bool { return len(b.presences("unit-6")) > 0 }) // the last will of one that gave up
+	if p := b.presences("unit-6")[0]; p.Status != telematics.Offline || car.Connected() {
+		t.Errorf("presence %+v, connected %t", p, car.Connected())
+	}
+}
+
+func TestOverMQTTAFleetObeysInParallel(t *testing.T) {
+	b := startBroker(t)
+	const n = 50
+	cars := make([]Config, n)
+	for i := range cars {
+		cars[i] = Config{Unit: telematics.Unit("car-" + string(rune('A'+i/26)) + string(rune('A'+i%26)))}
+	}
+	recorder := &Recorder{}
+	fleet := NewFleet(FleetConfig{Broker: b.url, Keyring: b.key.Keyring(), Recorder: recorder}, cars...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- fleet.Run(ctx) }()
+	eventually(t, "whole fleet", func() bool { return fleet.Connected() == n })
+	var orders sync.WaitGroup
+	for _, c := range cars {
+		orders.Go(func() { says(t, b.order(c.Unit, telematics.LockAndDisableDriving, 1), telematics.Succeeded, "", "") })
+	}
+	orders.Wait()
+	if got := count(recorder.Events(), CommandEnded); got != n || len(recorder.Late(0)) != 0 || len(recorder.Repeated()) != 0 {
+		t.Errorf("%d ended, late %v, repeated %v", got, recorder.Late(0), recorder.Repeated())
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

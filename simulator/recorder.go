@@ -1,0 +1,126 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Kind is what happened to a command in a car.
+type Kind string
+
+const (
+	CommandReceived Kind = "received" // a copy of it reached the unit, signed by a known key
+	CommandStarted  Kind = "started"  // the car begins to act
+	CommandEnded    Kind = "ended"    // the car has acted, or failed to
+	CommandAnswered Kind = "answered" // the unit handed an answer to its radio
+)
+
+// Event is one line of the flight recorder.
+type Event struct {
+	Kind    Kind                 `json:"kind"`
+	Unit    telematics.Unit      `json:"unit"`
+	Command telematics.CommandID `json:"command_id"`
+	Action  telematics.Action    `json:"action,omitempty"`
+	Lane    telematics.Lane      `json:"lane,omitempty"`
+	Seq     int64                `json:"seq"`
+	Expires time.Time            `json:"exp"`
+	Status  telematics.State     `json:"status,omitempty"` // of the answer; with Reason and Detail
+	Reason  string               `json:"reason,omitempty"`
+	Detail  string               `json:"detail,omitempty"`
+	Clock   time.Time            `json:"car_time"` // by the car's own clock
+	True    time.Time            `json:"true_time"`
+}
+
+// Recorder is the flight recorder of a fleet: what each car executed, and when. It is evidence that does not depend on
+// what the service believes. The zero value keeps everything in memory; nil records nothing. Safe for concurrent use.
+type Recorder struct {
+	Out   io.Writer // gets each event as a line of JSON. Defaults to none
+	Limit int       // latest events to keep in memory; negative: none. Defaults to all
+
+	mu     sync.Mutex // guards what follows, and Out
+	events []Event
+	err    error
+}
+
+// Record adds events.
+func (r *Recorder) Record(events ...Event) {
+	if r == nil || len(events) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Limit >= 0 {
+		r.events = append(r.events, events...)
+	}
+	// Cut at twice the limit, so that the copy is paid once per Limit events.
+	if r.Limit > 0 && len(r.events) >= 2*r.Limit {
+		r.events = slices.Clone(r.events[len(r.events)-r.Limit:])
+	}
+	for _, e := range events {
+		if r.Out != nil && r.err == nil {
+			r.err = r.write(e)
+		}
+	}
+}
+
+func (r *Recorder) write(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode flight record: %w", err)
+	}
+	if _, err := r.Out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write flight record: %w", err)
+	}
+	return nil
+}
+
+// Err returns what kept the recorder from writing to Out.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Events returns what is in memory, oldest first.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Limit < 0 {
+		return nil
+	}
+	if r.Limit > 0 && len(r.events) > r.Limit {
+		return slices.Clone(r.events[len(r.events)-r.Limit:])
+	}
+	return slices.Clone(r.events)
+}
+
+// Of returns the events of one command.
+func (r *Recorder) Of(id telematics.CommandID) []Event {
+	return slices.DeleteFunc(r.Events(), func(e Event) bool { return e.Command != id })
+}
+
+// Late returns the commands that started more than the allowed clock error after their expiry, by true time.
+func (r *Recorder) Late(allowed time.Duration) []Event {
+	return slices.DeleteFunc(r.Events(), func(e Event) bool {
+		return e.Kind != CommandStarted || !e.True.After(e.Expires.Add(allowed))
+	})
+}
+
+// Repeated returns the starts of commands that had started before.
+func (r *Recorder) Repeated() []Event {
+	started := map[telematics.CommandID]bool{}
+	return slices.DeleteFunc(r.Events(), func(e Event) bool {
+		if e.Kind != CommandStarted {
+			return true
+		}
+		again := started[e.Command]
+		started[e.Command] = true
+		return !again
+	})
+}

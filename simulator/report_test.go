@@ -1,0 +1,99 @@
+package simulator
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Every value of every demo car is of the right vocabulary, by the service's own decoder.
+func TestEveryDemoCarReportsWhatTheServiceTakesWhole(t *testing.T) {
+	for id, profile := range demo() {
+		body := profile.Body.clone()
+		body.advance(time.Minute, rand.New(rand.NewPCG(1, 1)))
+		want := body.Report(epoch)
+		got, dropped, err := telematics.DecodeReport(telematics.EncodeReport(want), epoch)
+		if err != nil || len(dropped) != 0 {
+			t.Errorf("vehicle %d: %v, dropped %v", id, err, dropped)
+		}
+		for field, value := range want.Values {
+			if _, ok := got.Values[field]; !ok {
+				t.Errorf("vehicle %d: %s (%v) did not arrive", id, field, value)
+			}
+		}
+	}
+}
+
+func TestCarsReportEveryFieldThatTheyCan(t *testing.T) {
+	everything := []telematics.Field{
+		telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt, telematics.SpeedKmh,
+		telematics.MileageKm, telematics.Ignition, telematics.Gear, telematics.ParkBrake, telematics.RangeKm,
+		telematics.OnboardV, telematics.IsLocked, telematics.EngineRuns, telematics.Sunroof, telematics.KeyStatus,
+		telematics.DTCs, telematics.ServiceDueKm, telematics.WarningLamps, telematics.RSRP, telematics.Firmware, telematics.OEMData,
+	}
+	everything = slices.Concat(everything, doors, windows, seatbelts)
+	fuel := []telematics.Field{telematics.FuelLevel, telematics.OilLife}
+	electric := []telematics.Field{telematics.Battery, telematics.Charging}
+	for id, want := range map[telematics.VehicleID][]telematics.Field{
+		1: append(slices.Clone(everything), fuel...),
+		2: append(slices.Clone(everything), electric...),
+	} {
+		profile, _ := Demo(id)
+		values := profile.Body.Report(epoch).Values
+		for _, field := range want {
+			if values[field] == nil {
+				t.Errorf("vehicle %d does not report %s", id, field)
+			}
+		}
+		if len(values) != len(want) {
+			t.Errorf("vehicle %d reports %d fields, want %d", id, len(values), len(want))
+		}
+	}
+}
+
+func TestAVanReportsNoWindowsAndAScooterNoDoors(t *testing.T) {
+	for id, absent := range map[telematics.VehicleID]telematics.Field{3: Doors, 4: Windows} {
+		profile, _ := Demo(id)
+		for field := range profile.Body.Report(epoch).Values {
+			if strings.HasPrefix(string(field), string(absent)) {
+				t.Errorf("vehicle %d reports %s", id, field)
+			}
+		}
+	}
+}
+
+func TestAnUnknownSpeedIsReportedAsNull(t *testing.T) {
+	body := Hatchback(munich)
+	body.SpeedUnknown = true
+	value, said := body.Report(epoch).Values[telematics.SpeedKmh]
+	if !said || value != nil {
+		t.Errorf("speed %v, said %t", value, said)
+	}
+}
+
+func TestAClockThatIsNotSetDatesNoPosition(t *testing.T) {
+	body := Hatchback(munich)
+	report := body.Report(Clock{Unset: true}.Read(epoch).Clock)
+	if _, dropped, err := telematics.DecodeReport(telematics.EncodeReport(report), epoch); err != nil || len(dropped) != 0 {
+		t.Errorf("dropped %v: %v", dropped, err)
+	}
+}
+
+func TestOnlyWhatChangedIsReportedAndAPositionWhole(t *testing.T) {
+	body := Hatchback(munich)
+	before := body.Report(epoch)
+	if same := changed(before, body.Report(epoch)); len(same.Values) != 0 {
+		t.Errorf("nothing changed, yet %v", same.Values)
+	}
+	body.Opened = []telematics.Field{telematics.DoorTrunk}
+	body.Latitude += 0.01
+	got := changed(before, body.Report(epoch)).Values
+	want := []telematics.Field{telematics.DoorTrunk, telematics.Latitude, telematics.Longitude, telematics.LocatedAt}
+	if len(got) != len(want) || got[telematics.DoorTrunk] != "open" || got[telematics.Longitude] == nil || got[telematics.LocatedAt] == nil {
+		t.Errorf("changed: %v", got)
+	}
+}
