@@ -1,0 +1,107 @@
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"motorpool/telematics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// vehicles returns a function that adds a vehicle with a unit.
+func vehicles(m *Memory) func() (telematics.VehicleID, telematics.Unit) {
+	var last telematics.VehicleID
+	return func() (telematics.VehicleID, telematics.Unit) {
+		last++
+		unit := telematics.Unit(fmt.Sprintf("unit-%d", last))
+		m.Put(telematics.Twin{Vehicle: telematics.Vehicle{ID: last, AgencyID: 1, Unit: unit}})
+		return last, unit
+	}
+}
+
+func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
+	CommandsContract(t, func(*testing.T) CommandRecord {
+		m := NewMemory()
+		add := vehicles(m)
+		return CommandRecord{
+			Here: m, There: m,
+			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
+			Lines: func(id telematics.CommandID) []telematics.Activity {
+				var lines []telematics.Activity
+				for _, line := range m.Lines() {
+					if line.Command == id {
+						lines = append(lines, line)
+					}
+				}
+				return lines
+			},
+		}
+	})
+}
+
+func TestMemoryKeepsTheContractOfThePendingTable(t *testing.T) {
+	PendingTableContract(t, func(*testing.T) PendingTables {
+		m := NewMemory()
+		return PendingTables{Here: m, There: m, Flush: m.Flush}
+	})
+}
+
+func TestMemoryKeepsTheContractOfTwins(t *testing.T) {
+	TwinsContract(t, func(t *testing.T) TwinRecord {
+		m := NewMemory()
+		return TwinRecord{Here: m, There: m, Vehicle: vehicles(m), Twin: func(id telematics.VehicleID) telematics.Twin {
+			twin, err := m.Twin(t.Context(), id)
+			if err != nil {
+				t.Fatalf("Twin: %v", err)
+			}
+			return twin
+		}}
+	})
+}
+
+func TestABrokenMethodFailsUntilItIsMended(t *testing.T) {
+	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
+	away := errors.New("away")
+	m.Break(away, "Claim", "Twin")
+	if _, err := m.Claim(t.Context(), NewCommand(1, telematics.Lock)); !errors.Is(err, away) {
+		t.Errorf("Claim = %v, want %v", err, away)
+	}
+	m.Break(nil, "Claim")
+	if claim, err := m.Claim(t.Context(), NewCommand(1, telematics.Lock)); err != nil || claim.Seq != 1 {
+		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
+	}
+	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, away) {
+		t.Errorf("Twin = %v, want %v", err, away)
+	}
+}
+
+func TestMemoryLivesInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		woken := make(chan telematics.CommandID, 1)
+		go func() { _ = m.Listen(ctx, "a", func(id telematics.CommandID) { woken <- id }) }()
+		synctest.Wait()
+		p := telematics.Pending{Command: uuid.New(), Unit: "u", Deadline: time.Now().Add(10 * time.Second)}
+		register(t, m, p)
+		if err := m.Wake(ctx, "a", p.Command); err != nil || <-woken != p.Command {
+			t.Errorf("Wake: %v", err)
+		}
+		time.Sleep(70*time.Second - time.Millisecond)
+		if _, ok, _ := m.Lookup(ctx, "u", p.Command); !ok {
+			t.Error("the entry went too early")
+		}
+		time.Sleep(time.Millisecond)
+		wantNoPending(t, m, "u", p.Command)
+		cancel()
+		synctest.Wait()
+	})
+}

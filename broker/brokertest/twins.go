@@ -1,0 +1,230 @@
+package brokertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+// TwinRecord is one record of twins, as two instances of Motorpool have it in hand.
+type TwinRecord struct {
+	Here, There broker.Twins
+	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
+	Twin        func(telematics.VehicleID) telematics.Twin     // reads one
+}
+
+// TwinsContract runs what every record of twins promises.
+func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
+	for name, run := range map[string]func(*testing.T, TwinRecord){
+		"EveryFieldOfAReportSurvives":           everyFieldSurvives,
+		"AnOlderReportOverwritesNothing":        olderReportOverwritesNothing,
+		"AVehicleWithoutAReportHasNoSnapshot":   noReportNoSnapshot,
+		"NullMeansNoLongerKnown":                nullMeansNoLongerKnown,
+		"APresenceMakesTheContact":              presenceMakesContact,
+		"AUnitThatSaysItCanDoNothingIsBelieved": noActionsAreBelieved,
+		"UnitsWithoutAVehicleAreNamedOnce":      strangersAreNamed,
+		"WhateverTheOrderTheSnapshotIsTheSame":  orderDoesNotMatter,
+		"OneBatchMayHoldAUnitManyTimes":         unitManyTimes,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, open(t)) })
+	}
+}
+
+const wholeReport = `{"at":"2026-01-02T10:00:00.250Z",
+ "location":{"latitude":48.1371,"longitude":11.5754,"heading":270,"timestamp":"2026-01-02T09:59:58Z"},
+ "telemetry":{"speed_kmh":48.5,"mileage_km":15230.4,"ignition":"on","gear":"D","parking_brake":"released",
+  "fuel_level_percent":61,"battery_level_percent":80,"remaining_range_km":412.5,"charging_status":"disconnected",
+  "onboard_voltage_v":12.6,"is_locked":false,"is_engine_running":true,"sunroof":"tilted","key_status":"in",
+  "doors":{"front_left":"closed","front_right":"open","rear_left":"closed","rear_right":"closed","trunk":"closed"},
+  "windows":{"front_left":"closed","front_right":"partially_open","rear_left":"open","rear_right":"closed"},
+  "seatbelts":{"driver":"fastened","passenger":"unfastened"}},
+ "diagnostics":{"dtcs":["P0420"],"service_due_in_km":-200,"oil_life_percent":61,"warning_lamps":["tire_failure"]},
+ "connectivity":{"rsrp_dbm":-97,"firmware_version":"4.2.1"},
+ "oem_data":{"seat":{"heated":true,"level":2.5},"list":[1,"zwei",null],"größe":"1e400"}}`
+
+func wholeReportAt(t *testing.T) telematics.Report {
+	t.Helper()
+	report, dropped, err := telematics.DecodeReport([]byte(wholeReport), instant.Add(time.Second))
+	if err != nil || len(dropped) > 0 {
+		t.Fatalf("DecodeReport: %v, %v", dropped, err)
+	}
+	return report
+}
+
+func observe(t *testing.T, twins broker.Twins, seen ...telematics.Observation) {
+	t.Helper()
+	if unknown, err := twins.Observe(t.Context(), seen); err != nil || len(unknown) > 0 {
+		t.Fatalf("Observe = %v, %v", unknown, err)
+	}
+}
+
+func wantSnapshot(t *testing.T, got, want telematics.Snapshot) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d fields, want %d", len(got), len(want))
+	}
+	for field, reading := range want {
+		if !reflect.DeepEqual(got[field], reading) {
+			t.Errorf("%s = %#v, want %#v", field, got[field], reading)
+		}
+	}
+}
+
+func speedReport(at time.Time, kmh any) *telematics.Report {
+	return &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: kmh}}
+}
+
+func everyFieldSurvives(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	report := wholeReportAt(t)
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: &report})
+	twin := r.Twin(id)
+	wantSnapshot(t, twin.Snapshot, telematics.Merge(nil, report))
+	if want := (telematics.Contact{LastSeen: instant}); !reflect.DeepEqual(twin.Contact, want) {
+		t.Errorf("contact %+v, want %+v", twin.Contact, want)
+	}
+}
+
+func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	newer, older := instant.Truncate(time.Millisecond), instant.Truncate(time.Millisecond).Add(-time.Millisecond)
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
+	observe(t, r.There, telematics.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
+}
+
+func noReportNoSnapshot(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	observe(t, r.Here,
+		telematics.Observation{Unit: unit, At: instant},
+		telematics.Observation{Unit: unit, At: instant, Report: &telematics.Report{At: instant}})
+	if snapshot := r.Twin(id).Snapshot; snapshot != nil {
+		t.Errorf("snapshot %v, want none", snapshot)
+	}
+}
+
+func nullMeansNoLongerKnown(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at.Add(time.Second), nil)})
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second)}})
+}
+
+func presenceMakesContact(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	says := func(status telematics.PresenceStatus, session string, seconds int, retained bool) telematics.Observation {
+		at := instant.Add(time.Duration(seconds) * time.Second)
+		return telematics.Observation{Unit: unit, At: at.Add(time.Millisecond), Retained: retained, Presence: &telematics.Presence{
+			Status: status, Session: session, At: at.Truncate(time.Millisecond), Firmware: "4.2.1",
+			Actions: []telematics.Action{telematics.Lock, telematics.Unlock},
+		}}
+	}
+	var want telematics.Contact
+	for _, o := range []telematics.Observation{
+		says(telematics.Online, "one", 0, true),
+		says(telematics.Online, "two", 10, false),
+		says(telematics.Offline, "one", 11, false), // a ghost
+		says(telematics.Standby, "one", 5, false),  // overtaken
+		says(telematics.Standby, "two", 20, false),
+		{Unit: unit, At: instant.Add(21 * time.Second)},
+		says(telematics.Offline, "two", 22, false),
+	} {
+		observe(t, r.Here, o)
+		want = want.Observe(o)
+		if got := r.Twin(id).Contact; !reflect.DeepEqual(got, want) {
+			t.Errorf("after %+v\n got %+v\nwant %+v", o.Presence, got, want)
+		}
+	}
+}
+
+func noActionsAreBelieved(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: instant}
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Presence: &presence})
+	if actions := r.Twin(id).Contact.Actions; actions != nil {
+		t.Errorf("actions %v, want nil: the unit did not say", actions)
+	}
+	presence.Actions = []telematics.Action{}
+	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Presence: &presence})
+	if actions := r.Twin(id).Contact.Actions; actions == nil || len(actions) > 0 {
+		t.Errorf("actions %#v, want an empty list: the unit said so", actions)
+	}
+}
+
+func strangersAreNamed(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	unknown, err := r.Here.Observe(t.Context(), []telematics.Observation{
+		{Unit: "stranger-1", At: instant},
+		{Unit: unit, At: instant, Report: speedReport(at, 50.0)},
+		{Unit: "stranger-2", At: instant, Report: speedReport(at, 1.0)},
+		{Unit: "stranger-1", At: instant},
+	})
+	if want := []telematics.Unit{"stranger-1", "stranger-2"}; err != nil || !slices.Equal(unknown, want) {
+		t.Errorf("Observe = %v, %v; want %v", unknown, err, want)
+	}
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: at}})
+	if unknown, err := r.Here.Observe(t.Context(), nil); err != nil || len(unknown) > 0 {
+		t.Errorf("Observe of nothing = %v, %v", unknown, err)
+	}
+}
+
+func unitManyTimes(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	var seen []telematics.Observation
+	for i := range 10 {
+		seen = append(seen, telematics.Observation{
+			Unit: unit, At: instant.Add(time.Duration(i) * time.Second), Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
+		})
+	}
+	observe(t, r.Here, seen...)
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 9.0, At: at.Add(9 * time.Second)}})
+}
+
+// Reports of a few vehicles reach two instances in batches of any order, some of them
+// twice, some at the same vehicle time.
+func orderDoesNotMatter(t *testing.T, r TwinRecord) {
+	fields := []telematics.Field{telematics.SpeedKmh, telematics.MileageKm, telematics.OnboardV}
+	want := map[telematics.VehicleID]telematics.Snapshot{}
+	var seen []telematics.Observation
+	for range 8 {
+		id, unit := r.Vehicle()
+		for i := range 20 {
+			report := telematics.Report{
+				At:     instant.Truncate(time.Millisecond).Add(time.Duration(i/2) * time.Second),
+				Values: map[telematics.Field]any{fields[i%len(fields)]: float64(rand.IntN(50))},
+			}
+			want[id] = telematics.Merge(want[id], report)
+			seen = append(seen, telematics.Observation{Unit: unit, At: instant, Report: &report})
+		}
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		twins := r.Here
+		if worker%2 == 1 {
+			twins = r.There
+		}
+		mine := slices.Clone(seen)
+		rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+		wg.Go(func() {
+			for batch := range slices.Chunk(mine, 16) {
+				if unknown, err := twins.Observe(t.Context(), batch); err != nil || len(unknown) > 0 {
+					t.Errorf("Observe = %v, %v", unknown, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for id, snapshot := range want {
+		t.Run(fmt.Sprintf("vehicle %d", id), func(t *testing.T) { wantSnapshot(t, r.Twin(id).Snapshot, snapshot) })
+	}
+}

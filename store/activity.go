@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// activityRow is a row of activity, in both directions.
+type activityRow struct {
+	ID            int64         `db:"id" json:"-"`
+	At            *time.Time    `db:"at" json:"at"`
+	ActorSubject  string        `db:"actor_subject" json:"actor_subject"`
+	ActorRole     string        `db:"actor_role" json:"actor_role"`
+	ActorAgencyID *int64        `db:"actor_agency_id" json:"actor_agency_id"`
+	AgencyID      *int64        `db:"agency_id" json:"agency_id"`
+	VehicleID     *int64        `db:"vehicle_id" json:"vehicle_id"`
+	Action        string        `db:"action" json:"action"`
+	Parameters    *string       `db:"parameters" json:"-"`
+	Attention     *attentionRow `db:"-" json:"parameters"`
+	Outcome       string        `db:"outcome" json:"outcome"`
+	Code          string        `db:"code" json:"code"`
+	CommandID     *uuid.UUID    `db:"command_id" json:"command_id"`
+	RequestID     *uuid.UUID    `db:"request_id" json:"request_id"`
+	LatencyUS     int64         `db:"latency_us" json:"latency_us"`
+	Late          bool          `db:"late" json:"late"`
+}
+
+func newActivityRow(a telematics.Activity) activityRow {
+	return activityRow{
+		At: written(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
+		ActorAgencyID: nullable(int64(a.Actor.Agency)), AgencyID: nullable(int64(a.Agency)),
+		VehicleID: nullable(int64(a.Vehicle)), Action: a.Action, Attention: encodeAttention(a.Attention),
+		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: nullable(a.Command), RequestID: nullable(a.RequestID),
+		LatencyUS: a.Latency.Microseconds(), Late: a.Late,
+	}
+}
+
+func (r activityRow) activity() (telematics.Activity, error) {
+	attention, err := decodeAttention(r.Parameters)
+	if err != nil {
+		return telematics.Activity{}, fmt.Errorf("activity %d: %w", r.ID, err)
+	}
+	return telematics.Activity{
+		ID: r.ID, At: read(r.At),
+		Actor: telematics.Actor{
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
+		},
+		Agency: telematics.AgencyID(value(r.AgencyID)), Vehicle: telematics.VehicleID(value(r.VehicleID)),
+		Action: r.Action, Attention: attention, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
+		Command: value(r.CommandID), RequestID: value(r.RequestID),
+		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late,
+	}, nil
+}
+
+// Add adds a line to the history. The lines of commands that are settled are added by
+// Settle.
+func (p *Postgres) Add(ctx context.Context, line telematics.Activity) error {
+	_, err := p.lines.do(ctx, line)
+	return wrap("add to the history", err)
+}
+
+func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]struct{}, error) {
+	rows := make([]activityRow, len(lines))
+	for i, line := range lines {
+		rows[i] = newActivityRow(line)
+	}
+	_, err := p.db.ExecContext(ctx, `
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
+			parameters, outcome, code, command_id, request_id, latency_us, late)
+		select * from json_to_recordset($1) as line (
+			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
+			vehicle_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
+			request_id uuid, latency_us bigint, late boolean)`,
+		recordset(rows))
+	return make([]struct{}, len(lines)), err
+}
+
+// Activities returns lines of the history, newest first. Their ids are the positions
+// in the page.
+func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {
+	if !searchable(q.Actor, q.Action, string(q.Outcome)) {
+		return nil, nil
+	}
+	var rows []activityRow
+	err := p.db.SelectContext(ctx, &rows, `
+		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, parameters,
+			outcome, code, command_id, request_id, latency_us, late
+		from activity
+		where ($1::bigint = 0 or agency_id = $1)
+			and ($2::bigint = 0 or vehicle_id = $2)
+			and ($3::text = '' or actor_subject = $3)
+			and ($4::text = '' or action = $4)
+			and ($5::text = '' or outcome = $5)
+			and ($6::timestamptz is null or at >= $6)
+			and ($7::timestamptz is null or at < $7)
+			and ($8::bigint = 0 or id < $8)
+		order by id desc
+		limit nullif($9::bigint, 0)`,
+		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, written(q.From), written(q.To), q.Before, q.Limit)
+	if err != nil {
+		return nil, wrap("read the history", err)
+	}
+	lines := make([]telematics.Activity, len(rows))
+	for i, row := range rows {
+		if lines[i], err = row.activity(); err != nil {
+			return nil, wrap("read the history", err)
+		}
+	}
+	return lines, nil
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/lib/pq"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/telematics"
+)
+
+// reply is an error that Redis answers.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (r reply) RedisError()   {}
+
+func TestTheErrorOfAServerThatIsAwaySaysSo(t *testing.T) {
+	for err, away := range map[error]bool{
+		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}: true,
+		&net.DNSError{IsNotFound: true}:                     true,
+		io.EOF:                                              true,
+		io.ErrUnexpectedEOF:                                 true,
+		driver.ErrBadConn:                                   true,
+		context.DeadlineExceeded:                            true,
+		redis.ErrPoolTimeout:                                true,
+		&pq.Error{Code: "08006"}:                            true, // connection failure
+		&pq.Error{Code: "53300"}:                            true, // too many connections
+		&pq.Error{Code: "57P01"}:                            true, // admin shutdown
+		&pq.Error{Code: "57P03"}:                            true, // cannot connect now
+		&pq.Error{Code: "57014"}:                            true, // statement timeout
+		&pq.Error{Code: "25006"}:                            true, // read only
+		reply("LOADING Redis is loading the dataset in memory"): true,
+		reply("CLUSTERDOWN Hash slot not served"):               true,
+		reply("ERR max number of clients reached"):              true,
+
+		context.Canceled:                false, // the caller left
+		errors.New("a defect"):          false,
+		&pq.Error{Code: "23505"}:        false, // unique violation
+		&pq.Error{Code: "42601"}:        false, // syntax error
+		&pq.Error{Code: "28P01"}:        false, // wrong password
+		reply("WRONGTYPE Operation"):    false,
+		telematics.NoSuchVehicle(1):     false,
+		telematics.Unavailable("", nil): false,
+	} {
+		wrapped := fmt.Errorf("handle request: %w", wrap("read vehicle", err))
+		if Away(wrapped) != away || !errors.Is(wrapped, err) {
+			t.Errorf("Away(%v) = %v, want %v", wrapped, !away, away)
+		}
+		var unavailable interface{ Unavailable() bool }
+		if errors.As(wrapped, &unavailable) != away {
+			t.Errorf("%v: Unavailable() is not what Away is", wrapped)
+		}
+	}
+	if wrap("read vehicle", nil) != nil || Away(nil) {
+		t.Error("no error became one")
+	}
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// claimRow is what is written down of an accepted command.
+type claimRow struct {
+	ID            uuid.UUID     `json:"id"`
+	VehicleID     int64         `json:"vehicle_id"`
+	AgencyID      int64         `json:"agency_id"`
+	Unit          string        `json:"unit"`
+	Action        string        `json:"action"`
+	Parameters    *attentionRow `json:"parameters"`
+	Lane          string        `json:"lane"`
+	Instance      string        `json:"instance"`
+	ActorSubject  string        `json:"actor_subject"`
+	ActorRole     string        `json:"actor_role"`
+	ActorAgencyID *int64        `json:"actor_agency_id"`
+	RequestID     *uuid.UUID    `json:"request_id"`
+	RequestedAt   *time.Time    `json:"requested_at"`
+	Deadline      *time.Time    `json:"deadline"`
+}
+
+func newClaimRow(c telematics.Command) claimRow {
+	return claimRow{
+		ID: c.ID, VehicleID: int64(c.Vehicle), AgencyID: int64(c.Agency), Unit: string(c.Unit),
+		Action: string(c.Action), Parameters: encodeAttention(c.Attention), Lane: string(c.Lane), Instance: c.Instance,
+		ActorSubject: c.Actor.Subject, ActorRole: string(c.Actor.Role), ActorAgencyID: nullable(int64(c.Actor.Agency)),
+		RequestID: nullable(c.RequestID), RequestedAt: written(c.Requested), Deadline: written(c.Deadline),
+	}
+}
+
+// claimed is the result of a claim.
+type claimed struct {
+	telematics.Claim
+	// err says why the occupant of a lane was not found, though lanes of the same
+	// batch were taken.
+	err error
+}
+
+func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil }
+
+// claimAttempts is how often a lane may change hands between wanting it and looking
+// who has it.
+const claimAttempts = 8
+
+var errLaneFlaps = errors.New("the lane changes hands too fast")
+
+// Claim writes an accepted command down and takes its lane, in one step. The command
+// is on disk when it returns [LAW-1]. A caller whose context ends meanwhile may leave
+// an open command behind.
+func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	claim, err := p.claims.do(ctx, c)
+	for range claimAttempts - 1 {
+		if err != nil || !claim.undecided() {
+			break
+		}
+		// The occupant was settled before we could see it: the lane may be free now.
+		claim, err = p.claims.do(ctx, c)
+	}
+	if err == nil && claim.undecided() {
+		err = errLaneFlaps
+	}
+	if refusal := pq.As(err); refusal != nil && refusal.Constraint == "commands_vehicle_exists" {
+		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	}
+	return claim.Claim, wrap("claim lane", cmp.Or(err, claim.err))
+}
+
+// claim takes the lanes that are free, and finds the occupants of the others.
+func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]claimed, error) {
+	seqs, err := p.takeLanes(ctx, commands)
+	if err != nil {
+		return nil, err
+	}
+	var refused []telematics.Command
+	for _, c := range commands {
+		if seqs[c.ID] == 0 {
+			refused = append(refused, c)
+		}
+	}
+	occupants, err := p.occupants(ctx, refused)
+	results := make([]claimed, len(commands))
+	for i, c := range commands {
+		if seq := seqs[c.ID]; seq != 0 {
+			results[i].Seq = seq
+			continue
+		}
+		results[i].Occupant, results[i].err = occupants[vehicleLane{c.Vehicle, c.Lane}], err
+	}
+	return results, nil
+}
+
+// takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
+// numbers.
+//
+// Claims of one vehicle go one after another, whichever instance makes them: each
+// draws its number only when it holds the vehicle. Otherwise one could draw a number,
+// wait for the lane, and take it after a command with a greater number has come and gone.
+func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]int64, error) {
+	rows := make([]claimRow, len(commands))
+	for i, c := range commands {
+		rows[i] = newClaimRow(c)
+	}
+	var taken []struct {
+		ID  uuid.UUID `db:"id"`
+		Seq int64     `db:"seq"`
+	}
+	err := p.db.SelectContext(ctx, &taken, `
+		with claim as (
+			select * from json_to_recordset($1) as claim (
+				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
+				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
+				requested_at timestamptz, deadline timestamptz)
+		), held as materialized (
+			select id from vehicles where id in (select vehicle_id from claim) order by id for no key update
+		)
+		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline)
+		select claim.id, coalesce(held.id, claim.vehicle_id), agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline
+		from claim left join held on held.id = claim.vehicle_id
+		order by claim.vehicle_id, claim.lane
+		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
+		returning id, seq`,
+		recordset(rows))
+	if err != nil {
+		return nil, err
+	}
+	seqs := make(map[telematics.CommandID]int64, len(taken))
+	for _, t := range taken {
+		seqs[t.ID] = t.Seq
+	}
+	return seqs, nil
+}
+
+type vehicleLane struct {
+	vehicle telematics.VehicleID
+	lane    telematics.Lane
+}
+
+// occupants returns the open commands in the lanes that others were refused.
+func (p *Postgres) occupants(ctx context.Context, refused []telematics.Command) (map[vehicleLane]*telematics.Command, error) {
+	if len(refused) == 0 {
+		return nil, nil
+	}
+	vehicles, lanes := make([]int64, len(refused)), make([]string, len(refused))
+	for i, c := range refused {
+		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
+	}
+	open, err := selectCommands(ctx, p.db, `
+		select `+commandColumns+` from commands
+		where state in ('accepted', 'sent', 'received')
+			and (vehicle_id, lane) in (select * from unnest($1::bigint[], $2::text[]))`,
+		pq.Array(vehicles), pq.Array(lanes))
+	if err != nil {
+		return nil, err
+	}
+	occupants := make(map[vehicleLane]*telematics.Command, len(open))
+	for _, c := range open {
+		occupants[vehicleLane{c.Vehicle, c.Lane}] = &c
+	}
+	return occupants, nil
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// commandRow is a row of commands.
+type commandRow struct {
+	ID            uuid.UUID  `db:"id"`
+	VehicleID     int64      `db:"vehicle_id"`
+	AgencyID      int64      `db:"agency_id"`
+	Unit          string     `db:"unit"`
+	Action        string     `db:"action"`
+	Parameters    *string    `db:"parameters"`
+	Lane          string     `db:"lane"`
+	Seq           int64      `db:"seq"`
+	Instance      string     `db:"instance"`
+	ActorSubject  string     `db:"actor_subject"`
+	ActorRole     string     `db:"actor_role"`
+	ActorAgencyID *int64     `db:"actor_agency_id"`
+	RequestID     *uuid.UUID `db:"request_id"`
+	State         string     `db:"state"`
+	Reason        string     `db:"reason"`
+	Detail        string     `db:"detail"`
+	Reported      *string    `db:"reported"`
+	Late          bool       `db:"late"`
+	Attempts      int        `db:"attempts"`
+	RequestedAt   time.Time  `db:"requested_at"`
+	SentAt        *time.Time `db:"sent_at"`
+	ReceivedAt    *time.Time `db:"received_at"`
+	CompletedAt   *time.Time `db:"completed_at"`
+	Deadline      time.Time  `db:"deadline"`
+}
+
+// commandColumns names the columns that a commandRow has: a newer version of the
+// program may have added others.
+const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
+	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, attempts,
+	requested_at, sent_at, received_at, completed_at, deadline`
+
+func (r commandRow) command() (telematics.Command, error) {
+	attention, err := decodeAttention(r.Parameters)
+	if err != nil {
+		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+	}
+	reported, err := decodeReported(r.Reported)
+	if err != nil {
+		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+	}
+	return telematics.Command{
+		ID: r.ID, Vehicle: telematics.VehicleID(r.VehicleID), Agency: telematics.AgencyID(r.AgencyID),
+		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
+		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
+		Actor: telematics.Actor{
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
+		},
+		RequestID: value(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
+		Reported: reported, Late: r.Late, Attempts: r.Attempts,
+		Requested: r.RequestedAt.UTC(), SentAt: read(r.SentAt), ReceivedAt: read(r.ReceivedAt),
+		Completed: read(r.CompletedAt), Deadline: r.Deadline.UTC(),
+	}, nil
+}
+
+// attentionRow is the JSON of an attention's parameters.
+type attentionRow struct {
+	Signal     string `json:"signal"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+func encodeAttention(a *telematics.Attention) *attentionRow {
+	if a == nil {
+		return nil
+	}
+	return &attentionRow{Signal: string(a.Signal), DurationMS: a.Duration.Milliseconds()}
+}
+
+func decodeAttention(parameters *string) (*telematics.Attention, error) {
+	if parameters == nil {
+		return nil, nil
+	}
+	var row attentionRow
+	if err := json.Unmarshal([]byte(*parameters), &row); err != nil {
+		return nil, fmt.Errorf("decode parameters: %w", err)
+	}
+	return &telematics.Attention{
+		Signal: telematics.Signal(row.Signal), Duration: time.Duration(row.DurationMS) * time.Millisecond,
+	}, nil
+}
+
+// What a command changed is kept in the form in which its unit said it.
+func encodeReported(r *telematics.Report) json.RawMessage {
+	if r == nil {
+		return nil
+	}
+	return telematics.EncodeReport(*r)
+}
+
+func decodeReported(message *string) (*telematics.Report, error) {
+	if message == nil {
+		return nil, nil
+	}
+	report, _, err := telematics.DecodeReport([]byte(*message), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &report, nil
+}
+
+// selectCommands returns the commands of a query.
+func selectCommands(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]telematics.Command, error) {
+	var rows []commandRow
+	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	commands := make([]telematics.Command, len(rows))
+	for i, row := range rows {
+		var err error
+		if commands[i], err = row.command(); err != nil {
+			return nil, err
+		}
+	}
+	return commands, nil
+}
+
+// Command returns a command, or a *telematics.Error with CommandNotFound.
+func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+	found, err := selectCommands(ctx, p.db, `select `+commandColumns+` from commands where id = $1`, id)
+	if err != nil {
+		return telematics.Command{}, wrap("read command", err)
+	}
+	if len(found) == 0 {
+		return telematics.Command{}, telematics.NoSuchCommand(id)
+	}
+	return found[0], nil
+}
+
+// VehicleCommands returns the commands of a vehicle by descending Seq, which is also
+// the position in the page.
+func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, page telematics.Page) ([]telematics.Command, error) {
+	commands, err := selectCommands(ctx, p.db, `
+		select `+commandColumns+` from commands
+		where vehicle_id = $1 and ($2::bigint = 0 or seq < $2)
+		order by seq desc
+		limit nullif($3::bigint, 0)`,
+		vehicle, page.Before, page.Limit)
+	return commands, wrap("read the vehicle's commands", err)
+}
+
+// News returns those of the commands that are not open any more, and those that a
+// unit has received.
+func (p *Postgres) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	commands, err := selectCommands(ctx, p.db, `
+		select `+commandColumns+` from commands
+		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')`,
+		pq.Array(ids))
+	return commands, wrap("read news of commands", err)
+}
+
+// Overdue returns up to limit open commands with a deadline before an instant, the
+// longest overdue first.
+func (p *Postgres) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	commands, err := selectCommands(ctx, p.db, `
+		select `+commandColumns+` from commands
+		where state in ('accepted', 'sent', 'received') and deadline < $1
+		order by deadline
+		limit $2`,
+		written(before), limit)
+	return commands, wrap("read overdue commands", err)
+}

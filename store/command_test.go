@@ -1,0 +1,366 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+func TestACommandIsReadBack(t *testing.T) {
+	p := open(t, newDatabase(t))
+	add := vehicles(t, p)
+	mine, _ := add()
+	other, _ := add()
+	var want []telematics.Command
+	for range 5 {
+		c := brokertest.NewCommand(mine, telematics.AttentionSignal)
+		claim, err := p.Claim(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Seq = claim.Seq
+		settled, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: morning})
+		if err != nil || !ok || settled.Seq != c.Seq {
+			t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
+		}
+		want = append(want, settled)
+		if _, err := p.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := p.Command(t.Context(), want[0].ID)
+	if err != nil || !reflect.DeepEqual(got, want[0]) {
+		t.Errorf("Command\n got %+v, %v\nwant %+v", got, err, want[0])
+	}
+	unknown := uuid.New()
+	if _, err := p.Command(t.Context(), unknown); !reflect.DeepEqual(err, error(telematics.NoSuchCommand(unknown))) {
+		t.Errorf("Command = %v", err)
+	}
+	slices.Reverse(want)
+	all, err := p.VehicleCommands(t.Context(), mine, telematics.Page{})
+	if err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("VehicleCommands\n got %+v, %v\nwant %+v", all, err, want)
+	}
+	page, err := p.VehicleCommands(t.Context(), mine, telematics.Page{Limit: 2, Before: want[1].Seq})
+	if err != nil || !reflect.DeepEqual(page, want[2:4]) {
+		t.Errorf("VehicleCommands, a page\n got %+v, %v\nwant %+v", page, err, want[2:4])
+	}
+}
+
+// Whoever holds a lane notes its number, so the notes are in the order in which the
+// lane was held.
+func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
+	address := newDatabase(t)
+	instances := []*Postgres{open(t, address), open(t, address)}
+	add := vehicles(t, instances[0])
+	type lane struct {
+		owners atomic.Int32
+		last   atomic.Int64
+		held   atomic.Int32
+	}
+	lanes := map[telematics.VehicleID]*lane{}
+	var ids []telematics.VehicleID
+	for range 3 {
+		id, _ := add()
+		lanes[id], ids = &lane{}, append(ids, id)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 24 {
+		p := instances[i%2]
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				c := brokertest.NewCommand(ids[rand.IntN(len(ids))], telematics.Lock)
+				claim, err := p.Claim(context.Background(), c)
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+					return
+				}
+				if claim.Occupant != nil {
+					continue
+				}
+				l := lanes[c.Vehicle]
+				if n := l.owners.Add(1); n != 1 {
+					t.Errorf("lane of vehicle %d has %d owners", c.Vehicle, n)
+				}
+				if last := l.last.Swap(claim.Seq); last >= claim.Seq {
+					t.Errorf("lane of vehicle %d: %d follows %d", c.Vehicle, claim.Seq, last)
+				}
+				l.held.Add(1)
+				l.owners.Add(-1)
+				s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+				if _, ok, err := p.Settle(context.Background(), s); err != nil || !ok {
+					t.Errorf("Settle = %v, %v", ok, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for id, l := range lanes {
+		if l.held.Load() < 10 {
+			t.Errorf("lane of vehicle %d was held %d times only: this proves little", id, l.held.Load())
+		}
+	}
+}
+
+func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	c := brokertest.NewCommand(id, telematics.Lock)
+	if _, err := p.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	after := func(state telematics.State, seconds int) telematics.Settlement {
+		return telematics.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
+	}
+	results, err := p.settle(t.Context(), []telematics.Settlement{
+		after(telematics.Received, 1), after(telematics.Received, 2), after(telematics.Unknown, 3),
+		after(telematics.Succeeded, 4), after(telematics.Failed, 5),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var applied []bool
+	for _, r := range results {
+		applied = append(applied, r.ok)
+	}
+	if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
+		t.Errorf("applied %v, want %v", applied, want)
+	}
+	if lines := linesOf(t, p, c.ID); len(lines) != 2 || lines[0].Outcome != telematics.MayHave || !lines[1].Late {
+		t.Errorf("lines %+v", lines)
+	}
+}
+
+func TestABatchThatFailsHasSettledNothing(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	c := brokertest.NewCommand(id, telematics.Lock)
+	if _, err := p.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s := telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning}
+	bad := telematics.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
+	if _, err := p.settle(t.Context(), []telematics.Settlement{s, bad}); !splits(err) {
+		t.Fatalf("settle = %v, want an error of the value", err)
+	}
+	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {
+		t.Errorf("after a batch that failed: %+v, %v", got, err)
+	}
+}
+
+// What a unit says is checked before it comes here. Should it get through
+// nevertheless, it is alone.
+func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
+	p := open(t, newDatabase(t))
+	add := vehicles(t, p)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		id, _ := add()
+		bad := i%10 == 0
+		wg.Go(func() {
+			c := brokertest.NewCommand(id, telematics.Lock)
+			if _, err := p.Claim(t.Context(), c); err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+			s := telematics.Settlement{Command: c.ID, State: telematics.Failed, At: morning}
+			line := telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead}
+			if bad {
+				s.Reason, line.Action = "\x00", "\x00"
+			}
+			if _, ok, err := p.Settle(t.Context(), s); ok == bad || (err != nil) != bad || Away(err) {
+				t.Errorf("Settle = %v, %v; bad: %v", ok, err, bad)
+			}
+			if err := p.Add(t.Context(), line); (err != nil) != bad {
+				t.Errorf("Add = %v; bad: %v", err, bad)
+			}
+			twin := brokertest.NewCommand(id, telematics.AttentionSignal)
+			if bad {
+				twin.Vehicle = 4711 // does not exist
+			}
+			if _, err := p.Claim(t.Context(), twin); (err != nil) != bad {
+				t.Errorf("Claim = %v; bad: %v", err, bad)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestTheSchemaRefusesWhatMakesNoSense(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	for constraint, spoil := range map[string]func(*telematics.Command){
+		"commands_action_known":     func(c *telematics.Command) { c.Action = "fly" },
+		"commands_lane_known":       func(c *telematics.Command) { c.Lane = "fast" },
+		"commands_actor_role_known": func(c *telematics.Command) { c.Actor.Role = "king" },
+		"commands_parameters_fit":   func(c *telematics.Command) { c.Attention = &telematics.Attention{} },
+	} {
+		c := brokertest.NewCommand(id, telematics.Lock)
+		spoil(&c)
+		if _, err := p.Claim(t.Context(), c); err == nil || !strings.Contains(err.Error(), constraint) || Away(err) {
+			t.Errorf("%s: %v", constraint, err)
+		}
+	}
+}
+
+// Everything that takes locks, on the same few rows, in any order, by two instances.
+func TestNothingDeadlocks(t *testing.T) {
+	address := newDatabase(t)
+	instances := []*Postgres{open(t, address), open(t, address)}
+	watch := open(t, address)
+	add := vehicles(t, watch)
+	const fleet = 12
+	var units []telematics.Unit
+	for range fleet {
+		_, unit := add()
+		units = append(units, unit)
+	}
+	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	for i, unit := range units {
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: unit, Status: telematics.Available, Powertrain: telematics.Electric,
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var settlements, observations, imports atomic.Int32
+	var wg sync.WaitGroup
+	for _, p := range instances {
+		for range 12 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					action := telematics.ControlActions[rand.IntN(len(telematics.ControlActions))]
+					c := brokertest.NewCommand(telematics.VehicleID(rand.IntN(fleet)+1), action)
+					claim, err := p.Claim(context.Background(), c)
+					if err != nil {
+						t.Errorf("Claim: %v", err)
+					}
+					if claim.Occupant != nil {
+						c = *claim.Occupant
+					}
+					if err := p.MarkSent(context.Background(), c.ID, time.Now(), 1); err != nil {
+						t.Errorf("MarkSent: %v", err)
+					}
+					s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+					if _, _, err := p.Settle(context.Background(), s); err != nil {
+						t.Errorf("Settle: %v", err)
+					}
+					settlements.Add(1)
+				}
+			})
+		}
+		// Settlements in batches of an order that no group would make.
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				open, err := p.Overdue(context.Background(), time.Now().AddDate(1, 0, 0), 100)
+				if err != nil {
+					t.Errorf("Overdue: %v", err)
+				}
+				rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+				batch := make([]telematics.Settlement, len(open))
+				for i, c := range open {
+					batch[i] = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}
+				}
+				if len(batch) == 0 {
+					continue
+				}
+				if _, err := p.settle(context.Background(), batch); err != nil {
+					t.Errorf("settle: %v", err)
+				}
+			}
+		})
+		for range 3 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					seen := make([]telematics.Observation, fleet)
+					for i, at := range rand.Perm(fleet) {
+						report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+						seen[i] = telematics.Observation{Unit: units[at], At: time.Now(), Report: &report}
+					}
+					if _, err := p.observe(context.Background(), seen); err != nil {
+						t.Errorf("observe: %v", err)
+					}
+					observations.Add(1)
+				}
+			})
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				moved := FleetFile{Agencies: file.Agencies, Vehicles: slices.Clone(file.Vehicles)}
+				rand.Shuffle(fleet, func(i, j int) {
+					moved.Vehicles[i].Unit, moved.Vehicles[j].Unit = moved.Vehicles[j].Unit, moved.Vehicles[i].Unit
+				})
+				if _, err := p.Import(context.Background(), moved); err != nil {
+					t.Errorf("Import: %v", err)
+				}
+				imports.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	if settlements.Load() < 100 || observations.Load() < 20 || imports.Load() < 4 {
+		t.Errorf("%d settlements, %d observations, %d imports: this proves little", settlements.Load(), observations.Load(), imports.Load())
+	}
+	// A group would hide a deadlock by trying again: ask the server, which counts them
+	// when a connection ends.
+	for _, p := range instances {
+		if err := p.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var deadlocks int
+	eventually(t, "the connections end", func() bool {
+		var others int
+		if err := watch.db.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+			t.Fatal(err)
+		}
+		return others == 0 || others < 8 // the watch's own pool
+	})
+	if err := watch.db.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
+		t.Errorf("%d deadlocks, %v", deadlocks, err)
+	}
+}
+
+func BenchmarkClaim(b *testing.B) {
+	p := open(b, newDatabase(b))
+	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	const fleet = 10_000
+	for i := range telematics.VehicleID(fleet) {
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: i + 1, AgencyID: 1, Status: telematics.Available, Powertrain: telematics.Electric,
+		})
+	}
+	if _, err := p.Import(b.Context(), file); err != nil {
+		b.Fatal(err)
+	}
+	var next atomic.Int64
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c := brokertest.NewCommand(telematics.VehicleID(next.Add(1)%fleet+1), telematics.Lock)
+			claim, err := p.Claim(b.Context(), c)
+			if err != nil || claim.Occupant != nil {
+				b.Errorf("Claim = %+v, %v", claim, err)
+				return
+			}
+			s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: c.Requested}
+			if _, ok, err := p.Settle(b.Context(), s); err != nil || !ok {
+				b.Errorf("Settle = %v, %v", ok, err)
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"motorpool/telematics"
+)
+
+// FleetFile is the content of a fleet file: agencies with their stations and vehicles.
+type FleetFile struct {
+	Agencies []telematics.Agency
+	Stations []telematics.Station
+	Vehicles []telematics.Vehicle
+}
+
+// ParseFleetFile reads a fleet file:
+//
+//	{"agencies": [{"id": 1, "code": "MUC", "name": "…"}],
+//	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
+//	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "status": "available", "powertrain": "electric",
+//	               "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
+//	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …]}]}
+//
+// A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its
+// status is available unless it says otherwise. The error names every problem of the
+// file, one a line, with its place.
+func ParseFleetFile(r io.Reader) (FleetFile, error) {
+	var raw json.RawMessage
+	decoder := json.NewDecoder(r)
+	if err := decoder.Decode(&raw); err != nil {
+		return FleetFile{}, fmt.Errorf("read fleet file: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return FleetFile{}, errors.New("read fleet file: something follows the JSON object")
+	}
+	var problems []error
+	root := newPart("", raw, &problems)
+	var file FleetFile
+	for _, part := range root.parts("agencies") {
+		file.Agencies = append(file.Agencies, part.agency())
+	}
+	for _, part := range root.parts("stations") {
+		file.Stations = append(file.Stations, part.station())
+	}
+	for _, part := range root.parts("vehicles") {
+		file.Vehicles = append(file.Vehicles, part.vehicle())
+	}
+	root.end()
+	problems = append(problems, file.contradictions()...)
+	if len(problems) > 0 {
+		return FleetFile{}, errors.Join(problems...)
+	}
+	return file, nil
+}
+
+var agencyCodePattern = regexp.MustCompile(`^[A-Za-z0-9]{1,16}$`)
+
+func (p *part) agency() telematics.Agency {
+	defer p.end()
+	a := telematics.Agency{ID: telematics.AgencyID(p.id("id")), Code: p.text("code"), Name: p.text("name")}
+	if a.Code != "" && !agencyCodePattern.MatchString(a.Code) {
+		p.problem("code", "%q: want 1 to 16 letters and digits", a.Code)
+	}
+	return a
+}
+
+func (p *part) station() telematics.Station {
+	defer p.end()
+	return telematics.Station{
+		ID: telematics.StationID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
+		Name: p.text("name"), Address: p.text("address"),
+		Latitude: p.number("latitude", -90, 90), Longitude: p.number("longitude", -180, 180),
+	}
+}
+
+func (p *part) vehicle() telematics.Vehicle {
+	defer p.end()
+	v := telematics.Vehicle{
+		ID: telematics.VehicleID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
+		Unit:       p.unit("unit"),
+		Status:     oneOf(p, "status", telematics.VehicleStatuses, telematics.Available),
+		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, ""),
+		Plate:      p.text("plate_number"), Brand: p.optionalText("brand"), Model: p.optionalText("model"),
+		Year: p.year("year"), Color: p.optionalText("color"), Category: p.optionalText("category"),
+		Image: p.optionalText("image"), Features: p.texts("features"),
+	}
+	if u, err := url.Parse(v.Image); v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		p.problem("image", "%q: want an http or https address", v.Image)
+	}
+	v.Actions = p.capabilities("capabilities")
+	return v
+}
+
+func (p *part) unit(key string) telematics.Unit {
+	serial := p.optionalText(key)
+	if serial == "" {
+		return ""
+	}
+	unit, err := telematics.ParseUnit(serial)
+	if err != nil {
+		p.problem(key, "%v", err)
+	}
+	return unit
+}
+
+func (p *part) capabilities(key string) []telematics.Action {
+	if _, ok := p.fields[key]; !ok {
+		p.problem(key, "missing")
+	}
+	actions := []telematics.Action{}
+	for _, name := range p.texts(key) {
+		action := telematics.Action(name)
+		switch {
+		case !slices.Contains(telematics.ControlActions, action):
+			p.problem(key, "%q: want some of %v", name, telematics.ControlActions)
+		case slices.Contains(actions, action):
+			p.problem(key, "%q comes twice", name)
+		default:
+			actions = append(actions, action)
+		}
+	}
+	return actions
+}
+
+// contradictions finds what is wrong between the parts of the file.
+func (f FleetFile) contradictions() []error {
+	var problems []error
+	once := func(what string) func(place string, key any) {
+		first := map[any]string{}
+		return func(place string, key any) {
+			if reflect.ValueOf(key).IsZero() {
+				return // missing: complained of before, or none
+			}
+			if before, ok := first[key]; ok {
+				problems = append(problems, fmt.Errorf("%s: %s %v is that of %s", place, what, key, before))
+				return
+			}
+			first[key] = place
+		}
+	}
+	known := map[telematics.AgencyID]bool{0: true} // zero: complained of before
+	belongs := func(place string, id telematics.AgencyID) {
+		if !known[id] {
+			problems = append(problems, fmt.Errorf("%s.agency_id: there is no agency %d in this file", place, id))
+		}
+	}
+	agency, code, station, vehicle, unit := once("id"), once("code"), once("id"), once("id"), once("unit")
+	for i, a := range f.Agencies {
+		place := fmt.Sprintf("agencies[%d]", i)
+		agency(place, a.ID)
+		code(place, a.Code)
+		known[a.ID] = true
+	}
+	for i, s := range f.Stations {
+		place := fmt.Sprintf("stations[%d]", i)
+		station(place, s.ID)
+		belongs(place, s.AgencyID)
+	}
+	for i, v := range f.Vehicles {
+		place := fmt.Sprintf("vehicles[%d]", i)
+		vehicle(place, v.ID)
+		unit(place, v.Unit)
+		belongs(place, v.AgencyID)
+	}
+	return problems
+}

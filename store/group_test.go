@@ -1,0 +1,211 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// statement is a group's statement that takes a second of virtual time.
+type statement struct {
+	mu      sync.Mutex
+	batches [][]int
+	fails   func(batch []int) error
+}
+
+const statementTime = time.Second
+
+func (s *statement) run(ctx context.Context, batch []int) ([]string, error) {
+	s.mu.Lock()
+	s.batches = append(s.batches, slices.Clone(batch))
+	s.mu.Unlock()
+	select {
+	case <-time.After(statementTime):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.fails != nil {
+		if err := s.fails(batch); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]string, len(batch))
+	for i, n := range batch {
+		results[i] = fmt.Sprint("result ", n)
+	}
+	return results, nil
+}
+
+// group returns the statement's group, with batches of at most 4 and 3 s.
+func (s *statement) group() *group[int, string] {
+	return newGroup(Config{MaxBatch: 4, Timeout: 3 * time.Second}, s.run)
+}
+
+// call starts calls one after another, a millisecond apart, and returns their errors
+// when all have returned.
+func call(t *testing.T, g *group[int, string], n int) []error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			result, err := g.do(t.Context(), i)
+			if err == nil && result != fmt.Sprint("result ", i) {
+				t.Errorf("call %d was given %q", i, result)
+			}
+			errs[i] = err
+		})
+		time.Sleep(time.Millisecond)
+	}
+	wg.Wait()
+	return errs
+}
+
+func TestCallsThatWaitTogetherShareABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &statement{}
+		if err := errors.Join(call(t, s.group(), 7)...); err != nil {
+			t.Fatal(err)
+		}
+		// The first starts alone, at once; what queued meanwhile follows, up to the limit.
+		if want := [][]int{{0}, {1, 2, 3, 4}, {5, 6}}; !reflect.DeepEqual(s.batches, want) {
+			t.Errorf("batches %v, want %v", s.batches, want)
+		}
+	})
+}
+
+func TestAnIdleGroupDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &statement{}
+		g := s.group()
+		for range 3 {
+			start := time.Now()
+			if _, err := g.do(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took != statementTime {
+				t.Errorf("a call took %v, its statement %v", took, statementTime)
+			}
+			time.Sleep(time.Hour) // synctest fails if a goroutine were left at the end
+		}
+	})
+}
+
+func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &statement{}
+		g := s.group()
+		ctx, cancel := context.WithTimeout(t.Context(), statementTime/2)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i, want := range []error{context.DeadlineExceeded, context.DeadlineExceeded, nil} {
+			wg.Go(func() {
+				ctx := ctx
+				if want == nil {
+					ctx = t.Context()
+				}
+				if _, err := g.do(ctx, i); !errors.Is(err, want) {
+					t.Errorf("call %d: %v, want %v", i, err, want)
+				}
+			})
+			time.Sleep(time.Millisecond)
+		}
+		wg.Wait()
+		// 0 was under way when its caller left, 1 was still queued and is not made.
+		if want := [][]int{{0}, {2}}; !reflect.DeepEqual(s.batches, want) {
+			t.Errorf("batches %v, want %v", s.batches, want)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if _, err := g.do(ended, 3); !errors.Is(err, context.Canceled) || len(s.batches) != 2 {
+			t.Errorf("a call that is over before it began: %v, batches %v", err, s.batches)
+		}
+	})
+}
+
+func TestABatchHasATimeLimitOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(Config{MaxBatch: 4, Timeout: 3 * time.Second}, func(ctx context.Context, batch []int) ([]string, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		start := time.Now()
+		_, err := g.do(t.Context(), 0)
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 3*time.Second {
+			t.Errorf("%v after %v, want a timeout after 3 s", err, took)
+		}
+	})
+}
+
+func TestAnErrorReachesEveryCallerOfItsBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		s := &statement{fails: func(batch []int) error {
+			if slices.Contains(batch, 2) {
+				return broken
+			}
+			return nil
+		}}
+		for i, err := range call(t, s.group(), 6) {
+			if want := i >= 1 && i <= 4; errors.Is(err, broken) != want {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		if len(s.batches) != 3 {
+			t.Errorf("batches %v: what is nobody's fault is not tried again", s.batches)
+		}
+	})
+}
+
+func TestAPanicReachesEveryCallerOfItsBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &statement{fails: func(batch []int) error {
+			if slices.Contains(batch, 2) {
+				panic("what was that")
+			}
+			return nil
+		}}
+		for i, err := range call(t, s.group(), 6) {
+			if want := i >= 1 && i <= 4; (err != nil && strings.Contains(err.Error(), "what was that")) != want {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, code := range []string{"22P05", "23503", "40P01"} {
+			refused := &pq.Error{Code: pq.ErrorCode(code)}
+			s := &statement{fails: func(batch []int) error {
+				if slices.Contains(batch, 2) {
+					return refused
+				}
+				return nil
+			}}
+			for i, err := range call(t, s.group(), 5) {
+				if want := i == 2; errors.Is(err, refused) != want {
+					t.Errorf("%s: call %d: %v", code, i, err)
+				}
+			}
+			if want := [][]int{{0}, {1, 2, 3, 4}, {1}, {2}, {3}, {4}}; !reflect.DeepEqual(s.batches, want) {
+				t.Errorf("%s: batches %v, want %v", code, s.batches, want)
+			}
+		}
+	})
+}
+
+func TestAStatementThatAnswersTooLittleIsAnError(t *testing.T) {
+	g := newGroup(Config{MaxBatch: 4, Timeout: time.Second}, func(context.Context, []int) ([]string, error) { return nil, nil })
+	if _, err := g.do(t.Context(), 0); err == nil {
+		t.Error("no error")
+	}
+}

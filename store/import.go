@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/telematics"
+)
+
+// Imported counts what an import added or changed.
+type Imported struct {
+	Agencies, Stations, Vehicles, Units int
+}
+
+// String says it to an operator.
+func (i Imported) String() string {
+	return fmt.Sprintf("%d agencies, %d stations, %d vehicles and %d units added or changed",
+		i.Agencies, i.Stations, i.Vehicles, i.Units)
+}
+
+// Import puts the content of a fleet file in, all of it or nothing. What is there
+// already is brought to what the file says; what the file does not name stays as it
+// is. A unit that the file builds into another vehicle moves there, and what was known
+// of its contact is forgotten.
+func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error) {
+	imported, err := p.importFile(ctx, file)
+	return imported, wrap("import fleet", err)
+}
+
+func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
+	tx, err := p.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return Imported{}, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	var imported Imported
+	for _, step := range []struct {
+		count *int
+		run   func(context.Context, *sqlx.Tx, FleetFile) (int, error)
+	}{
+		{&imported.Agencies, importAgencies},
+		{&imported.Stations, importStations},
+		{&imported.Vehicles, importVehicles},
+		{&imported.Units, importUnits},
+	} {
+		if *step.count, err = step.run(ctx, tx, file); err != nil {
+			return Imported{}, err
+		}
+	}
+	return imported, tx.Commit()
+}
+
+// upsert runs a statement over rows and returns how many it changed.
+func upsert(ctx context.Context, tx *sqlx.Tx, query string, rows any) (int, error) {
+	result, err := tx.ExecContext(ctx, query, recordset(rows))
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+type agencyFileRow struct {
+	ID   telematics.AgencyID `json:"id"`
+	Code string              `json:"code"`
+	Name string              `json:"name"`
+}
+
+func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
+	rows := []agencyFileRow{}
+	for _, a := range file.Agencies {
+		rows = append(rows, agencyFileRow(a))
+	}
+	return upsert(ctx, tx, `
+		insert into agencies as a (id, code, name)
+		select * from json_to_recordset($1) as f (id bigint, code text, name text) order by id
+		on conflict (id) do update set code = excluded.code, name = excluded.name
+		where (a.*) is distinct from (excluded.*)`,
+		rows)
+}
+
+type stationFileRow struct {
+	ID        telematics.StationID `json:"id"`
+	AgencyID  telematics.AgencyID  `json:"agency_id"`
+	Name      string               `json:"name"`
+	Address   string               `json:"address"`
+	Latitude  float64              `json:"latitude"`
+	Longitude float64              `json:"longitude"`
+}
+
+func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
+	rows := []stationFileRow{}
+	for _, s := range file.Stations {
+		rows = append(rows, stationFileRow(s))
+	}
+	return upsert(ctx, tx, `
+		insert into stations as s (id, agency_id, name, address, latitude, longitude)
+		select * from json_to_recordset($1) as f (
+			id bigint, agency_id bigint, name text, address text, latitude double precision, longitude double precision)
+		order by id
+		on conflict (id) do update set agency_id = excluded.agency_id, name = excluded.name, address = excluded.address,
+			latitude = excluded.latitude, longitude = excluded.longitude
+		where (s.*) is distinct from (excluded.*)`,
+		rows)
+}
+
+type vehicleFileRow struct {
+	ID           telematics.VehicleID     `json:"id"`
+	AgencyID     telematics.AgencyID      `json:"agency_id"`
+	Status       telematics.VehicleStatus `json:"status"`
+	Powertrain   telematics.Powertrain    `json:"powertrain"`
+	PlateNumber  string                   `json:"plate_number"`
+	Brand        string                   `json:"brand"`
+	Model        string                   `json:"model"`
+	Year         int                      `json:"year"`
+	Color        string                   `json:"color"`
+	Category     string                   `json:"category"`
+	Image        string                   `json:"image"`
+	Features     []string                 `json:"features"`
+	Capabilities []telematics.Action      `json:"capabilities"`
+}
+
+func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
+	rows := []vehicleFileRow{}
+	for _, v := range file.Vehicles {
+		rows = append(rows, vehicleFileRow{
+			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
+			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
+			Features: v.Features, Capabilities: v.Actions,
+		})
+	}
+	return upsert(ctx, tx, `
+		insert into vehicles as v (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
+			image, features, capabilities)
+		select id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image,
+			coalesce(features, '{}'), coalesce(capabilities, '{}')
+		from json_to_recordset($1) as f (
+			id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
+			year integer, color text, category text, image text, features text[], capabilities text[])
+		order by id
+		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
+			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
+			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
+			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities
+		where (v.*) is distinct from (excluded.*)`,
+		rows)
+}
+
+type unitFileRow struct {
+	Serial    *telematics.Unit     `json:"serial"` // null: none is built in
+	VehicleID telematics.VehicleID `json:"vehicle_id"`
+}
+
+// importUnits first takes out what moves, so that units can change places. The lock
+// keeps observations away, which lock units in the order of their vehicles.
+func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
+	if _, err := tx.ExecContext(ctx, `lock table units in exclusive mode`); err != nil {
+		return 0, err
+	}
+	rows := []unitFileRow{}
+	for _, v := range file.Vehicles {
+		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID})
+	}
+	// Both statements return what they touched: a unit that moves counts once.
+	touched := map[telematics.Unit]bool{}
+	for _, query := range []string{`
+		update units u
+		set vehicle_id = null, status = null, session = '', said_at = null, changed_at = null, last_seen = null,
+			actions = null, firmware = ''
+		from json_to_recordset($1) as f (serial text, vehicle_id bigint)
+		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
+			or u.serial = f.serial and u.vehicle_id <> f.vehicle_id
+		returning u.serial`, `
+		insert into units as u (serial, vehicle_id)
+		select serial, vehicle_id from json_to_recordset($1) as f (serial text, vehicle_id bigint)
+		where serial is not null
+		order by vehicle_id
+		on conflict (serial) do update set vehicle_id = excluded.vehicle_id
+		where u.vehicle_id is distinct from excluded.vehicle_id
+		returning u.serial`,
+	} {
+		var serials []telematics.Unit
+		if err := tx.SelectContext(ctx, &serials, query, recordset(rows)); err != nil {
+			return 0, err
+		}
+		for _, serial := range serials {
+			touched[serial] = true
+		}
+	}
+	return len(touched), nil
+}

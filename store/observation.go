@@ -1,0 +1,237 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// Observe merges what was seen of units into their contacts and their vehicles'
+// snapshots, whatever the order of arrival [LAW-7], and returns the units that belong
+// to no vehicle. An error that is not [Away] names what could not be kept; the rest
+// was kept.
+func (p *Postgres) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	if len(seen) == 0 {
+		return nil, nil
+	}
+	unknown, err := p.observe(ctx, seen)
+	if len(seen) > 1 && splits(err) {
+		return p.observeEach(ctx, seen)
+	}
+	return unknown, wrap("observe vehicles", err)
+}
+
+// observeEach keeps what can be kept, where one observation spoilt the others.
+func (p *Postgres) observeEach(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	var unknown []telematics.Unit
+	var refused []error
+	for _, o := range seen {
+		stranger, err := p.observe(ctx, []telematics.Observation{o})
+		if err != nil && !splits(err) {
+			return nil, wrap("observe vehicles", err)
+		}
+		if err != nil {
+			refused = append(refused, wrap("observe unit "+string(o.Unit), err))
+		}
+		for _, unit := range stranger {
+			unknown = appendNew(unknown, unit)
+		}
+	}
+	return unknown, errors.Join(refused...)
+}
+
+// observedUnit is a unit, with its vehicle, while observations are merged into it.
+type observedUnit struct {
+	serial   telematics.Unit
+	vehicle  telematics.VehicleID
+	contact  telematics.Contact
+	snapshot telematics.Snapshot
+	reported bool // the snapshot has news
+}
+
+// observe is one transaction: compare-and-set under the locks of the units, which are
+// taken in the order of their vehicles [LAW-7].
+func (p *Postgres) observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
+	defer cancel()
+	tx, err := p.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	units, err := lockUnits(ctx, tx, seen)
+	if err != nil {
+		return nil, err
+	}
+	var unknown []telematics.Unit
+	for _, o := range seen {
+		unit, ok := units[o.Unit]
+		if !ok {
+			unknown = appendNew(unknown, o.Unit)
+			continue
+		}
+		unit.observe(o)
+	}
+	if err := writeUnits(ctx, tx, units); err != nil {
+		return nil, err
+	}
+	return unknown, tx.Commit()
+}
+
+func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
+	if slices.Contains(units, unit) {
+		return units
+	}
+	return append(units, unit)
+}
+
+func (u *observedUnit) observe(o telematics.Observation) {
+	o.At = read(written(o.At)) // compared with instants that were written down
+	u.contact = u.contact.Observe(o)
+	if o.Report != nil && len(o.Report.Values) > 0 {
+		u.snapshot = telematics.Merge(u.snapshot, *o.Report)
+		u.reported = true
+	}
+}
+
+// lockUnits returns those of the observed units that are built into vehicles.
+func lockUnits(ctx context.Context, tx *sqlx.Tx, seen []telematics.Observation) (map[telematics.Unit]*observedUnit, error) {
+	serials := make([]string, len(seen))
+	for i, o := range seen {
+		serials[i] = string(o.Unit)
+	}
+	var rows []struct {
+		Serial    string `db:"serial"`
+		VehicleID int64  `db:"vehicle_id"`
+		contactRow
+	}
+	err := tx.SelectContext(ctx, &rows, `
+		select u.serial, u.vehicle_id, `+contactColumns+`
+		from units u
+		where u.serial = any ($1) and u.vehicle_id is not null
+		order by u.vehicle_id
+		for update`,
+		pq.Array(serials))
+	if err != nil {
+		return nil, err
+	}
+	units := make(map[telematics.Unit]*observedUnit, len(rows))
+	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
+	for _, row := range rows {
+		unit := &observedUnit{
+			serial: telematics.Unit(row.Serial), vehicle: telematics.VehicleID(row.VehicleID), contact: row.contact(),
+		}
+		units[unit.serial], vehicles[unit.vehicle] = unit, unit
+	}
+	return units, readSnapshots(ctx, tx, vehicles)
+}
+
+// readSnapshots reads what the locks of the units guard.
+func readSnapshots(ctx context.Context, tx *sqlx.Tx, vehicles map[telematics.VehicleID]*observedUnit) error {
+	ids := make([]int64, 0, len(vehicles))
+	for id := range vehicles {
+		ids = append(ids, int64(id))
+	}
+	var rows []struct {
+		VehicleID telematics.VehicleID `db:"vehicle_id"`
+		Fields    *string              `db:"fields"`
+	}
+	err := tx.SelectContext(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(ids))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if vehicles[row.VehicleID].snapshot, err = decodeSnapshot(row.Fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unitRow is a row of units, as it is written.
+type unitRow struct {
+	Serial    string                     `json:"serial"`
+	Status    *telematics.PresenceStatus `json:"status"`
+	Session   string                     `json:"session"`
+	SaidAt    *time.Time                 `json:"said_at"`
+	ChangedAt *time.Time                 `json:"changed_at"`
+	LastSeen  *time.Time                 `json:"last_seen"`
+	Actions   []telematics.Action        `json:"actions"`
+	Firmware  string                     `json:"firmware"`
+}
+
+type snapshotRow struct {
+	VehicleID telematics.VehicleID            `json:"vehicle_id"`
+	Fields    map[telematics.Field]readingRow `json:"fields"`
+}
+
+func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*observedUnit) error {
+	var contacts []unitRow
+	var snapshots []snapshotRow
+	for _, u := range units {
+		contacts = append(contacts, unitRow{
+			Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
+			SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
+			Actions: u.contact.Actions, Firmware: u.contact.Firmware,
+		})
+		if !u.reported {
+			continue
+		}
+		fields, err := encodeSnapshot(u.snapshot)
+		if err != nil {
+			return err
+		}
+		snapshots = append(snapshots, snapshotRow{VehicleID: u.vehicle, Fields: fields})
+	}
+	if err := writeContacts(ctx, tx, contacts); err != nil {
+		return err
+	}
+	return writeSnapshots(ctx, tx, snapshots)
+}
+
+func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `
+		update units u
+		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
+			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware
+		from json_to_recordset($1) as n (
+			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
+			last_seen timestamptz, actions text[], firmware text)
+		where u.serial = n.serial`,
+		recordset(rows))
+	return err
+}
+
+func writeSnapshots(ctx context.Context, tx *sqlx.Tx, rows []snapshotRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `
+		insert into snapshots (vehicle_id, fields)
+		select * from json_to_recordset($1) as n (vehicle_id bigint, fields jsonb) order by vehicle_id
+		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = now()`,
+		recordset(rows))
+	return err
+}
+
+// ForgetContacts forgets what units said about their connections, for when the MQTT
+// broker has lost the presence that it retained: it would never tell that a unit has
+// left meanwhile. What units declared of themselves stays.
+func (p *Postgres) ForgetContacts(ctx context.Context) error {
+	_, err := p.db.ExecContext(ctx, `
+		with locked as (
+			select serial from units order by vehicle_id for update
+		)
+		update units set status = null, session = '', said_at = null, changed_at = null, last_seen = null
+		from locked where units.serial = locked.serial`)
+	return wrap("forget contacts", err)
+}

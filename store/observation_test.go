@@ -1,0 +1,77 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
+	p := open(t, newDatabase(t))
+	add := vehicles(t, p)
+	report := telematics.Report{At: morning.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+	var seen []telematics.Observation
+	for range 3 {
+		_, unit := add()
+		seen = append(seen, telematics.Observation{Unit: unit, At: morning, Report: &report})
+	}
+	_, poisonous := add()
+	bad := telematics.Presence{Status: telematics.Online, Session: "\x00", At: morning}
+	seen = slices.Insert(seen, 1, telematics.Observation{Unit: poisonous, At: morning, Presence: &bad},
+		telematics.Observation{Unit: "stranger", At: morning})
+	unknown, err := p.Observe(t.Context(), seen)
+	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || Away(err) {
+		t.Errorf("error %v, want one that names %s", err, poisonous)
+	}
+	if !slices.Equal(unknown, []telematics.Unit{"stranger"}) {
+		t.Errorf("unknown %v", unknown)
+	}
+	for id := range telematics.VehicleID(4) {
+		twin, err := p.Twin(t.Context(), id+1)
+		if err != nil || (twin.Snapshot != nil) != (twin.Unit != poisonous) {
+			t.Errorf("%s: %v, %v", twin.Unit, twin.Snapshot, err)
+		}
+	}
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || Away(err) {
+		t.Errorf("alone: %v", err)
+	}
+}
+
+func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
+	p := open(t, newDatabase(t))
+	_, unit := addVehicle(t, p, 1)
+	at := time.UnixMilli(1767348000250).UTC()
+	report := telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: 48.5, telematics.KeyStatus: nil}}
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
+		t.Fatal(err)
+	}
+	var fields string
+	if err := p.db.Get(&fields, `select fields from snapshots where vehicle_id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"telemetry.speed_kmh": {"v": 48.5, "at": 1767348000250}, "telemetry.key_status": {"v": null, "at": 1767348000250}}`
+	if fields != want {
+		t.Errorf("fields\n got %s\nwant %s", fields, want)
+	}
+}
+
+func TestAllContactsCanBeForgotten(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, unit := addVehicle(t, p, 1)
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ForgetContacts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	twin, err := p.Twin(t.Context(), id)
+	declared := telematics.Contact{Actions: presence.Actions, Firmware: "4.2"}
+	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
+		t.Errorf("contact %+v, %v", twin.Contact, err)
+	}
+}

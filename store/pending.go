@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/telematics"
+)
+
+// pendingFor is how long an entry outlives its deadline, for late answers.
+const pendingFor = time.Minute
+
+// deadlinesKey is a sorted set of what is in flight, by deadline in milliseconds.
+const deadlinesKey = "motorpool:deadlines"
+
+// The serial in braces keeps what belongs to one vehicle on one node of a cluster.
+func pendingKey(unit telematics.Unit, id telematics.CommandID) string {
+	return fmt.Sprintf("motorpool:{%s}:pending:%s", unit, id)
+}
+
+func wakeChannel(instance string) string { return "motorpool:wake:" + instance }
+
+// deadlinesMember names an entry in deadlinesKey. Serials have no colon.
+func deadlinesMember(unit telematics.Unit, id telematics.CommandID) string {
+	return string(unit) + ":" + id.String()
+}
+
+// pendingRow is the JSON of an entry.
+type pendingRow struct {
+	Command  uuid.UUID            `json:"command"`
+	Vehicle  telematics.VehicleID `json:"vehicle"`
+	Unit     telematics.Unit      `json:"unit"`
+	Instance string               `json:"instance"`
+	Deadline int64                `json:"deadline"` // milliseconds since the epoch
+}
+
+func encodePending(p telematics.Pending) ([]byte, error) {
+	return json.Marshal(pendingRow{
+		Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli(),
+	})
+}
+
+func decodePending(entry string) (telematics.Pending, error) {
+	var row pendingRow
+	if err := json.Unmarshal([]byte(entry), &row); err != nil {
+		return telematics.Pending{}, fmt.Errorf("decode pending command: %w", err)
+	}
+	return telematics.Pending{
+		Command: row.Command, Vehicle: row.Vehicle, Unit: row.Unit, Instance: row.Instance,
+		Deadline: time.UnixMilli(row.Deadline).UTC(),
+	}, nil
+}
+
+// Register adds a command, before it is published. The entry goes by itself a minute
+// after its deadline; those in the index of deadlines go with the next that comes.
+func (r *Redis) Register(ctx context.Context, p telematics.Pending) error {
+	entry, err := encodePending(p)
+	if err != nil {
+		return wrap("register command", err)
+	}
+	keep := max(time.Until(p.Deadline)+pendingFor, time.Millisecond)
+	_, err = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Set(ctx, pendingKey(p.Unit, p.Command), entry, keep)
+		pipe.ZAdd(ctx, deadlinesKey, redis.Z{
+			Score: float64(p.Deadline.UnixMilli()), Member: deadlinesMember(p.Unit, p.Command),
+		})
+		pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())
+		return nil
+	})
+	return wrap("register command", err)
+}
+
+// gone is the latest deadline, in milliseconds, whose entry is gone.
+func gone() string {
+	return strconv.FormatInt(time.Now().Add(-pendingFor).UnixMilli(), 10)
+}
+
+// Lookup returns the entry of a command that was sent to the unit.
+func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+	entry, err := r.client.Get(ctx, pendingKey(unit, id)).Result()
+	if errors.Is(err, redis.Nil) {
+		return telematics.Pending{}, false, nil
+	}
+	if err != nil {
+		return telematics.Pending{}, false, wrap("look up command", err)
+	}
+	p, err := decodePending(entry)
+	return p, err == nil, wrap("look up command", err)
+}
+
+// Release removes a command that nobody waits for any more.
+func (r *Redis) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
+	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Del(ctx, pendingKey(unit, id))
+		pipe.ZRem(ctx, deadlinesKey, deadlinesMember(unit, id))
+		return nil
+	})
+	return wrap("release command", err)
+}
+
+// InFlight returns the commands that wait for an answer, by deadline.
+func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
+	members, err := r.client.ZRangeByScore(ctx, deadlinesKey, &redis.ZRangeBy{Min: "(" + gone(), Max: "+inf"}).Result()
+	if err != nil {
+		return nil, wrap("list commands in flight", err)
+	}
+	entries, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, member := range members {
+			serial, text, _ := strings.Cut(member, ":")
+			if id, err := uuid.Parse(text); err == nil {
+				pipe.Get(ctx, pendingKey(telematics.Unit(serial), id))
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, wrap("list commands in flight", err)
+	}
+	var inFlight []telematics.Pending
+	for _, entry := range entries {
+		text, err := entry.(*redis.StringCmd).Result()
+		if errors.Is(err, redis.Nil) {
+			continue // went meanwhile
+		}
+		if err != nil {
+			return nil, wrap("list commands in flight", err)
+		}
+		p, err := decodePending(text)
+		if err != nil {
+			return nil, wrap("list commands in flight", err)
+		}
+		inFlight = append(inFlight, p)
+	}
+	return inFlight, nil
+}
+
+// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
+func (r *Redis) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
+	return wrap("wake instance", r.client.Publish(ctx, wakeChannel(instance), id.String()).Err())
+}
+
+// Listen calls wake for each hint to an instance, one after another, until the
+// context ends. While Redis is away it keeps trying; hints of that time are lost.
+func (r *Redis) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	for {
+		err := r.listenOnce(ctx, instance, pause.Reset, wake)
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.log.Warn("lost the wake-ups of redis", "instance", instance, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause.NextBackOff()):
+		}
+	}
+}
+
+// quietFor is the silence after which the server is asked whether it is still there.
+const quietFor = 3 * time.Second
+
+// listenOnce serves one subscription until it is lost. It calls subscribed once Redis
+// has granted it.
+func (r *Redis) listenOnce(ctx context.Context, instance string, subscribed func(), wake func(telematics.CommandID)) error {
+	subscription := r.client.Subscribe(ctx, wakeChannel(instance))
+	defer subscription.Close()
+	// The library's read does not end with its context.
+	stop := context.AfterFunc(ctx, func() { _ = subscription.Close() })
+	defer stop()
+	asked := false
+	for {
+		message, err := subscription.ReceiveTimeout(ctx, quietFor)
+		var network net.Error
+		switch {
+		case errors.As(err, &network) && network.Timeout() && !asked:
+			if err := subscription.Ping(ctx); err != nil {
+				return err
+			}
+			asked = true
+			continue
+		case err != nil:
+			return err
+		}
+		asked = false
+		switch message := message.(type) {
+		case *redis.Subscription:
+			r.log.Debug("listening for wake-ups", "instance", instance)
+			subscribed()
+		case *redis.Message:
+			if id, err := uuid.Parse(message.Payload); err == nil {
+				wake(id)
+			}
+		}
+	}
+}

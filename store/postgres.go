@@ -1,0 +1,234 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// Config says how to reach Postgres.
+type Config struct {
+	URL      string        // postgres://user:password@host:port/database?sslmode=…
+	MaxConns int           // Defaults to 20
+	Timeout  time.Duration // of one statement. Defaults to 3 s
+	MaxBatch int           // calls that share one statement. Defaults to 256
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, 20)
+	c.Timeout = cmp.Or(c.Timeout, 3*time.Second)
+	c.MaxBatch = cmp.Or(c.MaxBatch, 256)
+	return c
+}
+
+// LogValue hides the password.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("url", redacted(c.URL)), slog.Int("max_conns", c.MaxConns),
+		slog.Duration("timeout", c.Timeout), slog.Int("max_batch", c.MaxBatch))
+}
+
+// Postgres is the record of everything. It is safe for concurrent use.
+type Postgres struct {
+	config Config
+	db     *sqlx.DB
+
+	claims      *group[telematics.Command, claimed]
+	marks       *group[sentMark, struct{}]
+	settlements *group[telematics.Settlement, settled]
+	lines       *group[telematics.Activity, struct{}]
+}
+
+// New assembles the record. It connects when something is asked of it, so that a
+// server may be away at the start. An error says that the address makes no sense.
+func New(config Config) (*Postgres, error) {
+	config = config.withDefaults()
+	connector, err := config.connector(config.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(config.MaxConns)
+	db.SetMaxIdleConns(config.MaxConns)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(30 * time.Minute)
+	p := &Postgres{config: config, db: db}
+	p.claims = newGroup(config, p.claim)
+	p.marks = newGroup(config, p.markSent)
+	p.settlements = newGroup(config, p.settle)
+	p.lines = newGroup(config, p.add)
+	return p, nil
+}
+
+// connector opens connections on which a statement may take so long; zero: as long
+// as it needs.
+func (c Config) connector(timeout time.Duration) (*pq.Connector, error) {
+	config, err := pq.NewConfig(c.URL)
+	if err != nil {
+		return nil, badAddress("postgres", err)
+	}
+	config.FallbackApplicationName = "motorpool"
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, c.Timeout)
+	if config.Runtime == nil {
+		config.Runtime = map[string]string{}
+	}
+	config.Runtime["timezone"] = "UTC"
+	if timeout > 0 {
+		milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
+		config.Runtime["statement_timeout"] = milliseconds
+		// An instance that froze inside a transaction must not hold its locks.
+		config.Runtime["idle_in_transaction_session_timeout"] = milliseconds
+	}
+	connector, err := pq.NewConnectorConfig(config)
+	if err != nil {
+		return nil, badAddress("postgres", err)
+	}
+	if timeout > 0 {
+		connector.Dialer(patientDialer{patience: timeout + time.Second})
+	}
+	return connector, nil
+}
+
+// badAddress leaves the address itself out: it holds a password.
+func badAddress(server string, err error) error {
+	if unreadable := (*url.Error)(nil); errors.As(err, &unreadable) {
+		err = unreadable.Err
+	}
+	return fmt.Errorf("read the address of %s: %w", server, err)
+}
+
+// Ping returns nil where Postgres answers.
+func (p *Postgres) Ping(ctx context.Context) error {
+	return wrap("ping postgres", p.db.PingContext(ctx))
+}
+
+// ClockSkew returns by how much Postgres's clock is ahead of ours, to within half of
+// the time that asking takes [LAW-11].
+func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
+	asked := time.Now()
+	var theirs time.Time
+	if err := p.db.GetContext(ctx, &theirs, `select clock_timestamp()`); err != nil {
+		return 0, wrap("ask postgres for the time", err)
+	}
+	return theirs.Sub(asked.Add(time.Since(asked) / 2)), nil
+}
+
+// Close closes the connections. Calls that are under way fail.
+func (p *Postgres) Close() error {
+	return wrap("close postgres", p.db.Close())
+}
+
+// patientDialer bounds the silence of a server that neither answers nor hangs up:
+// the driver would wait for as long as the connection stands.
+type patientDialer struct {
+	net.Dialer
+	patience time.Duration
+}
+
+func (d patientDialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+func (d patientDialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+func (d patientDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.Dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return patientConn{conn, d.patience}, nil
+}
+
+type patientConn struct {
+	net.Conn
+	patience time.Duration
+}
+
+func (c patientConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c patientConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// resolution is that of timestamptz. Instants are cut before they are written:
+// Postgres would round them, into the future half of the time.
+const resolution = time.Microsecond
+
+// written returns an instant as it is written down; the zero time is null.
+func written(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(resolution)
+	return &t
+}
+
+// read returns an instant that was written down.
+func read(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// nullable returns null for the zero value.
+func nullable[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+func value[T any](v *T) T {
+	if v == nil {
+		return *new(T)
+	}
+	return *v
+}
+
+// recordset returns rows as the one parameter that json_to_recordset spreads out:
+// its columns go by name, may be null and may be lists.
+func recordset(rows any) string {
+	b, err := json.Marshal(rows)
+	if err != nil {
+		panic(fmt.Sprintf("store: encode %T: %v", rows, err))
+	}
+	return string(b)
+}
+
+// searchable reports whether Postgres takes a text that came from outside. What it
+// does not take is nowhere to be found.
+func searchable(texts ...string) bool {
+	for _, s := range texts {
+		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// ownServer starts a Postgres for the test to ill-treat, with one vehicle.
+func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *Postgres) {
+	t.Helper()
+	dir, server, err := startPostgres()
+	t.Cleanup(func() {
+		if server != nil {
+			_ = server.Close()
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{URL: databaseURL(server, template), Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	addVehicle(t, p, 1)
+	return server, p
+}
+
+// calls is every call that the service makes while it runs.
+func calls(p *Postgres) map[string]func(context.Context) error {
+	c := brokertest.NewCommand(1, telematics.Lock)
+	return map[string]func(context.Context) error{
+		"Ping":            p.Ping,
+		"ClockSkew":       func(ctx context.Context) error { _, err := p.ClockSkew(ctx); return err },
+		"Version":         func(ctx context.Context) error { _, _, err := p.Version(ctx); return err },
+		"Twin":            func(ctx context.Context) error { _, err := p.Twin(ctx, 1); return err },
+		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
+		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },
+		"Claim":           func(ctx context.Context) error { _, err := p.Claim(ctx, c); return err },
+		"MarkSent":        func(ctx context.Context) error { return p.MarkSent(ctx, c.ID, morning, 1) },
+		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}); return err },
+		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
+		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, telematics.Page{}); return err },
+		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
+		"SharedGroup":     func(ctx context.Context) error { _, err := p.SharedGroup(ctx); return err },
+		"Settle": func(ctx context.Context) error {
+			_, _, err := p.Settle(ctx, telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning})
+			return err
+		},
+		"Add": func(ctx context.Context) error {
+			return p.Add(ctx, telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead})
+		},
+		"Observe": func(ctx context.Context) error {
+			_, err := p.Observe(ctx, []telematics.Observation{{Unit: "unit-1", At: morning}})
+			return err
+		},
+	}
+}
+
+func wantAway(t *testing.T, p *Postgres, within time.Duration) {
+	t.Helper()
+	for name, do := range calls(p) {
+		start := time.Now()
+		if err := do(context.Background()); !Away(err) {
+			t.Errorf("%s = %v, want the error of a server that is away", name, err)
+		}
+		if took := time.Since(start); took > within {
+			t.Errorf("%s took %v to notice", name, took)
+		}
+	}
+}
+
+func wantServing(t *testing.T, p *Postgres) {
+	t.Helper()
+	for name, do := range calls(p) {
+		eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
+	}
+}
+
+func TestAKilledPostgresIsNoticedAndFoundAgain(t *testing.T) {
+	server, p := ownServer(t, 2*time.Second)
+	wantServing(t, p)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wantAway(t, p, time.Second)
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	wantServing(t, p)
+	// What was said to be written is there, and the lane is still taken.
+	claim, err := p.Claim(t.Context(), brokertest.NewCommand(1, telematics.Unlock))
+	if err != nil || claim.Occupant == nil {
+		t.Errorf("Claim = %+v, %v; want the command from before", claim, err)
+	}
+}
+
+func TestAFrozenPostgresHoldsNobodyForLong(t *testing.T) {
+	server, p := ownServer(t, 300*time.Millisecond)
+	wantServing(t, p)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	wantAway(t, p, 5*time.Second)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	wantServing(t, p)
+}
+
+func TestTheClockOfPostgresIsComparedWithOurs(t *testing.T) {
+	skew, err := open(t, newDatabase(t)).ClockSkew(t.Context())
+	if err != nil || skew.Abs() > 100*time.Millisecond {
+		t.Errorf("ClockSkew = %v, %v; on one machine there is one clock", skew, err)
+	}
+}
+
+func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("open",
+		"postgres", Config{URL: "postgres://motorpool:hunter2@db/motorpool"},
+		"redis", RedisConfig{URL: "redis://:hunter2@cache:6379"},
+		"broken", RedisConfig{URL: "redis://:hunter2@cache:port"})
+	if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "db/motorpool") {
+		t.Errorf("the log says %s", log.String())
+	}
+	_, err := New(Config{URL: "postgres://motorpool:hunter2@db:port/motorpool"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || Away(err) {
+		t.Errorf("New = %v", err)
+	}
+	_, err = NewRedis(RedisConfig{URL: "redis://:hunter2@cache:port"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || Away(err) {
+		t.Errorf("NewRedis = %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// RedisConfig says how to reach Redis.
+type RedisConfig struct {
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. With
+	// ?addr=host2:port2[&addr=…] it names the nodes of a cluster, and with
+	// ?master_name=… the Sentinels that know the master.
+	URL     string
+	Timeout time.Duration // of connecting, writing, reading and waiting for a connection. Defaults to 1 s
+	Logger  *slog.Logger  // Defaults to silence
+}
+
+// LogValue hides the password.
+func (c RedisConfig) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("url", redacted(c.URL)), slog.Duration("timeout", c.Timeout))
+}
+
+// redacted returns an address without its password.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(unreadable)"
+	}
+	return u.Redacted()
+}
+
+// Redis holds the table of commands that wait for an answer. It is safe for
+// concurrent use.
+type Redis struct {
+	client redis.UniversalClient
+	log    *slog.Logger
+}
+
+// NewRedis assembles the table. It connects when something is asked of it, so that a
+// server may be away at the start. An error says that the address makes no sense.
+func NewRedis(config RedisConfig) (*Redis, error) {
+	hushLibrary()
+	config.Timeout = cmp.Or(config.Timeout, time.Second)
+	client, err := config.client()
+	if err != nil {
+		return nil, badAddress("redis", err)
+	}
+	return &Redis{client: client, log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}, nil
+}
+
+// client knows the three kinds of Redis. All give up early, and for the same reasons:
+// what Redis tells is worth less than the time of a command.
+func (c RedisConfig) client() (redis.UniversalClient, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	// Once more finds a server that came back; not at all would report it as gone.
+	const retries, dials = 1, 1
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch query := u.Query(); {
+	case query.Has("master_name"):
+		o, err := redis.ParseFailoverURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		return redis.NewFailoverClient(o), nil
+	case query.Has("addr"):
+		o, err := redis.ParseClusterURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.MaintNotificationsConfig = quiet
+		return redis.NewClusterClient(o), nil
+	default:
+		o, err := redis.ParseURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.MaintNotificationsConfig = quiet
+		return redis.NewClient(o), nil
+	}
+}
+
+// Ping returns nil where Redis answers.
+func (r *Redis) Ping(ctx context.Context) error {
+	return wrap("ping redis", r.client.Ping(ctx).Err())
+}
+
+// Close closes the connections. Calls that are under way fail, and Listen returns
+// once its context ends.
+func (r *Redis) Close() error {
+	return wrap("close redis", r.client.Close())
+}
+
+// hushLibrary stops the library from writing to standard error what it returns as
+// errors too. Its logger is one for the whole process.
+var hushLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"regexp"
+	"sync"
+	"testing"
+)
+
+func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
+	address := newDatabase(t)
+	var mu sync.Mutex
+	names := map[string]int{}
+	var wg sync.WaitGroup
+	for range 3 {
+		p := open(t, address)
+		for range 4 {
+			wg.Go(func() {
+				name, err := p.SharedGroup(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				names[name]++
+			})
+		}
+	}
+	wg.Wait()
+	for name, n := range names {
+		if n != 12 || !regexp.MustCompile(`^motorpool-[0-9a-f]{32}$`).MatchString(name) {
+			t.Errorf("%d of 12 were given %q", n, name)
+		}
+	}
+	other, err := open(t, newDatabase(t)).SharedGroup(t.Context())
+	if err != nil || names[other] > 0 {
+		t.Errorf("another installation was given %q, %v", other, err)
+	}
+}

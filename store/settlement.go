@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// sentMark notes that a command was handed to the MQTT client.
+type sentMark struct {
+	ID       uuid.UUID  `json:"id"`
+	At       *time.Time `json:"at"`
+	Attempts int        `json:"attempts"`
+}
+
+// MarkSent notes that a command was handed to the MQTT client for the attempts'th
+// time. It changes the state of an accepted command only.
+func (p *Postgres) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
+	_, err := p.marks.do(ctx, sentMark{ID: id, At: written(at), Attempts: attempts})
+	return wrap("mark command as sent", err)
+}
+
+func (p *Postgres) markSent(ctx context.Context, marks []sentMark) ([]struct{}, error) {
+	_, err := p.db.ExecContext(ctx, `
+		with mark as (
+			select id, min(at) as at, max(attempts) as attempts
+			from json_to_recordset($1) as mark (id uuid, at timestamptz, attempts integer)
+			group by id
+		), locked as (
+			select id from commands where id in (select id from mark) order by id for update
+		)
+		update commands
+		set state = case state when 'accepted' then 'sent' else state end,
+			sent_at = coalesce(sent_at, mark.at),
+			attempts = greatest(commands.attempts, mark.attempts)
+		from mark join locked using (id)
+		where commands.id = mark.id`,
+		recordset(marks))
+	return make([]struct{}, len(marks)), err
+}
+
+// settled is a command after a settlement, if it took effect.
+type settled struct {
+	command telematics.Command
+	ok      bool
+}
+
+// Settle applies what the lifecycle allows, and adds the line of the history that
+// tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command,
+// where the command is unknown, was sent to another unit, or may not enter the state
+// any more.
+func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	result, err := p.settlements.do(ctx, s)
+	return result.command, result.ok, wrap("settle command", err)
+}
+
+// settle applies settlements in their order. One statement sees a row once, so a
+// command that comes again waits for the next round. All rounds are one transaction:
+// a batch that fails must have done nothing.
+func (p *Postgres) settle(ctx context.Context, settlements []telematics.Settlement) ([]settled, error) {
+	split := rounds(settlements)
+	if len(split) == 1 {
+		return settleRounds(ctx, p.db, settlements, split)
+	}
+	tx, err := p.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	results, err := settleRounds(ctx, tx, settlements, split)
+	if err != nil {
+		return nil, err
+	}
+	return results, tx.Commit()
+}
+
+func settleRounds(ctx context.Context, db sqlx.QueryerContext, settlements []telematics.Settlement, split [][]int) ([]settled, error) {
+	results := make([]settled, len(settlements))
+	for _, round := range split {
+		rows := make([]settlementRow, len(round))
+		for i, at := range round {
+			rows[i] = newSettlementRow(settlements[at])
+		}
+		commands, err := settleEach(ctx, db, rows)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range round {
+			results[at].command, results[at].ok = commands[settlements[at].Command]
+		}
+	}
+	return results, nil
+}
+
+// rounds splits settlements, by their places, so that each round names a command once.
+func rounds(settlements []telematics.Settlement) [][]int {
+	var split [][]int
+	met := map[telematics.CommandID]int{}
+	for i, s := range settlements {
+		round := met[s.Command]
+		met[s.Command]++
+		if round == len(split) {
+			split = append(split, nil)
+		}
+		split[round] = append(split[round], i)
+	}
+	return split
+}
+
+type settlementRow struct {
+	ID       uuid.UUID       `json:"id"`
+	Unit     string          `json:"unit"`
+	State    string          `json:"state"`
+	Reason   string          `json:"reason"`
+	Detail   string          `json:"detail"`
+	Reported json.RawMessage `json:"reported"`
+	At       *time.Time      `json:"at"`
+	SentAt   *time.Time      `json:"sent_at"`
+	Attempts int             `json:"attempts"`
+	Final    bool            `json:"final"` // the command is not open any more
+	Outcome  string          `json:"outcome"`
+	Code     string          `json:"code"`
+}
+
+func newSettlementRow(s telematics.Settlement) settlementRow {
+	return settlementRow{
+		ID: s.Command, Unit: string(s.Unit), State: string(s.State), Reason: s.Reason, Detail: s.Detail,
+		Reported: encodeReported(s.Reported), At: written(s.At), SentAt: written(s.SentAt), Attempts: s.Attempts,
+		Final: !s.State.IsOpen(), Outcome: string(s.State.Outcome()), Code: string(s.Code()),
+	}
+}
+
+// transitions lists what the lifecycle allows, for the database [LAW-3].
+func transitions() (before, after []string) {
+	for _, next := range telematics.States {
+		for _, state := range next.Before() {
+			before, after = append(before, string(state)), append(after, string(next))
+		}
+	}
+	return before, after
+}
+
+// settleEach applies settlements of different commands and returns the commands that
+// changed. The rows are locked by id, so that no two batches can wait for each other.
+func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
+	before, after := transitions()
+	changed, err := selectCommands(ctx, db, `
+		with settlement as (
+			select * from json_to_recordset($1) as settlement (
+				id uuid, unit text, state text, reason text, detail text, reported jsonb, at timestamptz,
+				sent_at timestamptz, attempts integer, final boolean, outcome text, code text)
+		), transition as (
+			select * from unnest($2::text[], $3::text[]) as transition (before, after)
+		), locked as (
+			select id from commands where id in (select id from settlement) order by id for update
+		), settled as (
+			update commands as c
+			set state = s.state, reason = s.reason, detail = s.detail,
+				reported = coalesce(s.reported, c.reported),
+				late = c.state in ('unknown', 'expired'),
+				sent_at = coalesce(c.sent_at, s.sent_at),
+				attempts = greatest(c.attempts, s.attempts),
+				received_at = case when s.state = 'received' then s.at else c.received_at end,
+				completed_at = case when s.final then s.at else c.completed_at end
+			from settlement as s join locked using (id)
+			where c.id = s.id
+				and s.unit in ('', c.unit)
+				and exists (select from transition as t where t.before = c.state and t.after = s.state)
+			returning c.*, s.final, s.outcome, s.code
+		), lines as (
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
+				parameters, outcome, code, command_id, request_id, latency_us, late)
+			select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id,
+				'command.' || action, parameters, outcome, code, id, request_id,
+				extract(epoch from completed_at - requested_at) * 1000000, late
+			from settled
+			where final
+			order by completed_at, id
+		)
+		select `+commandColumns+`
+		from settled`,
+		recordset(rows), pq.Array(before), pq.Array(after))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[telematics.CommandID]telematics.Command, len(changed))
+	for _, c := range changed {
+		byID[c.ID] = c
+	}
+	return byID, nil
+}

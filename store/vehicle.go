@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// vehicleRow is a row of vehicles with what is known of the vehicle now.
+type vehicleRow struct {
+	ID           int64          `db:"id"`
+	AgencyID     int64          `db:"agency_id"`
+	Status       string         `db:"status"`
+	Powertrain   string         `db:"powertrain"`
+	PlateNumber  string         `db:"plate_number"`
+	Brand        string         `db:"brand"`
+	Model        string         `db:"model"`
+	Year         int            `db:"year"`
+	Color        string         `db:"color"`
+	Category     string         `db:"category"`
+	Image        string         `db:"image"`
+	Features     pq.StringArray `db:"features"`
+	Capabilities pq.StringArray `db:"capabilities"`
+	Serial       *string        `db:"serial"`
+	Fields       *string        `db:"fields"`
+	contactRow
+}
+
+// contactRow is the contact in a row of units.
+type contactRow struct {
+	Status    *string        `db:"contact_status"`
+	Session   *string        `db:"session"`
+	SaidAt    *time.Time     `db:"said_at"`
+	ChangedAt *time.Time     `db:"changed_at"`
+	LastSeen  *time.Time     `db:"last_seen"`
+	Actions   pq.StringArray `db:"actions"`
+	Firmware  *string        `db:"firmware"`
+}
+
+const contactColumns = `u.status as contact_status, u.session, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware`
+
+// Vehicles with their units' contacts and their snapshots.
+const selectTwins = `
+	select v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
+		v.image, v.features, v.capabilities, u.serial, s.fields, ` + contactColumns + `
+	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
+
+func (r contactRow) contact() telematics.Contact {
+	return telematics.Contact{
+		Status: telematics.PresenceStatus(value(r.Status)), Session: value(r.Session),
+		SaidAt: read(r.SaidAt), ChangedAt: read(r.ChangedAt), LastSeen: read(r.LastSeen),
+		Actions: actions(r.Actions), Firmware: value(r.Firmware),
+	}
+}
+
+func (r vehicleRow) twin() (telematics.Twin, error) {
+	snapshot, err := decodeSnapshot(r.Fields)
+	if err != nil {
+		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
+	}
+	return telematics.Twin{
+		Vehicle: telematics.Vehicle{
+			ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
+			Unit: telematics.Unit(value(r.Serial)), Status: telematics.VehicleStatus(r.Status),
+			Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
+			Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
+			Features: r.Features, Actions: actions(r.Capabilities),
+		},
+		Contact:  r.contact(),
+		Snapshot: snapshot,
+	}, nil
+}
+
+// actions returns nil for null: nothing was said.
+func actions(names []string) []telematics.Action {
+	if names == nil {
+		return nil
+	}
+	list := make([]telematics.Action, len(names))
+	for i, name := range names {
+		list[i] = telematics.Action(name)
+	}
+	return list
+}
+
+// readingRow is the JSON of a reading in a snapshot.
+type readingRow struct {
+	Value json.RawMessage `json:"v"`
+	AtMS  int64           `json:"at"`
+}
+
+func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, error) {
+	fields := make(map[telematics.Field]readingRow, len(s))
+	for field, reading := range s {
+		v, err := json.Marshal(reading.Value)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", field, err)
+		}
+		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli()}
+	}
+	return fields, nil
+}
+
+// decodeSnapshot leaves out what this version of the program does not know, or would
+// not have taken: the next report brings it again.
+func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
+	if fields == nil {
+		return nil, nil
+	}
+	var rows map[telematics.Field]readingRow
+	if err := json.Unmarshal([]byte(*fields), &rows); err != nil {
+		return nil, fmt.Errorf("decode snapshot: %w", err)
+	}
+	snapshot := make(telematics.Snapshot, len(rows))
+	for field, row := range rows {
+		if v, err := telematics.ParseValue(field, row.Value); err == nil {
+			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC()}
+		}
+	}
+	return snapshot, nil
+}
+
+// Twin returns a vehicle with what is known of it, or a *telematics.Error with
+// VehicleNotFound.
+func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	found, err := p.selectTwins(ctx, selectTwins+` where v.id = $1`, id)
+	if err != nil {
+		return telematics.Twin{}, wrap("read vehicle", err)
+	}
+	if len(found) == 0 {
+		return telematics.Twin{}, telematics.NoSuchVehicle(id)
+	}
+	return found[0], nil
+}
+
+// Twins returns vehicles with what is known of them, by descending id, which is also
+// the position in the page.
+func (p *Postgres) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	return p.twinsAt(ctx, q, time.Now())
+}
+
+// connectivity says in SQL what telematics.Contact.At says at the instant $4.
+const connectivity = `
+	case
+		when coalesce(u.status, 'online') = 'online'
+			or u.status = 'offline' and u.last_seen > coalesce(u.changed_at, '-infinity')
+		then case when $4::timestamptz - u.last_seen <= $5::bigint * interval '1 second' then 'online' else 'unknown' end
+		else u.status
+	end`
+
+func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time.Time) ([]telematics.Twin, error) {
+	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
+		return nil, nil
+	}
+	twins, err := p.selectTwins(ctx, selectTwins+`
+		where ($1::bigint = 0 or v.agency_id = $1)
+			and ($2::text = '' or v.status = $2)
+			and ($3::text = '' or $3 = `+connectivity+`)
+			and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
+			and ($7::bigint = 0 or v.id < $7)
+		order by v.id desc
+		limit nullif($8::bigint, 0)`,
+		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit)
+	return twins, wrap("read vehicles", err)
+}
+
+func (p *Postgres) selectTwins(ctx context.Context, query string, args ...any) ([]telematics.Twin, error) {
+	var rows []vehicleRow
+	if err := p.db.SelectContext(ctx, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	twins := make([]telematics.Twin, len(rows))
+	for i, row := range rows {
+		var err error
+		if twins[i], err = row.twin(); err != nil {
+			return nil, err
+		}
+	}
+	return twins, nil
+}
+
+var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// containing returns the LIKE pattern of the texts that contain another; empty for an
+// empty one.
+func containing(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "%" + likeEscaper.Replace(text) + "%"
+}

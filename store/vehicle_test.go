@@ -1,0 +1,128 @@
+package store
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func twinIDs(twins []telematics.Twin) []telematics.VehicleID {
+	var ids []telematics.VehicleID
+	for _, twin := range twins {
+		ids = append(ids, twin.ID)
+	}
+	return ids
+}
+
+func TestAVehicleIsReadAsItWasImported(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t)
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range file.Vehicles {
+		got, err := p.Twin(t.Context(), want.ID)
+		if err != nil || !reflect.DeepEqual(got, telematics.Twin{Vehicle: want}) {
+			t.Errorf("Twin\n got %+v, %v\nwant %+v", got, err, want)
+		}
+	}
+	_, err := p.Twin(t.Context(), 4711)
+	if want := telematics.NoSuchVehicle(4711); !reflect.DeepEqual(err, error(want)) {
+		t.Errorf("Twin = %v, want %v", err, want)
+	}
+	var notFound *telematics.Error
+	if !errors.As(err, &notFound) || Away(err) {
+		t.Errorf("%v is away", err)
+	}
+}
+
+func TestVehiclesAreFilteredAndPaged(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t)
+	file.Vehicles[0].Brand, file.Vehicles[1].Model, file.Vehicles[2].Plate = `100%`, `C_3`, `M\X 1`
+	file.Vehicles[3].Status = telematics.Maintenance
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		query telematics.VehicleQuery
+		want  []telematics.VehicleID
+	}{
+		"everything":    {telematics.VehicleQuery{}, []telematics.VehicleID{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"agency":        {telematics.VehicleQuery{Agency: 2}, []telematics.VehicleID{9}},
+		"status":        {telematics.VehicleQuery{Status: telematics.Maintenance}, []telematics.VehicleID{10, 4}},
+		"percent":       {telematics.VehicleQuery{Text: "%"}, []telematics.VehicleID{1}},
+		"underscore":    {telematics.VehicleQuery{Text: "c_3"}, []telematics.VehicleID{2}},
+		"backslash":     {telematics.VehicleQuery{Text: `m\x`}, []telematics.VehicleID{3}},
+		"unit":          {telematics.VehicleQuery{Text: string(file.Vehicles[4].Unit)}, []telematics.VehicleID{5}},
+		"page":          {telematics.VehicleQuery{Page: telematics.Page{Limit: 2, Before: 5}}, []telematics.VehicleID{4, 3}},
+		"not even text": {telematics.VehicleQuery{Text: "\x00"}, nil},
+		"connectivity":  {telematics.VehicleQuery{Connectivity: telematics.Online}, nil},
+	} {
+		twins, err := p.Twins(t.Context(), c.query)
+		if err != nil || !slices.Equal(twinIDs(twins), c.want) {
+			t.Errorf("%s: %v, %v; want %v", name, twinIDs(twins), err, c.want)
+		}
+	}
+}
+
+// The filter is SQL, the rule is Go: they must agree on every contact there can be.
+func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
+	p := open(t, newDatabase(t))
+	add := vehicles(t, p)
+	ago := func(d time.Duration) time.Time { return morning.Add(-d) }
+	instants := []time.Time{
+		{}, morning.Add(time.Minute), morning, ago(time.Minute),
+		ago(telematics.OnlineFor - time.Microsecond), ago(telematics.OnlineFor), ago(telematics.OnlineFor + time.Microsecond), ago(time.Hour),
+	}
+	want := map[telematics.PresenceStatus][]telematics.VehicleID{}
+	for _, status := range []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline} {
+		for _, seen := range instants {
+			for _, changed := range instants {
+				id, unit := add()
+				contact := telematics.Contact{Status: status, LastSeen: seen, ChangedAt: changed}
+				_, err := p.db.ExecContext(t.Context(), `update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
+					unit, nullable(string(status)), written(seen), written(changed))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[contact.At(morning)] = append(want[contact.At(morning)], id)
+			}
+		}
+	}
+	bare, _ := add()
+	if _, err := p.db.ExecContext(t.Context(), `delete from units where vehicle_id = $1`, bare); err != nil {
+		t.Fatal(err)
+	}
+	want[telematics.Absent] = append(want[telematics.Absent], bare)
+	for _, status := range telematics.PresenceStatuses {
+		twins, err := p.twinsAt(t.Context(), telematics.VehicleQuery{Connectivity: status}, morning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := twinIDs(twins)
+		slices.Sort(got)
+		if len(got) == 0 || !slices.Equal(got, want[status]) {
+			t.Errorf("%s: vehicles %v, want %v", status, got, want[status])
+		}
+	}
+}
+
+func TestASnapshotLeavesOutWhatThisVersionDoesNotKnow(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	_, err := p.db.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
+		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := p.Twin(t.Context(), id)
+	want := telematics.Snapshot{telematics.SpeedKmh: {Value: 5.0, At: time.UnixMilli(1767348000000).UTC()}}
+	if err != nil || !reflect.DeepEqual(twin.Snapshot, want) {
+		t.Errorf("%v, %v; want %v", twin.Snapshot, err, want)
+	}
+}
