@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// activityBody is one line of the history.
+type activityBody struct {
+	ID         int64               `json:"id"`
+	At         string              `json:"at"`
+	Actor      string              `json:"actor"`
+	Role       telematics.Role     `json:"role"`
+	AgencyID   *int64              `json:"agency_id"`
+	VehicleID  *int64              `json:"vehicle_id"`
+	Action     string              `json:"action"`
+	Parameters *attentionBody      `json:"parameters"`
+	Outcome    *telematics.Outcome `json:"outcome"`
+	Code       *telematics.Code    `json:"code"`
+	CommandID  *string             `json:"command_id"`
+	RequestID  *string             `json:"request_id"`
+	LatencyMS  int64               `json:"latency_ms"`
+	Late       bool                `json:"late"`
+}
+
+func newActivityBody(a telematics.Activity) activityBody {
+	body := activityBody{
+		ID: a.ID, At: timestamp(a.At), Actor: a.Actor.Subject, Role: a.Actor.Role,
+		AgencyID: orNull(int64(a.Agency)), VehicleID: orNull(int64(a.Vehicle)),
+		Action: a.Action, Parameters: newAttentionBody(a.Attention),
+		Outcome: orNull(a.Outcome), Code: orNull(a.Code),
+		LatencyMS: a.Latency.Milliseconds(), Late: a.Late,
+	}
+	if a.Command != telematics.NoCommand {
+		body.CommandID = orNull(a.Command.String())
+	}
+	if a.RequestID != telematics.NoCommand {
+		body.RequestID = orNull(a.RequestID.String())
+	}
+	return body
+}
+
+// activity answers GET /admin/activity.
+func (s *server) activity(c echo.Context) error {
+	p, err := pageOf(c, "activity")
+	if err != nil {
+		return err
+	}
+	vehicle, err := integerQuery(c, "vehicle_id")
+	if err != nil {
+		return err
+	}
+	from, err := timeQuery(c, "from")
+	if err != nil {
+		return err
+	}
+	to, err := timeQuery(c, "to")
+	if err != nil {
+		return err
+	}
+	found, err := s.Fleet.Activities(c.Request().Context(), telematics.ActivityQuery{
+		Agency:  callOf(c).actor.Agency,
+		Vehicle: telematics.VehicleID(vehicle),
+		Actor:   c.QueryParam("actor"),
+		Action:  c.QueryParam("action"),
+		Outcome: telematics.Outcome(c.QueryParam("outcome")),
+		From:    from,
+		To:      to,
+		Page:    p.query(),
+	})
+	if err != nil {
+		return err
+	}
+	lines, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
+	return s.answerWith(c, counted(len(lines), "line"), bodies(lines, newActivityBody), meta)
+}

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func TestALineOfTheHistoryReadsAsTheContractSays(t *testing.T) {
+	a := newAPI(t)
+	command, request := uuid.New(), uuid.New()
+	a.fleet.lines = []telematics.Activity{
+		{ID: 1, At: now, Actor: telematics.Actor{Subject: "motorpool", Role: telematics.System}, Action: "command.lock"},
+		{ID: 2, At: now, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Agency: 1, Vehicle: 42, Action: "command.attention",
+			Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}, Outcome: telematics.MayHave, Code: telematics.CommandTimeout,
+			Command: command, RequestID: request, Latency: 10 * time.Second, Late: true},
+	}
+	r := a.get("/api/v1/admin/activity").wants(200, "")
+	lines := r.body.Data.([]any)
+	r.body.Data = lines[0]
+	for name, want := range map[string]any{
+		"id": 2.0, "at": "2026-01-02T10:00:00.250Z", "actor": "admin-7", "role": "admin", "agency_id": 1.0, "vehicle_id": 42.0, "action": "command.attention",
+		"outcome": "unknown", "code": "command_timeout", "command_id": command.String(), "request_id": request.String(), "latency_ms": 10000.0, "late": true,
+	} {
+		if got := r.at(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if r.at("parameters", "signal") != "horn" {
+		t.Errorf("parameters %v", r.at("parameters"))
+	}
+	r.body.Data = lines[1]
+	for _, name := range []string{"agency_id", "vehicle_id", "parameters", "outcome", "code", "command_id", "request_id"} {
+		if got := r.at(name); got != nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestFiltersOfTheHistoryReachTheStore(t *testing.T) {
+	a := newAPI(t)
+	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
+		withToken(agencyToken(t, 1))).wants(200, "")
+	got := a.fleet.asked.activities
+	want := telematics.ActivityQuery{Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted, Page: telematics.Page{Limit: 51}}
+	if !got.From.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) || !got.To.Equal(time.Date(2026, 1, 2, 0, 0, 0, 500_000_000, time.UTC)) {
+		t.Errorf("from %v to %v", got.From, got.To)
+	}
+	got.From, got.To = time.Time{}, time.Time{}
+	if got != want {
+		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
+func TestTheHistoryIsReadPageByPage(t *testing.T) {
+	a := newAPI(t)
+	for id := range int64(7) {
+		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: id + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
+	}
+	for _, limit := range []int{1, 3, 7, 8, 200} {
+		if seen := pages(a, "/api/v1/admin/activity", limit); len(seen) != 7 || seen[0] != 7.0 || seen[6] != 1.0 {
+			t.Errorf("limit %d: %v", limit, seen)
+		}
+	}
+}

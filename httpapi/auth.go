@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// maxToken bounds what is parsed, in bytes.
+const maxToken = 8 << 10
+
+var errNoToken = &telematics.Error{Code: unauthenticated,
+	Message: "An access token is needed: send the header Authorization: Bearer <ACCESS_TOKEN>."}
+
+func badToken(why string, cause error) *telematics.Error {
+	return &telematics.Error{Code: unauthenticated, Message: why, Cause: cause}
+}
+
+// authenticate returns the actor whose token the header bears.
+func (t *Tokens) authenticate(ctx context.Context, h http.Header) (telematics.Actor, error) {
+	token, err := bearer(h.Values(echo.HeaderAuthorization))
+	if err != nil {
+		return telematics.Actor{}, err
+	}
+	return t.actor(ctx, token)
+}
+
+// bearer returns the token in the Authorization headers of a request: one header, of the
+// scheme Bearer, with what may be a JWT in compact form.
+func bearer(headers []string) (string, error) {
+	if len(headers) == 0 {
+		return "", errNoToken
+	}
+	if len(headers) > 1 {
+		return "", badToken("There is more than one Authorization header.", nil)
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", errNoToken
+	}
+	token = strings.Trim(token, " ")
+	switch {
+	case len(token) > maxToken:
+		return "", badToken(fmt.Sprintf("The access token is longer than %d bytes.", maxToken), nil)
+	case strings.Count(token, ".") != 2 || strings.ContainsFunc(token, notInJWT):
+		return "", badToken("The access token is not a JWT.", nil)
+	}
+	return token, nil
+}
+
+func notInJWT(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+}
+
+// challenge says how to authenticate, on every 401 (RFC 6750, section 3).
+func challenge(h http.Header, err error) {
+	failure := asError(err)
+	switch {
+	case failure.Code != unauthenticated:
+	case errors.Is(err, errNoToken):
+		h.Set(echo.HeaderWWWAuthenticate, `Bearer realm="motorpool"`)
+	default:
+		h.Set(echo.HeaderWWWAuthenticate,
+			fmt.Sprintf(`Bearer realm="motorpool", error="invalid_token", error_description=%q`, failure.Message))
+	}
+}

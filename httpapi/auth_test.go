@@ -1,0 +1,202 @@
+package httpapi_test
+
+import (
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jws"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+func TestTokensOfAllThreeAlgorithmsAreAccepted(t *testing.T) {
+	a := newAPI(t)
+	for _, key := range []signer{edKey(), rsaKey(), ecKey()} {
+		for range 2 { // the second time from memory
+			a.get("/api/v1/admin/vehicles", withToken(key.mint(t, claims(nil)))).wants(200, "")
+		}
+	}
+}
+
+func TestTheTokenSaysWhoActs(t *testing.T) {
+	a := newAPI(t)
+	a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"sub": "Zoë", "agency_id": 3, "aud": []string{"x", audience}})))).wants(200, "")
+	if got, want := a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}); got != want {
+		t.Errorf("actor %+v, want %+v", got, want)
+	}
+	a.post(lock, withHeader("Authorization", ""), func(r *http.Request) { r.Header.Set("Authorization", "bEARER  "+adminToken(t)) }).wants(200, "")
+	a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"agency_id": nil, "nbf": nil, "iat": nil})))).wants(200, "")
+}
+
+func TestABadTokenIsRefused(t *testing.T) {
+	seconds := func(n int) int64 { return now.Add(time.Duration(n) * time.Second).Unix() }
+	forged := otherKey()
+	forged.id = edKey().id
+	for name, c := range map[string]struct {
+		token string
+		why   string
+	}{
+		"expired":             {edKey().mint(t, claims(map[string]any{"exp": seconds(-61)})), "The access token has expired."},
+		"not yet valid":       {edKey().mint(t, claims(map[string]any{"nbf": seconds(62)})), "The access token is not valid yet."},
+		"from the future":     {edKey().mint(t, claims(map[string]any{"iat": seconds(62)})), "The access token is not valid yet."},
+		"without end":         {edKey().mint(t, claims(map[string]any{"exp": nil})), "The access token is not valid."},
+		"another issuer":      {edKey().mint(t, claims(map[string]any{"iss": "x"})), "The access token is of another issuer."},
+		"no issuer":           {edKey().mint(t, claims(map[string]any{"iss": nil})), ""},
+		"another audience":    {edKey().mint(t, claims(map[string]any{"aud": []string{"x"}})), "The access token is for another audience."},
+		"no audience":         {edKey().mint(t, claims(map[string]any{"aud": nil})), ""},
+		"no subject":          {edKey().mint(t, claims(map[string]any{"sub": nil})), ""},
+		"empty subject":       {edKey().mint(t, claims(map[string]any{"sub": ""})), ""},
+		"subject with NUL":    {edKey().mint(t, claims(map[string]any{"sub": "a\x00b"})), ""},
+		"long subject":        {edKey().mint(t, claims(map[string]any{"sub": strings.Repeat("x", 256)})), ""},
+		"subject no text":     {edKey().mint(t, claims(map[string]any{"sub": 7})), ""},
+		"role no text":        {edKey().mint(t, claims(map[string]any{"role": []string{"admin"}})), ""},
+		"agency zero":         {edKey().mint(t, claims(map[string]any{"agency_id": 0})), ""},
+		"agency negative":     {edKey().mint(t, claims(map[string]any{"agency_id": -1})), ""},
+		"agency text":         {edKey().mint(t, claims(map[string]any{"agency_id": "1"})), ""},
+		"agency fraction":     {edKey().mint(t, claims(map[string]any{"agency_id": 1.5})), ""},
+		"agency huge":         {edKey().mint(t, claims(map[string]any{"agency_id": 1e18})), ""},
+		"agency null":         {edKey().mint(t, withNull(claims(nil), "agency_id")), ""},
+		"client of no agency": {edKey().mint(t, claims(map[string]any{"role": "client"})), "The access token of a client needs agency_id."},
+		"unknown key":         {otherKey().mint(t, claims(nil)), "The access token is signed with a key that is not known here."},
+		"forged":              {forged.mint(t, claims(nil)), "The access token is not valid."},
+		"no key id of three":  {signer{"", edKey().alg, edKey().private}.mint(t, claims(map[string]any{"exp": seconds(-999)})), "The access token has expired."},
+		"another key's id":    {signer{"rsa-1", edKey().alg, edKey().private}.mint(t, claims(nil)), "The access token is signed with a key that is not known here."},
+		"RS384":               {signer{"rsa-1", jwa.RS384(), rsaKey().private}.mint(t, claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"PS256":               {signer{"rsa-1", jwa.PS256(), rsaKey().private}.mint(t, claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"alg none":            {unsigned(claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"alg none, unsigned":  {unsigned(claims(nil)) + "x", ""},
+		"HS256 with our key":  {confused(t, claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"tampered":            {tampered(adminToken(t)), "The access token is not valid."},
+		"no JWT":              {"abc", "The access token is not a JWT."},
+		"three empty parts":   {"..", "The access token is not a JWT."},
+		"five parts":          {"a.b.c.d.e", "The access token is not a JWT."},
+		"padding":             {adminToken(t) + "=", "The access token is not a JWT."},
+		"too long":            {edKey().mint(t, claims(map[string]any{"x": strings.Repeat("x", 9000)})), "The access token is longer than 8192 bytes."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			r := a.post(lock, withToken(c.token)).wants(401, "unauthenticated")
+			if got := r.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, `Bearer realm="motorpool", error="invalid_token", error_description="`) {
+				t.Errorf("challenge %q", got)
+			}
+			if c.why != "" && r.body.Message != c.why {
+				t.Errorf("message %q, want %q", r.body.Message, c.why)
+			}
+			if a.controller.count() != 0 || len(a.history.all()) != 0 {
+				t.Error("a stranger got through to the controller or the history")
+			}
+			if strings.Contains(a.log.String(), c.token) && len(c.token) > 10 {
+				t.Error("the token is in the log")
+			}
+		})
+	}
+}
+
+func withNull(c map[string]any, name string) map[string]any {
+	c[name] = nil
+	return c
+}
+
+func part(v any) string { return base64.RawURLEncoding.EncodeToString(must(json.Marshal(v))) }
+
+func unsigned(c map[string]any) string {
+	return part(map[string]any{"alg": "none", "kid": "ed-1"}) + "." + part(c) + "."
+}
+
+// confused signs with the public key as if it were a shared secret.
+func confused(t *testing.T, c map[string]any) string {
+	public := must(x509.MarshalPKIXPublicKey(&rsaKey().private.(*rsa.PrivateKey).PublicKey))
+	secret := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
+	header := jws.NewHeaders()
+	if err := header.Set(jws.KeyIDKey, "rsa-1"); err != nil {
+		t.Fatal(err)
+	}
+	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))))
+}
+
+func tampered(token string) string {
+	parts := strings.Split(token, ".")
+	return parts[0] + "." + part(claims(map[string]any{"sub": "someone-else"})) + "." + parts[2]
+}
+
+func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"none":   anonymous,
+		"empty":  func(r *http.Request) { r.Header.Set("Authorization", "") },
+		"basic":  func(r *http.Request) { r.Header.Set("Authorization", "Basic YTpi") },
+		"glued":  func(r *http.Request) { r.Header.Set("Authorization", "Bearer"+adminToken(t)) },
+		"cookie": func(r *http.Request) { anonymous(r); r.Header.Set("Cookie", "access_token="+adminToken(t)) },
+		"query":  func(r *http.Request) { anonymous(r); r.URL.RawQuery = "access_token=" + adminToken(t) },
+	} {
+		a := newAPI(t)
+		r := a.post(lock, change).wants(401, "unauthenticated")
+		if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="motorpool"` {
+			t.Errorf("%s: challenge %q", name, got)
+		}
+		if strings.Contains(a.log.String(), "eyJ") {
+			t.Errorf("%s: the token is in the log", name)
+		}
+	}
+	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated") // two headers
+}
+
+func TestEveryRouteOfTheAPINeedsATokenOfAnAdministrator(t *testing.T) {
+	a := newAPI(t)
+	for path, item := range document().Paths.Map() {
+		for method := range item.Operations() {
+			target := strings.NewReplacer("{vehicle}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
+			a.do(method, target, anonymous).wants(401, "unauthenticated")
+			a.do(method, target, withToken(clientToken(t))).wants(403, "forbidden")
+			for _, role := range []any{"system", "Admin", "", nil} {
+				token := edKey().mint(t, claims(map[string]any{"role": role}))
+				a.do(method, target, withToken(token)).wants(403, "forbidden")
+			}
+		}
+	}
+}
+
+func TestARefusedRoleIsWrittenDownForControlAndStatus(t *testing.T) {
+	a := newAPI(t)
+	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get("/api/v1/admin/vehicles", withToken(clientToken(t))).wants(403, "forbidden")
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Action != "command.lock" || lines[0].Code != "forbidden" || lines[0].Actor.Role != telematics.Client || lines[0].Vehicle != 42 {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestClocksMayDifferByAMinute(t *testing.T) {
+	a := newAPI(t)
+	for _, c := range []map[string]any{
+		{"exp": now.Add(-59 * time.Second).Unix()},
+		{"nbf": now.Add(59 * time.Second).Unix()},
+		{"iat": now.Add(59 * time.Second).Unix()},
+	} {
+		a.get("/api/v1/admin/vehicles", withToken(edKey().mint(t, claims(c)))).wants(200, "")
+	}
+}
+
+func TestARememberedTokenStillExpires(t *testing.T) {
+	clock := now
+	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey()))})
+	tokens := httpapi.NewTokens(httpapi.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return clock }})
+	a := newAPI(t, func(c *httpapi.Config) { c.Tokens = tokens })
+	token := withToken(edKey().mint(t, claims(map[string]any{"exp": now.Add(time.Minute).Unix()})))
+	a.get("/api/v1/admin/vehicles", token).wants(200, "")
+	clock = now.Add(119 * time.Second)
+	a.get("/api/v1/admin/vehicles", token).wants(200, "")
+	clock = now.Add(121 * time.Second)
+	r := a.get("/api/v1/admin/vehicles", token).wants(401, "unauthenticated")
+	if r.body.Message != "The access token has expired." {
+		t.Errorf("message %q", r.body.Message)
+	}
+}

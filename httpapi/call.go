@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// call is one request on its way.
+type call struct {
+	id      uuid.UUID // the request id
+	started time.Time
+	actor   telematics.Actor // once the token was checked
+	body    []byte           // once it was read
+	values  map[string]any   // the body's, once the contract was checked; nil: none expected
+	failure *telematics.Error
+	stack   []byte // of a panic
+}
+
+const callKey = "call"
+
+func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
+
+// begin numbers the request, with the caller's own number where it is a UUID, and sets
+// the headers that every response has.
+func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request, header := c.Request(), c.Response().Header()
+		call := &call{id: requestID(request.Header), started: s.Now()}
+		c.Set(callKey, call)
+		header.Set(echo.HeaderXRequestID, call.id.String())
+		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		if strings.HasPrefix(request.URL.Path, "/api") {
+			header.Set(echo.HeaderCacheControl, "no-store")
+		}
+		return next(c)
+	}
+}
+
+func requestID(h http.Header) uuid.UUID {
+	if id, err := parseUUID(h.Get(echo.HeaderXRequestID)); err == nil {
+		return id
+	}
+	return uuid.New()
+}
+
+// parseUUID takes the canonical form alone; the library also takes others.
+func parseUUID(s string) (uuid.UUID, error) {
+	const canonical = 36
+	if len(s) != canonical {
+		return uuid.Nil, errors.New("not a UUID")
+	}
+	return uuid.Parse(s)
+}
+
+// exactPath keeps one address for one thing: a path with an empty segment, a
+// trailing slash included, is another path, and an unknown one.
+func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		path := c.Request().URL.Path
+		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") {
+			return echo.ErrNotFound
+		}
+		return next(c)
+	}
+}
+
+// maxBody is the largest request body in bytes.
+const maxBody = 64 << 10
+
+// readBody reads the body to its end, even where it is ignored: what is too large is
+// refused everywhere, and net/http notices a caller's hang-up only behind it.
+func (call *call) readBody(c echo.Context) error {
+	request := c.Request()
+	if request.ContentLength > maxBody {
+		return tooLarge()
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, request.Body, maxBody))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return tooLarge()
+	case err != nil:
+		return malformed("The request body could not be read to its end.", fmt.Errorf("read body: %w", err))
+	}
+	call.body = body
+	return nil
+}
+
+// line returns a line of the history for what the call did. It belongs to the actor's
+// agency until it is known to be about a vehicle of another.
+func (call *call) line(activity string, vehicle telematics.VehicleID, now time.Time) telematics.Activity {
+	return telematics.Activity{
+		At: now, Actor: call.actor, Agency: call.actor.Agency, Vehicle: vehicle, Action: activity,
+		RequestID: call.id, Latency: now.Sub(call.started),
+	}
+}

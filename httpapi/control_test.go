@@ -1,0 +1,201 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestEveryControlActionReachesTheController(t *testing.T) {
+	a := newAPI(t)
+	for _, action := range telematics.ControlActions {
+		var change []func(*http.Request)
+		if action == telematics.AttentionSignal {
+			change = append(change, withJSON(`{"signal":"horn"}`))
+		}
+		r := a.post("/api/v1/admin/vehicles/42/control/"+string(action), change...).wants(http.StatusOK, "")
+		order := a.controller.last()
+		if order.Action != action || order.Vehicle != 42 || order.Actor.Subject != "admin-7" || order.Actor.Role != telematics.Admin ||
+			order.Budget != telematics.DefaultBudget || order.RequestID.String() != r.body.RequestID {
+			t.Errorf("%s: ordered %+v", action, order)
+		}
+		if !strings.Contains(r.body.Message, "42") || !r.body.Success {
+			t.Errorf("%s: message %q", action, r.body.Message)
+		}
+	}
+	if lines := a.history.all(); len(lines) != 0 {
+		t.Errorf("%d lines written here; they are the broker's", len(lines))
+	}
+}
+
+func TestACommandReadsAsTheContractSays(t *testing.T) {
+	a := newAPI(t)
+	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(http.StatusOK, "")
+	for name, want := range map[string]any{
+		"id": "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "vehicle_id": 42.0, "action": "lock", "parameters": nil,
+		"state": "succeeded", "outcome": "executed", "requested_by": "admin-7",
+		"requested_at": "2026-01-02T09:59:57.940Z", "sent_at": "2026-01-02T09:59:57.950Z", "received_at": nil,
+		"completed_at": "2026-01-02T10:00:00.250Z", "deadline": "2026-01-02T10:00:07.940Z",
+		"attempts": 1.0, "latency_ms": 2310.0, "late": false, "reason": nil, "detail": nil,
+	} {
+		if got := r.at(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if r.at("reported", "telemetry", "is_locked") != true {
+		t.Errorf("reported: %v", r.at("reported"))
+	}
+	if r.body.Timestamp != "2026-01-02T10:00:00.250Z" || r.header.Get("Content-Type") != "application/json" || r.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("timestamp %q, headers %v", r.body.Timestamp, r.header)
+	}
+}
+
+func TestAttentionIsReadLeniently(t *testing.T) {
+	a := newAPI(t)
+	for body, want := range map[string]telematics.Attention{
+		`{"signal":"horn"}`:                               {Signal: telematics.Horn, Duration: time.Second},
+		`{"signal":"lights","duration_ms":1}`:             {Signal: telematics.Lights, Duration: time.Millisecond},
+		`{"signal":"both","duration_ms":5000}`:            {Signal: telematics.Both, Duration: 5 * time.Second},
+		`{"signal":"horn","duration_ms":1000.0}`:          {Signal: telematics.Horn, Duration: time.Second},
+		`{"signal":"horn","duration_ms":2e3}`:             {Signal: telematics.Horn, Duration: 2 * time.Second},
+		`{"signal":"horn","duration_ms":null}`:            {Signal: telematics.Horn, Duration: time.Second},
+		`{"signal":"horn","volume":11}`:                   {Signal: telematics.Horn, Duration: time.Second},
+		`{"signal":"horn","Duration_MS":9999,"SIGNAL":1}`: {Signal: telematics.Horn, Duration: time.Second},
+		" \n{\"signal\":\"horn\"}\n ":                     {Signal: telematics.Horn, Duration: time.Second},
+	} {
+		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusOK, "")
+		if got := a.controller.last().Attention; got == nil || *got != want {
+			t.Errorf("%s: ordered %+v", body, got)
+		}
+		if r.at("parameters", "signal") != string(want.Signal) || r.at("parameters", "duration_ms") != float64(want.Duration.Milliseconds()) {
+			t.Errorf("%s: parameters %v", body, r.at("parameters"))
+		}
+	}
+}
+
+func TestAttentionThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
+	for body, field := range map[string]string{
+		``:                                       "signal",
+		`null`:                                   "signal",
+		`{}`:                                     "signal",
+		`{"signal":null}`:                        "signal",
+		`{"signal":"siren"}`:                     "signal",
+		`{"signal":1}`:                           "signal",
+		`{"signal":"horn","duration_ms":0}`:      "duration_ms",
+		`{"signal":"horn","duration_ms":-1}`:     "duration_ms",
+		`{"signal":"horn","duration_ms":5001}`:   "duration_ms",
+		`{"signal":"horn","duration_ms":1.5}`:    "duration_ms",
+		`{"signal":"horn","duration_ms":"1000"}`: "duration_ms",
+		`{"signal":"horn","duration_ms":true}`:   "duration_ms",
+		`{"signal":"horn","duration_ms":1e999}`:  "duration_ms",
+		`{"signal":"horn","duration_ms":[1000]}`: "duration_ms",
+		`{"duration_ms":9999}`:                   "duration_ms",
+		`[]`:                                     "body",
+		`"horn"`:                                 "body",
+		`7`:                                      "body",
+	} {
+		a := newAPI(t)
+		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusUnprocessableEntity, "validation_failed")
+		if len(r.body.Errors[field]) == 0 {
+			t.Errorf("%s: errors %v, want some for %s", body, r.body.Errors, field)
+		}
+		if r.wantsRetryAfter(""); r.body.Error.Retryable || r.body.Error.Outcome != nil {
+			t.Errorf("%s: error %+v", body, r.body.Error)
+		}
+		if a.controller.count() != 0 {
+			t.Fatalf("%s: was ordered", body)
+		}
+		lines := a.history.all()
+		if len(lines) != 1 || lines[0].Action != "command.attention" || lines[0].Code != "validation_failed" ||
+			lines[0].Outcome != telematics.NotExecuted || lines[0].Vehicle != 42 || lines[0].RequestID.String() != r.body.RequestID {
+			t.Errorf("%s: history %+v", body, lines)
+		}
+	}
+}
+
+func TestTheMessageOfABrokenRuleSaysWhatToDo(t *testing.T) {
+	r := newAPI(t).post("/api/v1/admin/vehicles/42/control/attention", withJSON(`{"duration_ms":6000}`))
+	if got := r.body.Errors["signal"]; len(got) != 1 || got[0] != "is required: must be one of horn, lights, both" {
+		t.Errorf("signal: %q", got)
+	}
+	if got := r.body.Errors["duration_ms"]; len(got) != 1 || got[0] != "must be an integer from 1 to 5000" {
+		t.Errorf("duration_ms: %q", got)
+	}
+}
+
+func TestABodyThatIsNoJSONIsRefused(t *testing.T) {
+	a := newAPI(t)
+	const attention = "/api/v1/admin/vehicles/42/control/attention"
+	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`, "{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
+		a.post(attention, withJSON(body)).wants(http.StatusBadRequest, "malformed_json")
+	}
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", ";"} {
+		a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	}
+	a.post(attention, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(http.StatusUnsupportedMediaType, "unsupported_media_type")
+	a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(http.StatusOK, "")
+}
+
+func TestABodyWhereNoneIsAskedForIsIgnored(t *testing.T) {
+	newAPI(t).post("/api/v1/admin/vehicles/42/control/lock", withBody(`{"signal":`), withHeader("Content-Type", "text/plain")).wants(http.StatusOK, "")
+}
+
+func TestAVehicleIsNamedByAnInteger(t *testing.T) {
+	a := newAPI(t)
+	for id, status := range map[string]int{
+		"42": 200, "0": 200, "-1": 200, "9223372036854775807": 200, // the controller says whether they exist
+		"abc": 422, "1.0": 422, "42x": 422, "%20": 422, "9223372036854775808": 422, "1e3": 422, "null": 422, "%00": 422,
+	} {
+		code := ""
+		if status == 422 {
+			code = "validation_failed"
+		}
+		r := a.post("/api/v1/admin/vehicles/"+id+"/control/lock").wants(status, code)
+		if status == 422 && r.body.Errors["vehicle"][0] != "must be an integer" {
+			t.Errorf("%s: %v", id, r.body.Errors)
+		}
+	}
+}
+
+func TestACallerThatHangsUpDoesNotCancelItsCommand(t *testing.T) {
+	a := newAPI(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	survived := make(chan error, 1)
+	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+		close(entered)
+		<-release
+		survived <- ctx.Err()
+		return settled(o, telematics.Succeeded), nil
+	}
+	server := httptest.NewServer(a.handler)
+	defer server.Close()
+	ctx, hangUp := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/api/v1/admin/vehicles/42/control/lock", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+adminToken(t))
+	gone := make(chan error, 1)
+	go func() {
+		response, err := server.Client().Do(request)
+		if err == nil {
+			response.Body.Close()
+		}
+		gone <- err
+	}()
+	<-entered
+	hangUp()
+	if err := <-gone; err == nil {
+		t.Fatal("the call was answered before it was cancelled")
+	}
+	close(release)
+	if err := <-survived; err != nil {
+		t.Errorf("the command's context ended with its caller: %v", err)
+	}
+	server.Client().CloseIdleConnections()
+}

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// envelope is the body of every answer of the API.
+type envelope struct {
+	Success   bool                `json:"success"`
+	Message   string              `json:"message"`
+	Data      any                 `json:"data"`
+	Meta      any                 `json:"meta,omitempty"`
+	Error     *errorBody          `json:"error,omitempty"`
+	Errors    map[string][]string `json:"errors,omitempty"`
+	RequestID string              `json:"request_id"`
+	Timestamp string              `json:"timestamp"`
+}
+
+func (s *server) answer(c echo.Context, message string, data any) error {
+	return s.answerWith(c, message, data, nil)
+}
+
+func (s *server) answerWith(c echo.Context, message string, data, meta any) error {
+	return s.write(c, http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
+}
+
+// write sends an envelope. The body is complete before its first byte leaves, so that
+// what cannot be encoded still becomes an error with a status of its own.
+func (s *server) write(c echo.Context, status int, e envelope) error {
+	e.RequestID = callOf(c).id.String()
+	e.Timestamp = timestamp(s.Now())
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
+}
+
+// timestamp is ISO 8601 in UTC with milliseconds.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// timestampOrNull is null for what has not happened.
+func timestampOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := timestamp(t)
+	return &s
+}
+
+// orNull is null for a zero value that means none.
+func orNull[T comparable](v T) *T {
+	var none T
+	if v == none {
+		return nil
+	}
+	return &v
+}
+
+// counted words a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + "."
+	}
+	return fmt.Sprintf("%d %ss.", n, thing)
+}

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// Codes of what goes wrong before a vehicle is asked.
+const (
+	notFound             telematics.Code = "not_found"
+	methodNotAllowed     telematics.Code = "method_not_allowed"
+	bodyTooLarge         telematics.Code = "body_too_large"
+	unauthenticated      telematics.Code = "unauthenticated"
+	forbidden            telematics.Code = "forbidden"
+	unsupportedMediaType telematics.Code = "unsupported_media_type"
+	malformedJSON        telematics.Code = "malformed_json"
+	validationFailed     telematics.Code = "validation_failed"
+	serviceUnavailable   telematics.Code = "service_unavailable"
+)
+
+// statuses says what each error is over HTTP.
+var statuses = map[telematics.Code]int{
+	malformedJSON:                    http.StatusBadRequest,
+	unauthenticated:                  http.StatusUnauthorized,
+	forbidden:                        http.StatusForbidden,
+	notFound:                         http.StatusNotFound,
+	telematics.VehicleNotFound:       http.StatusNotFound,
+	telematics.CommandNotFound:       http.StatusNotFound,
+	methodNotAllowed:                 http.StatusMethodNotAllowed,
+	telematics.CommandNotSupported:   http.StatusConflict,
+	telematics.VehicleStateConflict:  http.StatusConflict,
+	telematics.CommandInProgress:     http.StatusConflict,
+	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
+	unsupportedMediaType:             http.StatusUnsupportedMediaType,
+	validationFailed:                 http.StatusUnprocessableEntity,
+	telematics.Internal:              http.StatusInternalServerError,
+	telematics.CommandRejected:       http.StatusBadGateway,
+	telematics.CommandFailed:         http.StatusBadGateway,
+	telematics.VehicleOffline:        http.StatusServiceUnavailable,
+	telematics.TelematicsUnavailable: http.StatusServiceUnavailable,
+	serviceUnavailable:               http.StatusServiceUnavailable,
+	telematics.CommandTimeout:        http.StatusGatewayTimeout,
+}
+
+// errorBody is what an envelope says of an error. Every key is always there.
+type errorBody struct {
+	Code       telematics.Code     `json:"code"`
+	Retryable  bool                `json:"retryable"`
+	RetryAfter *int64              `json:"retry_after"` // seconds
+	Outcome    *telematics.Outcome `json:"outcome"`
+	CommandID  *string             `json:"command_id"`
+	Reason     *string             `json:"reason"`
+	Detail     *string             `json:"detail"`
+}
+
+// fail answers with an error: the only way in which one becomes a response.
+func (s *server) fail(err error, c echo.Context) {
+	failure := asError(err)
+	status, ok := statuses[failure.Code]
+	if !ok {
+		failure = telematics.Broken(fmt.Errorf("no HTTP status for %w", err))
+		status = http.StatusInternalServerError
+	}
+	callOf(c).failure = failure
+	if c.Response().Committed {
+		return
+	}
+	body := &errorBody{
+		Code: failure.Code, Retryable: failure.Retryable, RetryAfter: orNull(wholeSeconds(failure.RetryAfter)),
+		Outcome: orNull(failure.Outcome), Reason: orNull(failure.Reason), Detail: orNull(failure.Detail),
+	}
+	if failure.Command != telematics.NoCommand {
+		body.CommandID = orNull(failure.Command.String())
+	}
+	if body.RetryAfter != nil {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
+	}
+	var fields *fieldErrors
+	e := envelope{Message: failure.Message, Error: body}
+	if errors.As(err, &fields) {
+		e.Errors = fields.messages
+	}
+	if err := s.write(c, status, e); err != nil {
+		s.Log.WarnContext(c.Request().Context(), "answer not written", "request_id", callOf(c).id, "err", err)
+	}
+}
+
+// wholeSeconds rounds up: who comes back then is not too early.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// asError returns the error in the one shape that has a code.
+func asError(err error) *telematics.Error {
+	var known *telematics.Error
+	var fields *fieldErrors
+	var routing *echo.HTTPError
+	var server interface{ Unavailable() bool }
+	switch {
+	case errors.As(err, &fields):
+		return &telematics.Error{Code: validationFailed, Message: fields.Error()}
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
+		return &telematics.Error{Code: notFound, Message: "There is nothing at this address."}
+	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
+		return &telematics.Error{Code: methodNotAllowed, Message: "This address does not have this method; the Allow header lists those it has."}
+	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
+		return away(err)
+	default:
+		return telematics.Broken(err)
+	}
+}
+
+// retryAway is when a server of ours that is away may be back.
+const retryAway = 10 * time.Second
+
+func away(cause error) *telematics.Error {
+	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryAway, Cause: cause,
+		Message: "A server that this answer needs is not available; try again."}
+}
+
+func tooLarge() *telematics.Error {
+	return &telematics.Error{Code: bodyTooLarge, Message: fmt.Sprintf("The request body is larger than %d KiB.", maxBody>>10)}
+}
+
+func malformed(message string, cause error) *telematics.Error {
+	return &telematics.Error{Code: malformedJSON, Message: message, Cause: cause}
+}
+
+func wrongRole(want telematics.Role) *telematics.Error {
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the role %s.", want)}
+}

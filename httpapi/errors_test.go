@@ -1,0 +1,228 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+const lock = "/api/v1/admin/vehicles/42/control/lock"
+
+func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
+	occupant := telematics.Command{ID: uuid.New(), Action: telematics.Unlock, Deadline: now.Add(6400 * time.Millisecond)}
+	ended := func(s telematics.State, reason, detail string) func(telematics.Order) error {
+		return func(o telematics.Order) error {
+			c := settled(o, s)
+			c.Reason, c.Detail = reason, detail
+			return c.Err()
+		}
+	}
+	refused := func(err *telematics.Error) func(telematics.Order) error {
+		return func(telematics.Order) error { return err }
+	}
+	for name, c := range map[string]struct {
+		end        func(telematics.Order) error
+		status     int
+		code       string
+		retryable  bool
+		retryAfter string
+		outcome    string
+		reason     string
+		detail     string
+		command    bool
+	}{
+		"unknown vehicle":     {refused(telematics.NoSuchVehicle(42)), 404, "vehicle_not_found", false, "", "", "", "", false},
+		"no such ability":     {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "", "not_executed", "unsupported", "", false},
+		"ability denied":      {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "", "not_executed", "unsupported", "", true},
+		"known to be moving":  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
+		"door open":           {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
+		"lane taken":          {refused(telematics.InProgress(occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
+		"offline":             {refused(telematics.AwayFor(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
+		"MQTT broker away":    {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
+		"expired before sent": {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},
+		"bad clock":           {ended(telematics.Rejected, "clock_unset", ""), 502, "command_rejected", false, "10", "not_executed", "clock_unset", "", true},
+		"failed":              {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "", "locked_only", true},
+		"no answer":           {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
+		"our fault":           {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
+		"a code nobody knows": {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+				return telematics.Command{}, c.end(o)
+			}
+			r := a.post(lock).wants(c.status, c.code).wantsRetryAfter(c.retryAfter)
+			e := r.body.Error
+			if r.body.Success || r.body.Data != nil || r.body.Message == "" || r.body.Errors != nil {
+				t.Errorf("envelope %s", r.text)
+			}
+			if e.Retryable != c.retryable || text(e.Outcome) != c.outcome || text(e.Reason) != c.reason || text(e.Detail) != c.detail || (e.CommandID != nil) != c.command {
+				t.Errorf("error %s", r.text)
+			}
+			if len(a.history.all()) != 0 {
+				t.Error("written down twice: the line is the broker's")
+			}
+		})
+	}
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func TestWhatBrokeIsForTheLogAlone(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.err = errors.New("pq: secret detail")
+	r := a.get("/api/v1/admin/vehicles/42").wants(500, "internal")
+	if strings.Contains(r.text, "secret") {
+		t.Errorf("the cause leaks: %s", r.text)
+	}
+	if log := a.log.String(); !strings.Contains(log, "secret detail") || !strings.Contains(log, r.body.RequestID) || !strings.Contains(log, `"level":"ERROR"`) {
+		t.Errorf("log: %s", log)
+	}
+}
+
+var reads = []string{
+	"/api/v1/admin/vehicles",
+	"/api/v1/admin/vehicles/42",
+	"/api/v1/admin/vehicles/42/status",
+	"/api/v1/admin/vehicles/42/commands",
+	"/api/v1/admin/commands/0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
+	"/api/v1/admin/activity",
+}
+
+func TestAReadWithoutItsServerIsUnavailable(t *testing.T) {
+	for _, read := range reads {
+		a := newAPI(t)
+		a.fleet.err = gone{}
+		r := a.get(read).wants(503, "service_unavailable").wantsRetryAfter("10")
+		if !r.body.Error.Retryable || r.body.Error.Outcome != nil || strings.Contains(r.text, "secret-host") {
+			t.Errorf("%s: %s", read, r.text)
+		}
+	}
+}
+
+func TestAReadOfAFrozenServerEnds(t *testing.T) {
+	for _, read := range reads {
+		a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = 5 * time.Millisecond })
+		a.fleet.block = true
+		a.get(read).wants(503, "service_unavailable").wantsRetryAfter("10")
+	}
+}
+
+func TestUnknownAddressesAreEnveloped(t *testing.T) {
+	a := newAPI(t)
+	for _, path := range []string{
+		"/", "/api", "/api/v1", "/api/v1/admin", "/api/v1/admin/vehicles/42/control", "/api/v1/admin/vehicles/42/control/explode",
+		"/api/v1/admin/vehicles/", "/api/v1/admin/vehicles/42/", "/api/v1/admin/vehicles//status", "//api/v1/admin/vehicles",
+		"/api/v1/admin/vehicles/42/status/", "/api/v2/admin/vehicles", "/healthz", "/metrics", "/docs/",
+		"/api/v1/admin/vehicles/42/control/LOCK",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r := a.do(method, path, anonymous)
+			if r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) || r.header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s: %d %s", method, path, r.status, r.text)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoPartOfTheDocumentationIsNotFound(t *testing.T) {
+	a := newAPI(t)
+	for _, path := range []string{"/docs/secrets", "/docs/../openapi.yaml", "/docs/.", "/docs/embed.go"} {
+		if r := a.get(path, anonymous); r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) {
+			t.Errorf("%s: %d %s", path, r.status, r.text)
+		}
+	}
+}
+
+func TestAnEscapedSlashStaysInItsSegment(t *testing.T) {
+	newAPI(t).get("/api/v1/admin/vehicles/4%2F2").wants(http.StatusUnprocessableEntity, "validation_failed")
+}
+
+func TestAWrongMethodIsToldTheRightOnesBeforeTheToken(t *testing.T) {
+	a := newAPI(t)
+	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/vehicles": "GET", "/api/v1/admin/vehicles/42/status": "GET", "/openapi.yaml": "GET"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, "BREW"} {
+			if method == allow {
+				continue
+			}
+			r := a.do(method, path, anonymous)
+			if r.status != http.StatusMethodNotAllowed || !strings.Contains(r.text, `"method_not_allowed"`) || !strings.Contains(r.header.Get("Allow"), allow) {
+				t.Errorf("%s %s: %d, Allow %q\n%s", method, path, r.status, r.header.Get("Allow"), r.text)
+			}
+		}
+		r := a.do(http.MethodOptions, path, anonymous)
+		if r.status != http.StatusNoContent || !strings.Contains(r.header.Get("Allow"), allow) {
+			t.Errorf("OPTIONS %s: %d, Allow %q", path, r.status, r.header.Get("Allow"))
+		}
+	}
+}
+
+func TestABodyThatIsTooLargeIsRefusedBeforeTheToken(t *testing.T) {
+	a := newAPI(t)
+	chunked := func(r *http.Request) { r.ContentLength = -1 }
+	huge := strings.Repeat(" ", 64<<10+1)
+	for _, target := range []string{lock, "/api/v1/admin/vehicles/42/control/attention"} {
+		a.post(target, anonymous, withJSON(huge)).wants(413, "body_too_large")
+		a.post(target, anonymous, withJSON(huge), chunked).wants(413, "body_too_large")
+	}
+	largest := `{"signal":"horn"}` + strings.Repeat(" ", 64<<10-17)
+	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(largest)).wants(200, "")
+	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(largest), chunked).wants(200, "")
+}
+
+func TestAPanicIsAnErrorOfOurs(t *testing.T) {
+	a := newAPI(t)
+	a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) { panic("kaboom 17") }
+	r := a.post(lock).wants(500, "internal")
+	if strings.Contains(r.text, "kaboom") {
+		t.Errorf("the panic leaks: %s", r.text)
+	}
+	if log := a.log.String(); !strings.Contains(log, "kaboom 17") || !strings.Contains(log, "errors_test.go") || !strings.Contains(log, r.body.RequestID) {
+		t.Errorf("log: %s", log)
+	}
+	a.get("/api/v1/admin/vehicles/42").wants(200, "")
+}
+
+func TestTheOrderOfChecksIsThatOfTheInterface(t *testing.T) {
+	const attention = "/api/v1/admin/vehicles/abc/control/attention"
+	client := withToken(clientToken(t))
+	a := newAPI(t)
+	a.do(http.MethodPut, attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(405, "method_not_allowed")
+	a.post(attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(413, "body_too_large")
+	a.post(attention, anonymous, withJSON(`{`)).wants(401, "unauthenticated")
+	a.post(attention, client, withJSON(`{`)).wants(403, "forbidden")
+	a.post(attention, withBody(`{`)).wants(415, "unsupported_media_type")
+	a.post(attention, withJSON(`{`)).wants(400, "malformed_json")
+	a.post(attention, withJSON(`{}`)).wants(422, "validation_failed")
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
+	}
+	a.post("/api/v1/admin/vehicles/77/control/attention", withJSON(`{"signal":"horn"}`)).wants(404, "vehicle_not_found")
+}
+
+func TestTheRequestIDIsTheCallersWhereItIsAUUID(t *testing.T) {
+	a := newAPI(t)
+	const given = "9f1c8a52-7f0e-4a54-8a3e-0c8f3b1d2e4f"
+	if r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", given)); r.body.RequestID != given {
+		t.Errorf("request id %q", r.body.RequestID)
+	}
+	for _, bad := range []string{"", "1", "9f1c8a527f0e4a548a3e0c8f3b1d2e4f", "{" + given + "}", "urn:uuid:" + given, strings.Repeat("x", 36)} {
+		r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", bad))
+		if _, err := uuid.Parse(r.body.RequestID); err != nil || r.body.RequestID == bad {
+			t.Errorf("%q: request id %q", bad, r.body.RequestID)
+		}
+	}
+}

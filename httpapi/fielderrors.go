@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+)
+
+// fieldErrors says which fields of a request break which rule.
+type fieldErrors struct{ messages map[string][]string }
+
+// invalid is the error of one field.
+func invalid(field, message string) *fieldErrors {
+	return &fieldErrors{messages: map[string][]string{field: {message}}}
+}
+
+// Error names the fields in a sentence for a person.
+func (f *fieldErrors) Error() string {
+	var parts []string
+	for field, messages := range f.messages {
+		parts = append(parts, field+" "+messages[0])
+	}
+	slices.Sort(parts)
+	return "The request breaks a rule: " + strings.Join(parts, "; ") + "."
+}
+
+func (f *fieldErrors) orNil() error {
+	if len(f.messages) == 0 {
+		return nil
+	}
+	return f
+}
+
+func (f *fieldErrors) say(field, message string) {
+	if !slices.Contains(f.messages[field], message) {
+		f.messages[field] = append(f.messages[field], message)
+	}
+}
+
+// add takes what the checking library found in a value of a schema. Its own words are
+// about schemas; the caller gets the rule.
+func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
+	var several openapi3.MultiError
+	var one *openapi3.SchemaError
+	switch {
+	case err == nil:
+	case errors.Is(err, openapi3filter.ErrInvalidEmptyValue):
+		f.say(field, "must not be empty: leave it out, or "+rule(schema))
+	case errors.As(err, &several):
+		for _, e := range several {
+			f.add(field, schema, e)
+		}
+	case errors.As(err, &one) && len(one.JSONPointer()) > 0:
+		f.addMember(one, schema)
+	default:
+		f.say(field, rule(schema))
+	}
+}
+
+// addMember takes an error inside an object. Objects of requests are flat.
+func (f *fieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
+	name := err.JSONPointer()[0]
+	member := object.Properties[name]
+	switch {
+	case member == nil:
+		f.say(name, err.Reason)
+	case err.SchemaField == "required":
+		f.say(name, "is required: "+rule(member.Value))
+	default:
+		f.say(name, rule(member.Value))
+	}
+}
+
+// rule words what a schema demands.
+func rule(s *openapi3.Schema) string {
+	switch {
+	case len(s.Enum) > 0:
+		words := make([]string, len(s.Enum))
+		for i, value := range s.Enum {
+			words[i] = fmt.Sprint(value)
+		}
+		return "must be one of " + strings.Join(words, ", ")
+	case s.Type.Is(openapi3.TypeInteger):
+		return "must be an integer" + bounds(s)
+	case s.Format == "date-time":
+		return "must be a time such as 2026-01-02T10:00:00Z (in a query, + is written %2B)"
+	case s.Format == "uuid":
+		return "must be a UUID"
+	case s.MaxLength != nil:
+		return fmt.Sprintf("must be text of %d to %d characters", s.MinLength, *s.MaxLength)
+	default:
+		return "must be " + strings.Join(s.Type.Slice(), " or ")
+	}
+}
+
+func bounds(s *openapi3.Schema) string {
+	switch {
+	case s.Min != nil && s.Max != nil:
+		return fmt.Sprintf(" from %.0f to %.0f", *s.Min, *s.Max)
+	case s.Min != nil:
+		return fmt.Sprintf(" of at least %.0f", *s.Min)
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// gate is what a request must pass before its handler runs.
+type gate struct {
+	role      telematics.Role
+	activity  string // under which a refusal is written down; empty: it is not
+	operation *openapi3.Operation
+}
+
+func recordedAs(activity string) func(*gate) {
+	return func(g *gate) { g.activity = activity }
+}
+
+// pass returns the handler behind its gate. This is the order of checks of the whole API;
+// 404 and 405 of the path come before it, by routing.
+func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		call := callOf(c)
+		if err := call.readBody(c); err != nil {
+			return err // 413
+		}
+		actor, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
+		if err != nil {
+			challenge(c.Response().Header(), err)
+			return err // 401
+		}
+		call.actor = actor
+		if err := g.admit(c, call); err != nil {
+			s.recordRefusal(c, g, err)
+			return err // 403, 415, 400, 422
+		}
+		return h(c)
+	}
+}
+
+func (g gate) admit(c echo.Context, call *call) error {
+	if call.actor.Role != g.role {
+		return wrongRole(g.role)
+	}
+	return validate(c, call, g.operation)
+}
+
+// within bounds a read, so that a frozen server of ours costs its caller a 503 and
+// not an endless wait.
+func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request := c.Request()
+		ctx, cancel := context.WithTimeout(request.Context(), s.ReadBudget)
+		defer cancel()
+		c.SetRequest(request.WithContext(ctx))
+		defer c.SetRequest(request) // whose context tells whether the caller is still there
+		return h(c)
+	}
+}
+
+// recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Without a
+// history the refusal stands: nothing was done and nothing was told.
+func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
+	if g.activity == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.ReadBudget)
+	defer cancel()
+	call := callOf(c)
+	vehicle, _ := vehicleParam(c)
+	line := call.line(g.activity, vehicle, s.Now())
+	line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
+	if err := s.History.Add(ctx, line); err != nil {
+		s.Log.ErrorContext(ctx, "refusal not written down", "request_id", call.id, "action", g.activity, "err", err)
+	}
+}

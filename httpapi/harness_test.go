@@ -1,0 +1,219 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+// now is the time of all tests that have no need of another.
+var now = time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
+
+// api is the handler under test between its fakes.
+type api struct {
+	t          *testing.T
+	handler    http.Handler
+	controller *controller
+	fleet      *fleet
+	history    *history
+	log        *logbook
+}
+
+func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
+	t.Helper()
+	a := &api{
+		t: t,
+		controller: &controller{send: func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+			return settled(o, telematics.Succeeded), nil
+		}},
+		fleet: &fleet{twins: map[telematics.VehicleID]telematics.Twin{
+			1: twin(1, 1), 2: twin(2, 1), 42: twin(42, 1), 9: twin(9, 2),
+		}},
+		history: &history{},
+		log:     &logbook{},
+	}
+	config := httpapi.Config{
+		Controller: a.controller, Fleet: a.fleet, History: a.history,
+		Tokens: goodTokens(t),
+		Log:    slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now:    func() time.Time { return now },
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	a.handler = httpapi.New(config)
+	return a
+}
+
+// settled is what the broker would return for an order.
+func settled(o telematics.Order, s telematics.State) telematics.Command {
+	return telematics.Command{
+		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action,
+		Attention: o.Attention, Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,
+		Requested: now.Add(-2310 * time.Millisecond), SentAt: now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
+		Reported: &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
+	}
+}
+
+// logbook is a log that a test may read while it is written.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// response is a recorded answer.
+type response struct {
+	t      *testing.T
+	status int
+	header http.Header
+	text   string
+	body   struct {
+		Success   bool
+		Message   string
+		Data      any
+		Meta      map[string]any
+		Error     *wireError
+		Errors    map[string][]string
+		RequestID string `json:"request_id"`
+		Timestamp string
+	}
+}
+
+type wireError struct {
+	Code       string
+	Retryable  bool
+	RetryAfter *int `json:"retry_after"`
+	Outcome    *string
+	CommandID  *string `json:"command_id"`
+	Reason     *string
+	Detail     *string
+}
+
+func withHeader(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Add(name, value) }
+}
+
+func withJSON(body string) func(*http.Request) {
+	return func(r *http.Request) {
+		withBody(body)(r)
+		r.Header.Set("Content-Type", "application/json")
+	}
+}
+
+func withBody(body string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Body = io.NopCloser(strings.NewReader(body))
+		r.ContentLength = int64(len(body))
+	}
+}
+
+// anonymous takes the token away.
+func anonymous(r *http.Request) { r.Header.Del("Authorization") }
+
+func withToken(token string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+// do sends a request as the administrator of all agencies, if nothing else is said, and holds the answer
+// against the contract.
+func (a *api) do(method, target string, change ...func(*http.Request)) *response {
+	a.t.Helper()
+	request := httptest.NewRequest(method, target, nil)
+	request.Header.Set("Authorization", "Bearer "+adminToken(a.t))
+	for _, c := range change {
+		c(request)
+	}
+	// The checking library reads the request that arrived, not what is left of it.
+	arrived := request.Clone(context.Background())
+	recorded := httptest.NewRecorder()
+	a.handler.ServeHTTP(recorded, request)
+	checkContract(a.t, arrived, recorded)
+	r := &response{t: a.t, status: recorded.Code, header: recorded.Header(), text: recorded.Body.String()}
+	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") && strings.HasPrefix(target, "/api") {
+		if err := json.Unmarshal(recorded.Body.Bytes(), &r.body); err != nil {
+			a.t.Fatalf("%s %s: %v\n%s", method, target, err, r.text)
+		}
+		if r.body.RequestID != r.header.Get("X-Request-ID") {
+			a.t.Errorf("request_id %q is not the header's %q", r.body.RequestID, r.header.Get("X-Request-ID"))
+		}
+	}
+	return r
+}
+
+func (a *api) get(target string, change ...func(*http.Request)) *response {
+	a.t.Helper()
+	return a.do(http.MethodGet, target, change...)
+}
+
+func (a *api) post(target string, change ...func(*http.Request)) *response {
+	a.t.Helper()
+	return a.do(http.MethodPost, target, change...)
+}
+
+// wants checks status and code of an error, or that there is none.
+func (r *response) wants(status int, code string) *response {
+	r.t.Helper()
+	got := ""
+	if r.body.Error != nil {
+		got = r.body.Error.Code
+	}
+	if r.status != status || got != code {
+		r.t.Fatalf("answered %d %q, want %d %q\n%s", r.status, got, status, code, r.text)
+	}
+	return r
+}
+
+// wantsRetryAfter checks the header and the body, which must agree.
+func (r *response) wantsRetryAfter(seconds string) *response {
+	r.t.Helper()
+	if got := r.header.Get("Retry-After"); got != seconds {
+		r.t.Errorf("Retry-After %q, want %q", got, seconds)
+	}
+	inBody, _ := json.Marshal(r.body.Error.RetryAfter)
+	if want := seconds; want == "" && string(inBody) != "null" || want != "" && string(inBody) != want {
+		r.t.Errorf("retry_after %s, want %q", inBody, seconds)
+	}
+	return r
+}
+
+// at returns what lies at a path of names in the data.
+func (r *response) at(path ...string) any {
+	r.t.Helper()
+	value := r.body.Data
+	for _, name := range path {
+		object, ok := value.(map[string]any)
+		if !ok {
+			r.t.Fatalf("no object above %q\n%s", name, r.text)
+		}
+		value, ok = object[name]
+		if !ok {
+			r.t.Fatalf("no member %v\n%s", path, r.text)
+		}
+	}
+	return value
+}

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+)
+
+// KeysConfig says where the keys are that sign access tokens.
+type KeysConfig struct {
+	// Source is a JWKS (RFC 7517): an http or https URL, or the path of a file.
+	Source string
+	// Refresh is how often the source is read. Defaults to 5 min.
+	Refresh time.Duration
+	// Gap is the least time between two readings that tokens with an unknown key id
+	// can cause. Defaults to 10 s.
+	Gap time.Duration
+	// Timeout is how long one reading may take. Defaults to 3 s.
+	Timeout time.Duration
+	// Log defaults to slog.Default().
+	Log *slog.Logger
+}
+
+// Keys is the set of public keys that sign access tokens, kept fresh by Run. Keys that
+// were read stay in force while the source is away. Safe for concurrent use.
+type Keys struct {
+	KeysConfig
+	current atomic.Pointer[keySet] // nil: nothing was read yet
+	reading chan struct{}          // holds an element while the source is read
+	tried   time.Time              // the last reading; guarded by reading
+}
+
+// NewKeys returns an empty set. It touches neither file nor network.
+func NewKeys(config KeysConfig) *Keys {
+	config.Refresh = cmp.Or(config.Refresh, 5*time.Minute)
+	config.Gap = cmp.Or(config.Gap, 10*time.Second)
+	config.Timeout = cmp.Or(config.Timeout, 3*time.Second)
+	config.Log = cmp.Or(config.Log, slog.Default())
+	return &Keys{KeysConfig: config, reading: make(chan struct{}, 1)}
+}
+
+// Run reads the source now and again, at growing intervals where that fails, until
+// the context ends. Then it returns nil.
+func (k *Keys) Run(ctx context.Context) error {
+	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(500*time.Millisecond),
+		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+	for {
+		wait := k.Refresh
+		if err := k.read(ctx, 0); err == nil {
+			retry.Reset()
+		} else if ctx.Err() == nil {
+			wait = min(wait, retry.NextBackOff())
+			k.Log.WarnContext(ctx, "token keys not read", "source", redacted(k.Source), "retry_in", wait, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+var errNoKeys = errors.New("the keys that sign access tokens were not read yet")
+
+// Ready returns nil once there are keys.
+func (k *Keys) Ready(context.Context) error {
+	if k.current.Load() == nil {
+		return errNoKeys
+	}
+	return nil
+}
+
+// find returns the key with an id for an algorithm. An unknown id may be a new key's: then
+// the source is read again, but no more often than Gap.
+func (k *Keys) find(ctx context.Context, id string, alg jwa.SignatureAlgorithm) (any, error) {
+	if err := k.Ready(ctx); err != nil {
+		return nil, err
+	}
+	if key, ok := k.current.Load().find(id, alg); ok {
+		return key, nil
+	}
+	if err := k.read(ctx, k.Gap); err != nil {
+		k.Log.WarnContext(ctx, "token keys not read", "source", redacted(k.Source), "err", err)
+	}
+	key, ok := k.current.Load().find(id, alg)
+	if !ok {
+		return nil, fmt.Errorf("no %s key %.64q", alg, id)
+	}
+	return key, nil
+}
+
+// read takes the source in, unless that was tried less than a while ago.
+func (k *Keys) read(ctx context.Context, age time.Duration) error {
+	select {
+	case k.reading <- struct{}{}:
+		defer func() { <-k.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if time.Since(k.tried) < age {
+		return nil
+	}
+	k.tried = time.Now()
+	// A caller that hangs up must not keep the others from the new keys.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.Timeout)
+	defer cancel()
+	text, err := k.fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("read key set: %w", err)
+	}
+	set, err := newKeySet(text)
+	if err != nil {
+		return err
+	}
+	if known := k.current.Load(); known == nil || !bytes.Equal(known.text, set.text) {
+		k.current.Store(set)
+		k.Log.InfoContext(ctx, "token keys changed", "source", redacted(k.Source), "keys", len(set.keys))
+	}
+	return nil
+}
+
+// maxJWKS is the largest key set that is read from a URL, in bytes.
+const maxJWKS = 1 << 20
+
+func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
+	if !isURL(k.Source) {
+		return os.ReadFile(k.Source)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.Source, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := jwk.DefaultHTTPClient().Do(request) // never follows from https to http
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", redacted(k.Source), response.Status)
+	}
+	return io.ReadAll(http.MaxBytesReader(nil, response.Body, maxJWKS))
+}
+
+func isURL(source string) bool {
+	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
+}
+
+// redacted hides a password in the source's URL.
+func redacted(source string) string {
+	if u, err := url.Parse(source); err == nil && isURL(source) {
+		return u.Redacted()
+	}
+	return source
+}

@@ -1,0 +1,165 @@
+package httpapi_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+
+	"motorpool/httpapi"
+)
+
+const (
+	issuer   = "https://login.example.com"
+	audience = "motorpool"
+)
+
+// signer is a key of the issuer.
+type signer struct {
+	id      string
+	alg     jwa.SignatureAlgorithm
+	private any
+}
+
+var (
+	edKey = sync.OnceValue(func() signer {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		return signer{"ed-1", jwa.EdDSA(), must(private, err)}
+	})
+	rsaKey = sync.OnceValue(func() signer {
+		return signer{"rsa-1", jwa.RS256(), must(rsa.GenerateKey(rand.Reader, 2048))}
+	})
+	ecKey = sync.OnceValue(func() signer {
+		return signer{"ec-1", jwa.ES256(), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
+	})
+	otherKey = sync.OnceValue(func() signer {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		return signer{"ed-2", jwa.EdDSA(), must(private, err)}
+	})
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// jwks returns the public halves as a JWKS.
+func jwks(signers ...signer) []byte {
+	set := jwk.NewSet()
+	for _, s := range signers {
+		key := must(jwk.PublicKeyOf(must(jwk.Import(s.private))))
+		if s.id != "" {
+			if err := key.Set(jwk.KeyIDKey, s.id); err != nil {
+				panic(err)
+			}
+		}
+		if err := set.AddKey(key); err != nil {
+			panic(err)
+		}
+	}
+	return must(json.Marshal(set))
+}
+
+// claims are those of an administrator of all agencies, with changes; nil takes one away.
+func claims(change map[string]any) map[string]any {
+	c := map[string]any{
+		"iss": issuer, "aud": audience, "sub": "admin-7", "role": "admin",
+		"exp": now.Add(time.Hour).Unix(), "nbf": now.Add(-time.Hour).Unix(), "iat": now.Add(-time.Hour).Unix(),
+	}
+	maps.Copy(c, change)
+	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
+	return c
+}
+
+// mint returns a token with the claims.
+func (s signer) mint(t testing.TB, c map[string]any) string {
+	t.Helper()
+	header := jws.NewHeaders()
+	if s.id != "" {
+		if err := header.Set(jws.KeyIDKey, s.id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, err := jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(token)
+}
+
+func adminToken(t testing.TB) string { return edKey().mint(t, claims(nil)) }
+
+func agencyToken(t testing.TB, agency int) string {
+	return edKey().mint(t, claims(map[string]any{"sub": "admin-of-agency", "agency_id": agency}))
+}
+
+func clientToken(t testing.TB) string {
+	return edKey().mint(t, claims(map[string]any{"sub": "client-1", "role": "client", "agency_id": 1}))
+}
+
+// loaded returns keys from a source, read once.
+func loaded(t testing.TB, config httpapi.KeysConfig) *httpapi.Keys {
+	t.Helper()
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
+	keys := httpapi.NewKeys(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- keys.Run(ctx) }()
+	eventually(t, "keys are read", func() bool { return keys.Ready(ctx) == nil })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// keyFile writes a JWKS into a folder of the test.
+func keyFile(t testing.TB, text []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jwks.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// goodTokens accepts tokens of all three algorithms.
+func goodTokens(t testing.TB) *httpapi.Tokens {
+	t.Helper()
+	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey(), ecKey()))})
+	return tokensWith(keys)
+}
+
+func tokensWith(keys *httpapi.Keys) *httpapi.Tokens {
+	return httpapi.NewTokens(httpapi.TokensConfig{
+		Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return now },
+	})
+}
+
+// eventually polls until a condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}

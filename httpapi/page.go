@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// Limits of a page; the contract says the same.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// page is a part of a list that a caller asked for.
+type page struct {
+	list   string // the name of the list; a cursor fits no other
+	limit  int
+	before int64
+}
+
+type pageMeta struct {
+	NextCursor *string `json:"next_cursor"` // null at the end
+}
+
+func pageOf(c echo.Context, list string) (page, error) {
+	p := page{list: list, limit: defaultLimit}
+	limit, err := integerQuery(c, "limit")
+	if err != nil {
+		return p, err
+	}
+	if limit > 0 {
+		p.limit = int(min(limit, maxLimit))
+	}
+	if text := c.QueryParam("cursor"); text != "" {
+		before, ok := p.parseCursor(text)
+		if !ok {
+			return p, invalid("cursor", "must be the next_cursor of this list; leave it out to start at the newest")
+		}
+		p.before = before
+	}
+	return p, nil
+}
+
+// query asks for one more than the page holds: it tells whether there is a next page.
+func (p page) query() telematics.Page {
+	return telematics.Page{Limit: p.limit + 1, Before: p.before}
+}
+
+// cursor is opaque to callers, so that positions can change their meaning.
+func (p page) cursor(position int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.list + ":" + strconv.FormatInt(position, 10)))
+}
+
+func (p page) parseCursor(text string) (int64, bool) {
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return 0, false
+	}
+	position, err := strconv.ParseInt(strings.TrimPrefix(string(plain), p.list+":"), 10, 64)
+	return position, err == nil && position > 0 && p.cursor(position) == text
+}
+
+// cut returns the items of the page, and where the next one begins.
+func cut[T any](p page, items []T, position func(T) int64) ([]T, pageMeta) {
+	if len(items) <= p.limit {
+		return items, pageMeta{}
+	}
+	items = items[:p.limit]
+	next := p.cursor(position(items[p.limit-1]))
+	return items, pageMeta{NextCursor: &next}
+}
+
+// bodies returns the JSON of items; never nil, so that an empty list reads as [].
+func bodies[T, B any](items []T, body func(T) B) []B {
+	list := make([]B, len(items))
+	for i, item := range items {
+		list[i] = body(item)
+	}
+	return list
+}

@@ -1,0 +1,38 @@
+package httpapi
+
+import (
+	"context"
+
+	"motorpool/telematics"
+)
+
+// Controller carries orders to vehicles.
+type Controller interface {
+	// Send blocks until the command is settled, and returns it. Its error is a
+	// *telematics.Error where the vehicle did not do it; the command is zero where it was
+	// refused before there was one. Whether the vehicle exists, and is the actor's
+	// to see, is checked there, and every refusal leaves its line of the history there.
+	Send(context.Context, telematics.Order) (telematics.Command, error)
+}
+
+// Fleet is what is known of vehicles and what was done to them. An error that has
+// a method Unavailable() bool returning true reads as 503.
+type Fleet interface {
+	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
+	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Twins returns vehicles by falling id, which is the position of a page.
+	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
+	// Command returns the command, or a *telematics.Error with CommandNotFound.
+	Command(context.Context, telematics.CommandID) (telematics.Command, error)
+	// VehicleCommands returns commands by falling Seq, which is the position of a page.
+	VehicleCommands(context.Context, telematics.VehicleID, telematics.Page) ([]telematics.Command, error)
+	// Activities returns lines of the history by falling id, which is the position of a page.
+	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
+}
+
+// History takes lines for reads of a vehicle's status, and for what is turned away
+// before the broker hears of it.
+type History interface {
+	// Add returns when the line is durable.
+	Add(context.Context, telematics.Activity) error
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// routes is the whole public surface.
+func (s *server) routes(e *echo.Echo) {
+	r := router{server: s, echo: e}
+
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/lock", telematics.Lock)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/unlock", telematics.Unlock)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/enable-driving", telematics.EnableDriving)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/disable-driving", telematics.DisableDriving)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/unlock-and-enable-driving", telematics.UnlockAndEnableDriving)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/lock-and-disable-driving", telematics.LockAndDisableDriving)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/attention", telematics.AttentionSignal)
+	r.control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
+
+	r.get("/api/v1/admin/vehicles/{vehicle}/status", s.vehicleStatus, recordedAs(telematics.StatusRead))
+	r.get("/api/v1/admin/vehicles", s.vehicles)
+	r.get("/api/v1/admin/vehicles/{vehicle}", s.vehicle)
+	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands)
+	r.get("/api/v1/admin/commands/{id}", s.command)
+	r.get("/api/v1/admin/activity", s.activity)
+
+	r.open("/openapi.yaml", s.contract.serveYAML)
+	r.open("/openapi.json", s.contract.serveJSON)
+	r.open("/docs", docsHandler())
+	r.open("/docs/*", docsHandler())
+}
+
+// router adds routes to Echo. Paths are written as in the contract.
+type router struct {
+	*server
+	echo *echo.Echo
+}
+
+func (r router) control(path string, a telematics.Action) {
+	g := gate{role: telematics.Admin, activity: telematics.CommandActivity(a), operation: r.contract.operation(http.MethodPost, path)}
+	r.echo.POST(echoPath(path), r.pass(g, r.order(a)))
+}
+
+// get adds a read, which HEAD may ask for too.
+func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
+	g := gate{role: telematics.Admin, operation: r.contract.operation(http.MethodGet, path)}
+	for _, option := range options {
+		option(&g)
+	}
+	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, r.within(h)))
+}
+
+// open adds a read that needs no token.
+func (r router) open(path string, h echo.HandlerFunc) {
+	r.echo.Match([]string{http.MethodGet, http.MethodHead}, path, h)
+}
+
+func echoPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}

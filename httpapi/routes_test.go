@@ -1,0 +1,109 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+func TestRoutesAndContractAreTheSame(t *testing.T) {
+	served := map[string]bool{}
+	for _, route := range newAPI(t).handler.(*echo.Echo).Routes() {
+		if strings.HasPrefix(route.Path, "/api") && route.Method != http.MethodHead { // HEAD is GET without a body
+			served[route.Method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(route.Path, "{$1}")] = true
+		}
+	}
+	promised := map[string]bool{}
+	for path, item := range document().Paths.Map() {
+		for method := range item.Operations() {
+			promised[method+" "+path] = true
+		}
+	}
+	for route := range served {
+		if !promised[route] {
+			t.Errorf("served, not in the contract: %s", route)
+		}
+	}
+	for route := range promised {
+		if !served[route] {
+			t.Errorf("in the contract, not served: %s", route)
+		}
+	}
+	if len(promised) != len(telematics.ControlActions)+6 {
+		t.Errorf("%d routes", len(promised))
+	}
+}
+
+func TestTheContractIsSoundOpenAPI(t *testing.T) {
+	document, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+	if document.OpenAPI != "3.0.3" {
+		t.Errorf("openapi %s", document.OpenAPI)
+	}
+	for name, schema := range document.Components.Schemas {
+		for member, property := range schema.Value.Properties {
+			if property.Ref == "" && property.Value.Description == "" && !strings.HasSuffix(name, "Envelope") && len(property.Value.Properties) == 0 {
+				t.Errorf("%s.%s has no description", name, member)
+			}
+		}
+	}
+}
+
+func TestTheContractIsServed(t *testing.T) {
+	a := newAPI(t)
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := a.get("/openapi.yaml", anonymous); r.status != 200 || r.text != string(text) || r.header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	r := a.get("/openapi.json", anonymous)
+	if r.status != 200 || r.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	if _, err := openapi3.NewLoader().LoadFromData([]byte(r.text)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheDocumentationComesFromTheBinaryAlone(t *testing.T) {
+	a := newAPI(t)
+	page := a.get("/docs", anonymous)
+	if page.status != 200 || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
+		t.Fatalf("%d %v", page.status, page.header)
+	}
+	for _, link := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.text, -1) {
+		if r := a.get(link[1], anonymous); !strings.HasPrefix(link[1], "/docs/") || r.status != 200 || len(r.text) == 0 {
+			t.Errorf("%s: %d", link[1], r.status)
+		}
+	}
+	policy := page.header.Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'none'") || strings.Count(policy, "'sha256-") != 2 || strings.Contains(policy, "script-src 'self' 'unsafe") {
+		t.Errorf("policy %s", policy)
+	}
+}
+
+func TestHEADIsGETWithoutItsBody(t *testing.T) {
+	a := newAPI(t)
+	for _, target := range []string{"/api/v1/admin/vehicles", status42, "/openapi.json", "/docs"} {
+		if r := a.do(http.MethodHead, target); r.status != 200 {
+			t.Errorf("%s: %d", target, r.status)
+		}
+	}
+	if len(a.history.all()) != 1 {
+		t.Error("a status read by HEAD was not written down")
+	}
+}

@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// Config assembles the public handler. The ports and Tokens are required.
+type Config struct {
+	Controller Controller
+	Fleet      Fleet
+	History    History
+	Tokens     *Tokens
+
+	// Budget is how long a command may take. Defaults to telematics.DefaultBudget.
+	Budget time.Duration
+	// ReadBudget is how long the answer to a read may take. Defaults to 5 s.
+	ReadBudget time.Duration
+	// Log takes one line for each request. Defaults to slog.Default().
+	Log *slog.Logger
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+type server struct {
+	Config
+	contract *contract
+}
+
+// New returns the public handler: the API, its contract and its documentation. It is
+// safe for concurrent use and touches nothing until a request comes.
+func New(config Config) http.Handler {
+	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
+	config.ReadBudget = cmp.Or(config.ReadBudget, 5*time.Second)
+	config.Log = cmp.Or(config.Log, slog.Default())
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	s := &server{Config: config, contract: loadContract()}
+
+	e := echo.New()
+	e.HTTPErrorHandler = s.fail
+	// Before the router, so that unknown paths and methods pass them too.
+	e.Pre(s.begin, s.accessLog, s.recoverPanic, exactPath)
+	s.routes(e)
+	return e
+}
+
+// Limits of the public listener.
+const (
+	headerBudget = 5 * time.Second
+	bodyBudget   = 15 * time.Second
+	answerSlack  = 10 * time.Second // for what a command needs beside its budget
+	idleBudget   = 2 * time.Minute
+	maxHeader    = 32 << 10 // bytes
+)
+
+// NewServer returns a server with timeouts for slow and idle callers that still let
+// the longest command, of the given budget, answer. The caller starts and stops it.
+func NewServer(addr string, handler http.Handler, budget time.Duration) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           handler,
+		ReadHeaderTimeout: headerBudget,
+		ReadTimeout:       headerBudget + bodyBudget,
+		WriteTimeout:      headerBudget + bodyBudget + cmp.Or(budget, telematics.MaxBudget) + answerSlack,
+		IdleTimeout:       idleBudget,
+		MaxHeaderBytes:    maxHeader,
+	}
+}

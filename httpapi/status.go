@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// statusBody is the vehicle status of the interface, section 2.2. What is not known
+// is null; groups are always objects.
+type statusBody struct {
+	VehicleID    int64                    `json:"vehicle_id"`
+	Status       telematics.VehicleStatus `json:"status"`
+	Location     locationBody             `json:"location"`
+	Telemetry    telemetryBody            `json:"telemetry"`
+	Diagnostics  diagnosticsBody          `json:"diagnostics"`
+	Connectivity connectivityBody         `json:"connectivity"`
+	OEMData      map[string]any           `json:"oem_data"`
+}
+
+type locationBody struct {
+	Latitude  *float64 `json:"latitude"`
+	Longitude *float64 `json:"longitude"`
+	Heading   *float64 `json:"heading"`
+	Address   *string  `json:"address"`
+	Timestamp *string  `json:"timestamp"`
+}
+
+type telemetryBody struct {
+	SpeedKmh            *float64      `json:"speed_kmh"`
+	MileageKm           *float64      `json:"mileage_km"`
+	Ignition            *string       `json:"ignition"`
+	Gear                *string       `json:"gear"`
+	ParkingBrake        *string       `json:"parking_brake"`
+	FuelLevelPercent    *float64      `json:"fuel_level_percent"`
+	BatteryLevelPercent *float64      `json:"battery_level_percent"`
+	RemainingRangeKm    *float64      `json:"remaining_range_km"`
+	ChargingStatus      *string       `json:"charging_status"`
+	OnboardVoltageV     *float64      `json:"onboard_voltage_v"`
+	IsLocked            *bool         `json:"is_locked"`
+	IsEngineRunning     *bool         `json:"is_engine_running"`
+	Doors               doorsBody     `json:"doors"`
+	Windows             windowsBody   `json:"windows"`
+	Sunroof             *string       `json:"sunroof"`
+	Seatbelts           seatbeltsBody `json:"seatbelts"`
+	KeyStatus           *string       `json:"key_status"`
+}
+
+type doorsBody struct {
+	FrontLeft  *string `json:"front_left"`
+	FrontRight *string `json:"front_right"`
+	RearLeft   *string `json:"rear_left"`
+	RearRight  *string `json:"rear_right"`
+	Trunk      *string `json:"trunk"`
+}
+
+type windowsBody struct {
+	FrontLeft  *string `json:"front_left"`
+	FrontRight *string `json:"front_right"`
+	RearLeft   *string `json:"rear_left"`
+	RearRight  *string `json:"rear_right"`
+}
+
+type seatbeltsBody struct {
+	Driver    *string `json:"driver"`
+	Passenger *string `json:"passenger"`
+}
+
+type diagnosticsBody struct {
+	DTCs           []string `json:"dtcs"` // null: never reported; empty: none
+	ServiceDueInKm *float64 `json:"service_due_in_km"`
+	OilLifePercent *float64 `json:"oil_life_percent"`
+	WarningLamps   []string `json:"warning_lamps"` // null: never reported; empty: none
+}
+
+type connectivityBody struct {
+	Status          telematics.PresenceStatus `json:"status"`
+	LastSeen        *string                   `json:"last_seen"`
+	SignalQuality   *string                   `json:"signal_quality"`
+	FirmwareVersion *string                   `json:"firmware_version"`
+}
+
+// statusMeta says how fresh a vehicle status is.
+type statusMeta struct {
+	Source   string             `json:"source"`
+	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
+}
+
+func newStatusBody(t telematics.Twin, now time.Time) statusBody {
+	known := t.Snapshot.For(t.Powertrain)
+	return statusBody{
+		VehicleID: int64(t.ID), Status: t.Status,
+		Location:  newLocationBody(known),
+		Telemetry: newTelemetryBody(known),
+		Diagnostics: diagnosticsBody{
+			DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps),
+			ServiceDueInKm: known.Number(telematics.ServiceDueKm), OilLifePercent: known.Number(telematics.OilLife),
+		},
+		Connectivity: connectivityBody{
+			Status: t.Contact.At(now), LastSeen: timestampOrNull(t.Contact.LastSeen),
+			SignalQuality:   telematics.SignalQuality(known.Number(telematics.RSRP)),
+			FirmwareVersion: firmware(known, t.Contact),
+		},
+		OEMData: known.OEM(),
+	}
+}
+
+func newLocationBody(known telematics.Snapshot) locationBody {
+	body := locationBody{
+		Latitude: known.Number(telematics.Latitude), Longitude: known.Number(telematics.Longitude),
+		Heading: known.Number(telematics.Heading),
+	}
+	if at := known.Time(telematics.LocatedAt); at != nil {
+		body.Timestamp = timestampOrNull(*at)
+	}
+	return body
+}
+
+func newTelemetryBody(known telematics.Snapshot) telemetryBody {
+	return telemetryBody{
+		SpeedKmh: known.Number(telematics.SpeedKmh), MileageKm: known.Number(telematics.MileageKm),
+		Ignition: known.Text(telematics.Ignition), Gear: known.Text(telematics.Gear), ParkingBrake: known.Text(telematics.ParkBrake),
+		FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
+		RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
+		OnboardVoltageV: known.Number(telematics.OnboardV),
+		IsLocked:        known.Flag(telematics.IsLocked), IsEngineRunning: known.Flag(telematics.EngineRuns),
+		Doors: doorsBody{
+			FrontLeft: known.Text(telematics.DoorFrontLeft), FrontRight: known.Text(telematics.DoorFrontRight),
+			RearLeft: known.Text(telematics.DoorRearLeft), RearRight: known.Text(telematics.DoorRearRight),
+			Trunk: known.Text(telematics.DoorTrunk),
+		},
+		Windows: windowsBody{
+			FrontLeft: known.Text(telematics.WindowFrontLeft), FrontRight: known.Text(telematics.WindowFrontRight),
+			RearLeft: known.Text(telematics.WindowRearLeft), RearRight: known.Text(telematics.WindowRearRight),
+		},
+		Sunroof:   known.Text(telematics.Sunroof),
+		Seatbelts: seatbeltsBody{Driver: known.Text(telematics.SeatbeltDriver), Passenger: known.Text(telematics.SeatbeltPassenger)},
+		KeyStatus: known.Text(telematics.KeyStatus),
+	}
+}
+
+// firmware returns the newer of what the unit reported and what it said on connecting.
+func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
+	reported := known.Text(telematics.Firmware)
+	if reported == nil || contact.Firmware != "" && contact.SaidAt.After(known[telematics.Firmware].At) {
+		return orNull(contact.Firmware)
+	}
+	return reported
+}
+
+func newStatusMeta(t telematics.Twin) statusMeta {
+	times := t.Snapshot.For(t.Powertrain).SectionTimes()
+	meta := statusMeta{Source: "cache", Sections: map[string]*string{}}
+	for _, section := range telematics.Sections {
+		meta.Sections[section] = timestampOrNull(times[section])
+	}
+	return meta
+}
+
+// vehicleStatus answers GET /admin/vehicles/{vehicle}/status. Who read it is written down
+// before anything is told [LAW-9].
+func (s *server) vehicleStatus(c echo.Context) error {
+	twin, err := s.twin(c)
+	if err != nil && asError(err).Code != telematics.VehicleNotFound {
+		return err
+	}
+	if recordErr := s.recordRead(c, twin, err); recordErr != nil {
+		return recordErr
+	}
+	if err != nil {
+		return err
+	}
+	return s.answerWith(c, "The latest known status of the vehicle.", newStatusBody(twin, s.Now()), newStatusMeta(twin))
+}
+
+func (s *server) recordRead(c echo.Context, twin telematics.Twin, refusal error) error {
+	vehicle, err := vehicleParam(c)
+	if err != nil {
+		return err
+	}
+	line := callOf(c).line(telematics.StatusRead, vehicle, s.Now())
+	if refusal != nil {
+		line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
+	} else {
+		line.Outcome, line.Agency = telematics.Executed, twin.AgencyID
+	}
+	return s.History.Add(c.Request().Context(), line)
+}

@@ -1,0 +1,184 @@
+package httpapi_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const status42 = "/api/v1/admin/vehicles/42/status"
+
+// everything is a report of every field that there is.
+var everything = map[telematics.Field]any{
+	telematics.Latitude: 48.1371, telematics.Longitude: 11.5754, telematics.Heading: 270.0,
+	telematics.LocatedAt: time.Date(2026, 1, 2, 9, 59, 58, 0, time.UTC),
+	telematics.SpeedKmh:  0.0, telematics.MileageKm: 15230.4, telematics.Ignition: "off", telematics.Gear: "P",
+	telematics.ParkBrake: "engaged", telematics.FuelLevel: 61.0, telematics.Battery: 80.0, telematics.RangeKm: 410.0,
+	telematics.Charging: "disconnected", telematics.OnboardV: 12.6, telematics.IsLocked: true, telematics.EngineRuns: false,
+	telematics.Sunroof: "tilted", telematics.KeyStatus: "out",
+	telematics.DoorFrontLeft: "closed", telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed",
+	telematics.DoorRearRight: "closed", telematics.DoorTrunk: "open",
+	telematics.WindowFrontLeft: "closed", telematics.WindowFrontRight: "partially_open", telematics.WindowRearLeft: "closed", telematics.WindowRearRight: "open",
+	telematics.SeatbeltDriver: "fastened", telematics.SeatbeltPassenger: "unfastened",
+	telematics.DTCs: []string{"P0420"}, telematics.ServiceDueKm: -12.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
+	telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
+	telematics.OEMData: map[string]any{"mode": "eco"}, telematics.RawCharging: "conditioning", telematics.RawDTCs: []string{"123-4"},
+}
+
+// fieldsOfTheInterface are those of section 2.2 of the interface, but for groups.
+var fieldsOfTheInterface = [][]string{
+	{"vehicle_id"}, {"status"},
+	{"location", "latitude"}, {"location", "longitude"}, {"location", "heading"}, {"location", "address"}, {"location", "timestamp"},
+	{"telemetry", "speed_kmh"}, {"telemetry", "mileage_km"}, {"telemetry", "ignition"}, {"telemetry", "gear"}, {"telemetry", "parking_brake"},
+	{"telemetry", "fuel_level_percent"}, {"telemetry", "battery_level_percent"}, {"telemetry", "remaining_range_km"}, {"telemetry", "charging_status"},
+	{"telemetry", "onboard_voltage_v"}, {"telemetry", "is_locked"}, {"telemetry", "is_engine_running"},
+	{"telemetry", "doors", "front_left"}, {"telemetry", "doors", "front_right"}, {"telemetry", "doors", "rear_left"}, {"telemetry", "doors", "rear_right"}, {"telemetry", "doors", "trunk"},
+	{"telemetry", "windows", "front_left"}, {"telemetry", "windows", "front_right"}, {"telemetry", "windows", "rear_left"}, {"telemetry", "windows", "rear_right"},
+	{"telemetry", "sunroof"}, {"telemetry", "seatbelts", "driver"}, {"telemetry", "seatbelts", "passenger"}, {"telemetry", "key_status"},
+	{"diagnostics", "dtcs"}, {"diagnostics", "service_due_in_km"}, {"diagnostics", "oil_life_percent"}, {"diagnostics", "warning_lamps"},
+	{"connectivity", "status"}, {"connectivity", "last_seen"}, {"connectivity", "signal_quality"}, {"connectivity", "firmware_version"},
+	{"oem_data"},
+}
+
+func TestAVehicleThatNeverReportedHasEveryField(t *testing.T) {
+	r := newAPI(t).get(status42).wants(200, "")
+	known := map[string]any{"vehicle_id": 42.0, "status": "available", "connectivity.status": "unknown"}
+	for _, path := range fieldsOfTheInterface {
+		name := path[0]
+		if len(path) > 1 {
+			name += "." + path[1]
+		}
+		got := r.at(path...)
+		if name == "oem_data" {
+			if data, ok := got.(map[string]any); !ok || len(data) != 0 {
+				t.Errorf("oem_data: %v", got)
+			}
+		} else if got != known[name] {
+			t.Errorf("%v: %v", path, got)
+		}
+	}
+	if r.body.Meta["source"] != "cache" {
+		t.Errorf("meta: %v", r.body.Meta)
+	}
+	for _, section := range telematics.Sections {
+		if at, ok := r.body.Meta["sections"].(map[string]any)[section]; !ok || at != nil {
+			t.Errorf("section %s: %v", section, at)
+		}
+	}
+}
+
+func TestAVehicleThatReportsAllShowsAll(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Powertrain = telematics.PlugInHybrid
+		t.Snapshot = reported(now.Add(-time.Minute), everything)
+		t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now.Add(-time.Minute)}
+	})
+	r := a.get(status42).wants(200, "")
+	for _, path := range fieldsOfTheInterface {
+		if r.at(path...) == nil && path[len(path)-1] != "address" {
+			t.Errorf("%v is null", path)
+		}
+	}
+	for want, got := range map[any]any{
+		"2026-01-02T09:59:58.000Z": r.at("location", "timestamp"),
+		"open":                     r.at("telemetry", "doors", "trunk"),
+		"moderate":                 r.at("connectivity", "signal_quality"),
+		"2026-01-02T09:59:00.250Z": r.at("connectivity", "last_seen"),
+		"conditioning":             r.at("oem_data", "charging_status"),
+		"eco":                      r.at("oem_data", "mode"),
+		-12.0:                      r.at("diagnostics", "service_due_in_km"),
+	} {
+		if got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	if lamps := r.at("diagnostics", "warning_lamps").([]any); len(lamps) != 0 {
+		t.Errorf("lamps %v", lamps)
+	}
+	if at := r.body.Meta["sections"].(map[string]any)["telemetry"]; at != "2026-01-02T09:59:00.250Z" {
+		t.Errorf("section time %v", at)
+	}
+}
+
+func TestAPowertrainHidesWhatItCannotHave(t *testing.T) {
+	a := newAPI(t)
+	for powertrain, absent := range map[telematics.Powertrain][]string{
+		telematics.Electric:   {"fuel_level_percent"},
+		telematics.Combustion: {"battery_level_percent", "charging_status"},
+	} {
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+			t.Powertrain, t.Snapshot = powertrain, reported(now, everything)
+		})
+		r := a.get(status42)
+		for _, name := range absent {
+			if got := r.at("telemetry", name); got != nil {
+				t.Errorf("%s: %s is %v", powertrain, name, got)
+			}
+		}
+	}
+}
+
+func TestTheFirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
+	older, newer := now.Add(-time.Hour), now.Add(-time.Minute)
+	for name, c := range map[string]struct {
+		snapshot telematics.Snapshot
+		contact  telematics.Contact
+		want     any
+	}{
+		"none":           {nil, telematics.Contact{}, nil},
+		"presence only":  {nil, telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+		"report only":    {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{SaidAt: newer}, "1"},
+		"presence newer": {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: newer}, "2"},
+		"report newer":   {reported(newer, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: older}, "1"},
+		"report forgot":  {reported(newer, map[telematics.Field]any{telematics.Firmware: nil}), telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+	} {
+		a := newAPI(t)
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Snapshot, t.Contact = c.snapshot, c.contact })
+		if got := a.get(status42).at("connectivity", "firmware_version"); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestEveryStatusReadIsWrittenDownBeforeItIsAnswered(t *testing.T) {
+	a := newAPI(t)
+	r := a.get(status42, withToken(agencyToken(t, 1))).wants(200, "")
+	a.get("/api/v1/admin/vehicles/77/status").wants(404, "vehicle_not_found")
+	a.get("/api/v1/admin/vehicles/9/status", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
+	a.get("/api/v1/admin/vehicles/abc/status").wants(422, "validation_failed")
+	a.get(status42, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get(status42, anonymous).wants(401, "unauthenticated")
+	want := []telematics.Activity{
+		{Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1, Vehicle: 42, Outcome: telematics.Executed},
+		{Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Vehicle: 77, Outcome: telematics.NotExecuted, Code: "vehicle_not_found"},
+		{Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1, Vehicle: 9, Outcome: telematics.NotExecuted, Code: "vehicle_not_found"},
+		{Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Outcome: telematics.NotExecuted, Code: "validation_failed"},
+		{Actor: telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, Agency: 1, Vehicle: 42, Outcome: telematics.NotExecuted, Code: "forbidden"},
+	}
+	lines := a.history.all()
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d: %+v", len(lines), len(want), lines)
+	}
+	if lines[0].RequestID.String() != r.body.RequestID {
+		t.Errorf("request id %v, want %v", lines[0].RequestID, r.body.RequestID)
+	}
+	for i, line := range lines {
+		w := want[i]
+		w.At, w.Action, w.RequestID = now, telematics.StatusRead, line.RequestID
+		if line != w {
+			t.Errorf("line %d: %+v, want %+v", i, line, w)
+		}
+	}
+}
+
+func TestAStatusThatCannotBeWrittenDownIsNotTold(t *testing.T) {
+	a := newAPI(t)
+	a.history.err = gone{}
+	a.get(status42).wants(503, "service_unavailable")
+	a.history.err = errors.New("x")
+	a.get(status42).wants(500, "internal")
+	a.get(status42, withToken(clientToken(t))).wants(403, "forbidden")
+}

@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"motorpool/telematics"
+)
+
+// TokensConfig says which access tokens are good. Issuer, Audience and Keys are required.
+type TokensConfig struct {
+	Issuer   string // iss
+	Audience string // one of aud
+	Keys     *Keys
+	// Leeway is the clock error that exp and nbf allow. Defaults to 60 s.
+	Leeway time.Duration
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// Tokens verifies access tokens: JWT signed with RS256, ES256 or EdDSA. It remembers
+// those that it verified, since a caller sends the same one with every request. Safe
+// for concurrent use.
+type Tokens struct {
+	TokensConfig
+	mu       sync.RWMutex
+	verified map[digest]identity // guarded by mu
+}
+
+// digest stands for a token in memory, so that a dump of it holds none.
+type digest [sha256.Size]byte
+
+// identity is what a good token says.
+type identity struct {
+	actor     telematics.Actor
+	notBefore time.Time
+	expires   time.Time
+	keys      *keySet // against which it was verified
+}
+
+// maxVerified bounds the memory for verified tokens.
+const maxVerified = 10_000
+
+// NewTokens returns a verifier.
+func NewTokens(config TokensConfig) *Tokens {
+	config.Leeway = cmp.Or(config.Leeway, time.Minute)
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Tokens{TokensConfig: config, verified: map[digest]identity{}}
+}
+
+// actor returns whom the token speaks for.
+func (t *Tokens) actor(ctx context.Context, token string) (telematics.Actor, error) {
+	key := digest(sha256.Sum256([]byte(token)))
+	if known, ok := t.remembered(key); ok {
+		return known.actor, nil
+	}
+	keys := t.Keys.current.Load()
+	id, err := t.verify(ctx, token)
+	if err != nil {
+		return telematics.Actor{}, err
+	}
+	id.keys = keys // the older set where it changed meanwhile: then it is verified again
+	t.remember(key, id)
+	return id.actor, nil
+}
+
+func (t *Tokens) remembered(key digest) (identity, bool) {
+	t.mu.RLock()
+	id, ok := t.verified[key]
+	t.mu.RUnlock()
+	now := t.Now()
+	return id, ok && id.keys == t.Keys.current.Load() &&
+		now.Before(id.expires.Add(t.Leeway)) && !now.Before(id.notBefore.Add(-t.Leeway))
+}
+
+func (t *Tokens) remember(key digest, id identity) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.verified) >= maxVerified {
+		clear(t.verified) // rarer, and simpler, than finding the oldest
+	}
+	t.verified[key] = id
+}
+
+var algorithms = map[string]jwa.SignatureAlgorithm{
+	"RS256": jwa.RS256(), "ES256": jwa.ES256(), "EdDSA": jwa.EdDSA(),
+}
+
+func (t *Tokens) verify(ctx context.Context, token string) (identity, error) {
+	message, err := jws.Parse([]byte(token), jws.WithCompact())
+	if err != nil || len(message.Signatures()) != 1 {
+		return identity{}, badToken("The access token is not a JWT.", nil)
+	}
+	header := message.Signatures()[0].ProtectedHeaders()
+	named, _ := header.Algorithm()
+	alg, ok := algorithms[named.String()]
+	if !ok {
+		return identity{}, badToken("The access token must be signed with RS256, ES256 or EdDSA.", nil)
+	}
+	keyID, _ := header.KeyID()
+	key, err := t.Keys.find(ctx, keyID, alg)
+	if errors.Is(err, errNoKeys) {
+		return identity{}, away(err)
+	}
+	if err != nil {
+		return identity{}, badToken("The access token is signed with a key that is not known here.", err)
+	}
+	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(alg, key), jwt.WithRequiredClaim(jwt.ExpirationKey),
+		jwt.WithIssuer(t.Issuer), jwt.WithAudience(t.Audience),
+		jwt.WithAcceptableSkew(t.Leeway), jwt.WithClock(jwt.ClockFunc(t.Now)))
+	if err != nil {
+		return identity{}, badToken(whyNot(err), nil)
+	}
+	return claimed(parsed)
+}
+
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, jwt.TokenExpiredError()):
+		return "The access token has expired."
+	case errors.Is(err, jwt.TokenNotYetValidError()), errors.Is(err, jwt.InvalidIssuedAtError()):
+		return "The access token is not valid yet."
+	case errors.Is(err, jwt.InvalidIssuerError()):
+		return "The access token is of another issuer."
+	case errors.Is(err, jwt.InvalidAudienceError()):
+		return "The access token is for another audience."
+	default:
+		return "The access token is not valid."
+	}
+}
+
+// maxSubject bounds sub, which ends in every line of the history.
+const maxSubject = 255
+
+// claimed reads the claims that Motorpool needs.
+func claimed(token jwt.Token) (identity, error) {
+	var id identity
+	id.expires, _ = token.Expiration()
+	id.notBefore, _ = token.NotBefore()
+	subject, _ := token.Subject()
+	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) || strings.ContainsFunc(subject, unicode.IsControl) {
+		return id, badToken(fmt.Sprintf("The access token needs sub: 1 to %d bytes of text.", maxSubject), nil)
+	}
+	agency, ok := agencyClaim(token)
+	if !ok {
+		return id, badToken("The access token's agency_id is not a positive integer.", nil)
+	}
+	var role string
+	if token.Has("role") {
+		if err := token.Get("role", &role); err != nil {
+			return id, badToken("The access token's role is not text.", nil)
+		}
+	}
+	if role == string(telematics.Client) && agency == 0 {
+		return id, badToken("The access token of a client needs agency_id.", nil)
+	}
+	id.actor = telematics.Actor{Subject: subject, Role: telematics.Role(role), Agency: agency}
+	return id, nil
+}
+
+// agencyClaim returns the agency, zero where none is named. A named zero is refused: it would
+// turn an agency's administrator into one who sees all.
+func agencyClaim(token jwt.Token) (telematics.AgencyID, bool) {
+	if !token.Has("agency_id") {
+		return 0, true
+	}
+	var number float64
+	if err := token.Get("agency_id", &number); err != nil {
+		return 0, false
+	}
+	const exact = 1 << 53 // beyond, a JSON number names several integers
+	return telematics.AgencyID(number), number >= 1 && number < exact && number == math.Trunc(number)
+}

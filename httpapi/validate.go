@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// validate holds a request against its operation in the contract.
+func validate(c echo.Context, call *call, operation *openapi3.Operation) error {
+	if operation.RequestBody != nil {
+		if err := call.readValues(c.Request().Header); err != nil {
+			return err // 415, 400
+		}
+	}
+	wrong := &fieldErrors{messages: map[string][]string{}}
+	validateParameters(c, operation, wrong)
+	if operation.RequestBody != nil {
+		schema := operation.RequestBody.Value.Content.Get(echo.MIMEApplicationJSON).Schema.Value
+		wrong.add("body", schema, schema.VisitJSON(call.values, openapi3.MultiErrors(), openapi3.VisitAsRequest()))
+	}
+	return wrong.orNil() // 422
+}
+
+// readValues reads the body as a JSON object. An empty one, and null, is an object without
+// members; a member that is null is absent.
+func (call *call) readValues(h http.Header) error {
+	call.values = map[string]any{}
+	if len(bytes.TrimSpace(call.body)) == 0 {
+		return nil
+	}
+	if !isJSON(h) {
+		return &telematics.Error{Code: unsupportedMediaType, Message: "Send the body as Content-Type: application/json, not encoded."}
+	}
+	var body any
+	decoder := json.NewDecoder(bytes.NewReader(call.body))
+	decoder.UseNumber() // a number out of range is a field's fault, not the document's
+	if err := decoder.Decode(&body); err != nil || !utf8.Valid(call.body) {
+		return malformed("The request body is not JSON.", nil)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return malformed("The request body goes on after its JSON value.", nil)
+	}
+	switch body := body.(type) {
+	case nil:
+	case map[string]any:
+		for name, value := range body {
+			if value != nil {
+				call.values[name] = value
+			}
+		}
+	default:
+		return invalid("body", "must be a JSON object")
+	}
+	return nil
+}
+
+func isJSON(h http.Header) bool {
+	kind, parameters, err := mime.ParseMediaType(h.Get(echo.HeaderContentType))
+	charset, named := parameters["charset"]
+	return err == nil && kind == echo.MIMEApplicationJSON && (!named || strings.EqualFold(charset, "utf-8")) &&
+		h.Get(echo.HeaderContentEncoding) == ""
+}
+
+// formats are those that the checking library leaves to us, or takes too lightly: it knows no calendar.
+var formats = []openapi3.SchemaValidationOption{
+	openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(func(s string) error {
+		_, err := time.Parse(time.RFC3339, s)
+		return err
+	})),
+	openapi3.WithStringFormatValidator("uuid", openapi3.NewCallbackValidator(func(s string) error {
+		_, err := parseUUID(s)
+		return err
+	})),
+}
+
+func validateParameters(c echo.Context, operation *openapi3.Operation, wrong *fieldErrors) {
+	input := &openapi3filter.RequestValidationInput{
+		Request: c.Request(), QueryParams: c.QueryParams(), PathParams: map[string]string{},
+		Options: &openapi3filter.Options{MultiError: true, SkipSettingDefaults: true, SchemaValidationOptions: formats},
+	}
+	for i, name := range c.ParamNames() {
+		input.PathParams[name] = c.ParamValues()[i]
+	}
+	for _, ref := range operation.Parameters {
+		parameter := ref.Value
+		value := input.QueryParams.Get(parameter.Name)
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // no store takes them
+			wrong.say(parameter.Name, "must be text in UTF-8 without NUL")
+			continue
+		}
+		err := openapi3filter.ValidateParameter(c.Request().Context(), input, parameter)
+		wrong.add(parameter.Name, parameter.Schema.Value, err)
+	}
+}

@@ -1,0 +1,127 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Contact.Actions = []telematics.Action{telematics.ReportState, telematics.Unlock, telematics.Lock}
+		t.Snapshot = reported(now, map[telematics.Field]any{
+			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
+			telematics.OEMData: map[string]any{}, telematics.Battery: 80.0,
+		})
+	})
+	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
+	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil || r.at("year") != 2024.0 {
+		t.Errorf("record %s", r.text)
+	}
+	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
+		t.Errorf("commands %v", got)
+	}
+	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.doors.trunk", "telemetry.is_locked"}
+	if got := r.at("capabilities", "signals"); !reflect.DeepEqual(got, want) {
+		t.Errorf("signals %v, want %v", got, want)
+	}
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Actions, t.Features = nil, nil })
+	r = a.get("/api/v1/admin/vehicles/42").wants(200, "")
+	for _, list := range []any{r.at("capabilities", "commands"), r.at("capabilities", "signals"), r.at("features")} {
+		if !reflect.DeepEqual(list, []any{}) {
+			t.Errorf("%v, want an empty list", list)
+		}
+	}
+}
+
+func TestAnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
+	own := withToken(agencyToken(t, 1))
+	for _, path := range []string{"/api/v1/admin/vehicles/%d", "/api/v1/admin/vehicles/%d/status", "/api/v1/admin/vehicles/%d/commands"} {
+		a := newAPI(t)
+		foreign := a.get(fmt.Sprintf(path, 9), own).wants(404, "vehicle_not_found")
+		missing := a.get(fmt.Sprintf(path, 7), own).wants(404, "vehicle_not_found")
+		same := strings.ReplaceAll(strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9")
+		if same != foreign.text {
+			t.Errorf("told apart:\n%s%s", foreign.text, missing.text)
+		}
+		a.get(fmt.Sprintf(path, 9), withToken(agencyToken(t, 2))).wants(200, "")
+		a.get(fmt.Sprintf(path, 9)).wants(200, "")
+	}
+}
+
+func TestIntegersThatNoVehicleBearsAreNotFound(t *testing.T) {
+	a := newAPI(t)
+	for _, id := range []string{"0", "-1", "9223372036854775807"} {
+		a.get("/api/v1/admin/vehicles/"+id).wants(404, "vehicle_not_found")
+		a.get("/api/v1/admin/vehicles/"+id+"/status").wants(404, "vehicle_not_found")
+	}
+}
+
+func TestTheFleetIsListedWithWhatAMapNeeds(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Powertrain = telematics.Electric
+		t.Snapshot = reported(now, everything)
+		t.Contact = telematics.Contact{Status: telematics.Standby, LastSeen: now.Add(-time.Hour)}
+	})
+	r := a.get("/api/v1/admin/vehicles").wants(200, "")
+	list := r.body.Data.([]any)
+	if len(list) != 4 || r.body.Message != "4 vehicles." || r.body.Meta["next_cursor"] != nil {
+		t.Fatalf("list %s", r.text)
+	}
+	r.body.Data = list[0]
+	for _, c := range []struct {
+		want any
+		path []string
+	}{
+		{42.0, []string{"id"}}, {"available", []string{"status"}}, {"standby", []string{"connectivity", "status"}},
+		{"2026-01-02T09:00:00.250Z", []string{"connectivity", "last_seen"}}, {48.1371, []string{"location", "latitude"}},
+		{0.0, []string{"telemetry", "speed_kmh"}}, {true, []string{"telemetry", "is_locked"}}, {"off", []string{"telemetry", "ignition"}},
+		{nil, []string{"telemetry", "fuel_level_percent"}}, {80.0, []string{"telemetry", "battery_level_percent"}}, {410.0, []string{"telemetry", "remaining_range_km"}},
+	} {
+		if got := r.at(c.path...); got != c.want {
+			t.Errorf("%v: %v, want %v", c.path, got, c.want)
+		}
+	}
+}
+
+func TestFiltersOfTheFleetReachTheStore(t *testing.T) {
+	a := newAPI(t)
+	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7").wants(200, "")
+	want := telematics.VehicleQuery{Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%", Page: telematics.Page{Limit: 8}}
+	if got := a.fleet.asked.vehicles; got != want {
+		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
+func TestAnAgencysAdministratorListsItsOwnVehiclesOnly(t *testing.T) {
+	a, own := newAPI(t), withToken(agencyToken(t, 1))
+	for query, want := range map[string]int{"": 3, "?agency_id=1": 3, "?agency_id=2": 0} {
+		if got := len(a.get("/api/v1/admin/vehicles"+query, own).wants(200, "").body.Data.([]any)); got != want {
+			t.Errorf("%q: %d vehicles, want %d", query, got, want)
+		}
+	}
+}
+
+func TestFiltersThatBreakARuleAreRefused(t *testing.T) {
+	a := newAPI(t)
+	for query, field := range map[string]string{
+		"vehicles?status=flying": "status", "vehicles?connectivity=x": "connectivity", "vehicles?agency_id=0": "agency_id", "vehicles?agency_id=a": "agency_id",
+		"vehicles?limit=0": "limit", "vehicles?limit=201": "limit", "vehicles?limit=ten": "limit", "vehicles?limit=1.5": "limit", "vehicles?limit=": "limit",
+		"vehicles?cursor=x": "cursor", "vehicles?cursor=!": "cursor", "vehicles?q=%00": "q", "vehicles?q=%ff": "q", "vehicles?q=" + strings.Repeat("x", 101): "q",
+		"activity?vehicle_id=x": "vehicle_id", "activity?action=dance": "action", "activity?outcome=maybe": "outcome", "activity?from=yesterday": "from",
+		"activity?to=2026-02-31T00:00:00Z": "to", "activity?from=2026-01-02T10:00:00+01:00": "from", "activity?actor=%00": "actor",
+		"vehicles/42/commands?limit=-1": "limit", "vehicles/x/commands": "vehicle", "vehicles/x": "vehicle", "vehicles/x/status": "vehicle", "commands/17": "id",
+		"commands/0b6e2c1e5d5b4f0e9c0e3a52f6a7d8b9": "id",
+	} {
+		r := a.get("/api/v1/admin/"+query).wants(422, "validation_failed")
+		if messages := r.body.Errors[field]; len(messages) != 1 || len(r.body.Errors) != 1 || !strings.HasPrefix(messages[0], "must ") {
+			t.Errorf("%s: %v", query, r.body.Errors)
+		}
+	}
+}
