@@ -1,0 +1,35 @@
+# One line each; `make help` prints them.
+GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := help
+.PHONY: help dev test check fmt lint build
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--http 127.0.0.1:9000")
+	go run ./cmd/dev $(ARGS)
+
+test: go ## run all tests, with the race detector (installs servers where it can)
+	@.ci/servers
+	go test -race -shuffle=on $(ARGS) ./...
+
+check: go ## run what needs no server: format, vet, lint, architecture
+	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
+	go vet ./...
+	$(GOLANGCI) run
+	go test -run 'Arrows|NotLinked' .
+
+fmt: go ## format the code
+	gofmt -w .
+
+lint: go ## run the linters alone
+	$(GOLANGCI) run
+
+build: go ## build the programs into bin/
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
+
+.PHONY: go
+go:
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/dl/"; exit 1; }

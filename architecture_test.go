@@ -1,0 +1,94 @@
+// Package motorpool_test holds the repository to its architecture.
+package motorpool_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The arrows of docs/architecture.md: what of ours a package may import. cmd may
+// import everything; the tests of a package may import its ports' contract suites.
+var arrows = map[string][]string{
+	"telematics":         {},
+	"mosquitto":          {},
+	"rental":             {"telematics"},
+	"broker":             {"telematics", "rental"},
+	"broker/brokertest":  {"broker", "telematics", "rental"},
+	"httpapi":            {"telematics", "rental"},
+	"store":              {"telematics", "rental"},
+	"simulator":          {"telematics", "rental", "mosquitto"},
+	"simulator/devstack": {"telematics", "rental", "mosquitto"},
+}
+
+// Third-party names stay in one place each.
+var homes = map[string][]string{
+	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator"},
+	"github.com/labstack/echo/":                  {"httpapi"},
+	"github.com/getkin/kin-openapi":              {"httpapi"},
+	"github.com/jmoiron/sqlx":                    {"store"},
+	"github.com/lib/pq":                          {"store", "simulator/devstack"}, // devstack asks whether the server is up
+	"github.com/redis/go-redis/":                 {"store"},
+	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
+	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
+	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestArrowsPointAtTheDomain(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		name := strings.TrimPrefix(p.ImportPath, "motorpool/")
+		allowed, ok := arrows[name]
+		if !ok && !strings.HasPrefix(name, "cmd/") && name != "motorpool" {
+			t.Errorf("%s has no place in the architecture: say what it may import", name)
+		}
+		for _, imported := range p.Imports {
+			ours, isOurs := strings.CutPrefix(imported, "motorpool/")
+			if isOurs && ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s", name, ours)
+			}
+			for library, home := range homes {
+				if strings.HasPrefix(imported, library) && !slices.Contains(home, name) {
+					t.Errorf("%s imports %s, whose place is %v", name, imported, home)
+				}
+			}
+		}
+	}
+}
+
+func TestTheServiceIsNotLinkedWithTheDevelopmentWorld(t *testing.T) {
+	for _, dep := range list(t, "./cmd/motorpool")[0].Deps {
+		if strings.HasPrefix(dep, "motorpool/simulator") {
+			t.Errorf("cmd/motorpool is linked with %s", dep)
+		}
+		for library, home := range homes {
+			if strings.HasPrefix(dep, library) && slices.Equal(home, []string{"simulator/devstack"}) {
+				t.Errorf("cmd/motorpool is linked with %s", dep)
+			}
+		}
+	}
+}
+
+func list(t *testing.T, pattern string) []goPackage {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", pattern).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []goPackage
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
+		var p goPackage
+		if err := decoder.Decode(&p); err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+	return packages
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+)
+
+const (
+	defaultHTTP        = "127.0.0.1:8080"
+	defaultInternal    = "127.0.0.1:8081"
+	defaultMQTT        = "127.0.0.1:1883"
+	defaultMQTTService = "127.0.0.1:1884"
+)
+
+const freePort = "127.0.0.1:0"
+
+// open starts what listens on an address. An address that was asked for must be
+// free; where a default one is taken, a free port does as well, and is said.
+func open[T any](log *slog.Logger, flag, asked, otherwise string, start func(address string) (T, error)) (T, error) {
+	address := asked
+	if asked == "" {
+		address = otherwise
+	}
+	opened, err := start(address)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return opened, err
+	}
+	if asked != "" {
+		return opened, fmt.Errorf("--%s: %s is in use by another program", flag, asked)
+	}
+	log.Warn("default address in use; taking a free port", "flag", "--"+flag, "address", otherwise)
+	return start(freePort)
+}
+
+func listenTCP(address string) (net.Listener, error) { return net.Listen("tcp", address) }

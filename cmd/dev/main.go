@@ -1,0 +1,67 @@
+// Command dev runs the whole world of Motorpool in one process: an MQTT broker, a
+// Redis, a real Postgres, the service and a simulated fleet in which each car
+// teaches one outcome. Nothing is reachable but from this machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/telematics"
+)
+
+type flags struct {
+	HTTP        string                 `name:"http" placeholder:"ADDR" help:"Address of the API (default ${http}, or a free port where that is taken)."`
+	Internal    string                 `placeholder:"ADDR" help:"Address of health, readiness and counters (default ${internal}, or a free port)."`
+	MQTT        string                 `name:"mqtt" placeholder:"ADDR" help:"Address of the MQTT broker's listener for units (default ${mqtt}, or a free port)."`
+	MQTTService string                 `name:"mqtt-service" placeholder:"ADDR" help:"Address of its listener for the service (default ${service}, or a free port)."`
+	Dir         string                 `default:".dev" placeholder:"DIR" help:"Folder that keeps data and keys between runs (default ${default})."`
+	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that a unit of your own can take their place."`
+	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular (2 to 10 s) (default ${default})."`
+	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "dev:", strings.ReplaceAll(err.Error(), "\n", "\n     "))
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var f flags
+	var settings app.Settings
+	parser, err := kong.New(&f, append(settings.Options("MOTORPOOL_DEV"),
+		kong.Name("dev"),
+		kong.Description("The whole world of Motorpool in one process, for development."),
+		kong.Vars{"http": defaultHTTP, "internal": defaultInternal, "mqtt": defaultMQTT, "service": defaultMQTTService},
+	)...)
+	if err != nil {
+		return err
+	}
+	if _, err := parser.Parse(args); err != nil {
+		return err
+	}
+	log := app.Config{LogLevel: f.LogLevel}.NewLogger(os.Stderr)
+	slog.SetDefault(log)
+	fleet, err := demoFleet(f.Without)
+	if err != nil {
+		return err
+	}
+	w := &world{flags: f, fleet: fleet, log: log, out: os.Stdout}
+	if err := w.run(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // stopped while it started
+}

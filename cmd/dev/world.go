@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+// world is everything that runs.
+type world struct {
+	flags
+	fleet   fleet
+	log     *slog.Logger
+	out     io.Writer
+	secrets secrets
+	started time.Time
+}
+
+// servers are what the service stands on.
+type servers struct {
+	mqtt     *devstack.MQTT
+	redis    *devstack.Miniredis
+	postgres *devstack.Postgres
+}
+
+// run builds the world, lets it live until the context ends, and takes it down in reverse.
+func (w *world) run(ctx context.Context) (err error) {
+	w.started = time.Now()
+	var undo []func() error
+	defer func() {
+		for i := len(undo) - 1; i >= 0; i-- {
+			err = errors.Join(err, undo[i]())
+		}
+	}()
+
+	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	listeners, err := w.listen()
+	if err != nil {
+		return err
+	}
+	undo = append(undo, func() error { return closeListeners(listeners) })
+	s, err := w.startServers(ctx, &undo)
+	if err != nil {
+		return err
+	}
+	if err := removeFiles(w.Dir); err != nil { // only now is the folder certainly ours
+		return err
+	}
+	undo = append(undo, func() error { return removeFiles(w.Dir) })
+	if err := w.furnish(ctx, s.postgres.URL()); err != nil {
+		return err
+	}
+	config := w.config(s)
+	if err := config.Check(); err != nil {
+		return err
+	}
+
+	// The cars and the servers outlive the service, so that its last calls end well.
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBelow()
+	var cars errgroup.Group
+	demo := w.demo(s.mqtt.UnitsURL())
+	cars.Go(func() error { return demo.Run(below) })
+	undo = append(undo, func() error { stopBelow(); return cars.Wait() })
+
+	service, ctx := errgroup.WithContext(ctx)
+	service.Go(func() error { return app.Serve(ctx, config, listeners, w.log) })
+	service.Go(func() error { return w.announce(ctx, s, listeners, demo) })
+	return service.Wait()
+}
+
+func (w *world) listen() (app.Listeners, error) {
+	public, err := open(w.log, "http", w.HTTP, defaultHTTP, listenTCP)
+	if err != nil {
+		return app.Listeners{}, err
+	}
+	internal, err := open(w.log, "internal", w.Internal, defaultInternal, listenTCP)
+	if err != nil {
+		return app.Listeners{}, errors.Join(err, public.Close())
+	}
+	return app.Listeners{Public: public, Internal: internal}, nil
+}
+
+// closeListeners closes what the service has not closed already.
+func closeListeners(l app.Listeners) error {
+	for _, listener := range []net.Listener{l.Public, l.Internal} {
+		if err := listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers, error) {
+	var s servers
+	var err error
+	if s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(w.Dir, "postgres"), Logger: w.log}); err != nil {
+		return s, err
+	}
+	*undo = append(*undo, s.postgres.Close)
+	if w.secrets, err = openSecrets(w.Dir); err != nil {
+		return s, err
+	}
+	if s.redis, err = devstack.StartMiniredis(freePort); err != nil {
+		return s, err
+	}
+	*undo = append(*undo, s.redis.Close)
+	if s.mqtt, err = w.startMQTT(); err != nil {
+		return s, err
+	}
+	*undo = append(*undo, s.mqtt.Close)
+	return s, nil
+}
+
+func (w *world) startMQTT() (*devstack.MQTT, error) {
+	return open(w.log, "mqtt", w.MQTT, defaultMQTT, func(units string) (*devstack.MQTT, error) {
+		return open(w.log, "mqtt-service", w.MQTTService, defaultMQTTService, func(service string) (*devstack.MQTT, error) {
+			return devstack.StartMQTT(devstack.MQTTConfig{
+				UnitsAddr: units, ServiceAddr: service,
+				UnitPassword:    w.fleet.passwords(w.secrets.units),
+				ServicePassword: w.secrets.service, Logger: w.log,
+			})
+		})
+	})
+}
+
+// furnish puts the demo fleet on record.
+func (w *world) furnish(ctx context.Context, databaseURL string) error {
+	postgres, err := store.New(store.Config{URL: databaseURL})
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	if _, err := postgres.Migrate(ctx); err != nil {
+		return err
+	}
+	if _, err := postgres.Import(ctx, w.fleet.record); err != nil {
+		return err
+	}
+	// The MQTT broker of this world remembers nothing of the last one.
+	if err := postgres.ForgetContacts(ctx); err != nil {
+		return err
+	}
+	_, err = postgres.Observe(ctx, w.fleet.past())
+	return err
+}
+
+func (w *world) config(s servers) app.Config {
+	return app.Config{
+		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
+		DatabaseURL: app.Secret(s.postgres.URL()), DatabaseConns: 20,
+		RedisURL: app.Secret(s.redis.URL()),
+		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(w.secrets.service),
+		SigningKeys: filepath.Join(w.Dir, signingFile), TokenKeys: filepath.Join(w.Dir, tokenKeysFile),
+		TokenIssuer: tokenIssuer, TokenAudience: tokenAudience,
+		Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",
+	}
+}
+
+func (w *world) demo(unitsURL string) *simulator.Fleet {
+	latency := simulator.Fast
+	if w.Latency == "cellular" {
+		latency = simulator.Cellular
+	}
+	return simulator.NewFleet(simulator.FleetConfig{
+		Broker: unitsURL, Keyring: w.secrets.signing.Keyring(), Logger: w.log,
+	}, w.fleet.cars(w.secrets.units, latency)...)
+}

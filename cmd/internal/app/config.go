@@ -1,0 +1,152 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Config is every setting of the service. Each has a flag, an environment
+// variable (MOTORPOOL_ and the flag's name in capitals) and a default.
+type Config struct {
+	HTTP     string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
+	Internal string `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of health, readiness and counters, away from the public one (default ${default})."`
+
+	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
+	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
+	RedisURL      Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/architecture.md (default ${default})."`
+	MQTTURL       string        `name:"mqtt-url" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl:// (default ${default})."`
+	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
+	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
+	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
+	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS; the first one signs. Made by 'motorpool keys new' (default ${default})."`
+	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"Public keys of the access tokens' issuer, as JWKS: a file, or an https:// URL (default ${default})."`
+	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
+	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
+	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
+	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
+	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
+	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
+}
+
+// Check returns everything that is wrong with the settings, at once.
+func (c Config) Check() error {
+	return errors.Join(
+		address("http", c.HTTP),
+		address("internal", c.Internal),
+		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
+		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
+		serverURL("mqtt-url", c.MQTTURL, "tcp", "ssl"),
+		between("database-conns", c.DatabaseConns, 2, 1000),
+		between("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
+		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
+		oneOf("log-format", c.LogFormat, "text", "json"),
+		notEmpty("mqtt-username", c.MQTTUsername),
+		notEmpty("token-issuer", c.TokenIssuer),
+		notEmpty("token-audience", c.TokenAudience),
+		c.checkFiles(),
+	)
+}
+
+func (c Config) checkFiles() error {
+	_, signing := c.signingKey()
+	_, ca := c.tls()
+	var tokens error
+	if !isURL(c.TokenKeys) {
+		if _, err := os.Stat(c.TokenKeys); err != nil {
+			tokens = fmt.Errorf("--token-keys: %w (the public keys of your token issuer, as JWKS)", err)
+		}
+	}
+	return errors.Join(signing, tokens, ca)
+}
+
+func (c Config) signingKey() (telematics.SigningKey, error) {
+	jwks, err := os.ReadFile(c.SigningKeys)
+	if err != nil {
+		return telematics.SigningKey{}, fmt.Errorf("--signing-keys: %w (make one: motorpool keys new > %s)", err, c.SigningKeys)
+	}
+	keys, err := telematics.ParseSigningKeys(jwks)
+	if err != nil {
+		return telematics.SigningKey{}, fmt.Errorf("--signing-keys: %s: %w", c.SigningKeys, err)
+	}
+	return keys[0], nil
+}
+
+// tls returns nil where the system's certificates, or no TLS, are wanted.
+func (c Config) tls() (*tls.Config, error) {
+	if c.MQTTCA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.MQTTCA)
+	if err != nil {
+		return nil, fmt.Errorf("--mqtt-ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--mqtt-ca: %s holds no PEM certificate", c.MQTTCA)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
+
+func address(flag, value string) error {
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		return fmt.Errorf("--%s: %q is not host:port", flag, value)
+	}
+	return nil
+}
+
+// serverURL names no more of a URL than its scheme: the rest may hold a password.
+func serverURL(flag, value string, schemes ...string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
+		return fmt.Errorf("--%s: want %s://host:port…", flag, strings.Join(schemes, ":// or "))
+	}
+	return nil
+}
+
+func between[T int | time.Duration](flag string, value, low, high T) error {
+	if value < low || value > high {
+		return fmt.Errorf("--%s: %v is outside %v to %v", flag, value, low, high)
+	}
+	return nil
+}
+
+func oneOf(flag, value string, allowed ...string) error {
+	if !slices.Contains(allowed, value) {
+		return fmt.Errorf("--%s: %q is none of %s", flag, value, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+func notEmpty(flag, value string) error {
+	if value == "" {
+		return fmt.Errorf("--%s: must not be empty", flag)
+	}
+	return nil
+}
+
+// Secret is a setting that must not be seen in a log.
+type Secret string
+
+const redacted = "[redacted]"
+
+// String hides the secret.
+func (s Secret) String() string { return redacted }
+
+// GoString hides the secret.
+func (s Secret) GoString() string { return redacted }
+
+// LogValue hides the secret.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

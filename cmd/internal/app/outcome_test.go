@@ -1,0 +1,118 @@
+package app_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/google/uuid"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+func unmarshal(data []byte, into any) error { return json.Unmarshal(data, into) }
+
+func cmpOr(values ...string) string { return cmp.Or(values...) }
+
+func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
+	return func(id telematics.VehicleID) simulator.Profile {
+		p := healthy(id)
+		p.Latency = simulator.Between(latency, latency+time.Millisecond)
+		return p
+	}
+}
+
+func TestEveryActionIsExecutedAndSeen(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		var recorder simulator.Recorder
+		i := s.serve()
+		s.drive(&recorder, healthy)
+		for _, action := range telematics.ControlActions {
+			r := i.control(1, action)
+			var c command
+			s.must(unmarshal(r.Data, &c))
+			if r.status != 200 || c.State != "succeeded" || c.Outcome != "executed" {
+				s.Errorf("%s: %d %s %+v", action, r.status, r.Error.Code, c)
+			}
+			var again command
+			if i.get("/api/v1/admin/commands/"+c.ID, &again); again != c {
+				s.Errorf("%s: answered with %+v, read back as %+v", action, c, again)
+			}
+		}
+		var status struct {
+			Telemetry struct {
+				IsLocked *bool `json:"is_locked"`
+			} `json:"telemetry"`
+		}
+		for _, want := range []bool{true, false, true} {
+			action := telematics.Unlock
+			if want {
+				action = telematics.Lock
+			}
+			i.control(1, action)
+			i.get("/api/v1/admin/vehicles/1/status", &status)
+			if got := status.Telemetry.IsLocked; got == nil || *got != want {
+				s.Errorf("right after %s the status says is_locked %v", action, got)
+			}
+		}
+		var lines []struct {
+			Action  string `json:"action"`
+			Outcome string `json:"outcome"`
+		}
+		i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
+		if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
+			s.Errorf("%d lines in the history, want %d", len(lines), want)
+		}
+	})
+}
+
+// A unit's voice, without the unit.
+func (s *stack) whisper(unit telematics.Unit, channel telematics.Channel, payload []byte) {
+	s.Helper()
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(s.units).SetClientID(string(unit)).
+		SetUsername(string(unit)).SetPassword(mosquitto.UnitPassword(unitSecret, string(unit))))
+	for _, say := range []func() mqtt.Token{
+		client.Connect,
+		func() mqtt.Token { return client.Publish(channel.Topic(unit), 1, false, payload) },
+	} {
+		if token := say(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+			s.Fatalf("whisper: %v", token.Error())
+		}
+	}
+	client.Disconnect(100)
+}
+
+func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
+		r := i.control(1, telematics.Unlock)
+		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
+			s.Fatalf("a silent vehicle: %d %+v", r.status, r.Error)
+		}
+		s.whisper("car-1", telematics.AckChannel, telematics.EncodeAnswer(telematics.Answer{
+			Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
+		}))
+		var c command
+		s.eventually(5*time.Second, "settled", func() bool {
+			i.get("/api/v1/admin/commands/"+r.Error.CommandID, &c)
+			return c.State == "succeeded"
+		})
+		if !c.Late || c.Outcome != "executed" {
+			s.Errorf("the command reads %+v, want late and executed", c)
+		}
+		var lines []struct {
+			Code    *string `json:"code"`
+			Outcome string  `json:"outcome"`
+		}
+		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.unlock", &lines)
+		if got := fmt.Sprint(len(lines)); got != "2" || lines[0].Outcome != "executed" || lines[1].Outcome != "unknown" {
+			s.Errorf("the history has %+v, want executed above unknown", lines)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/broker"
+	"motorpool/httpapi"
+	"motorpool/store"
+)
+
+// answerSlack is what a call may need beside the command's budget.
+const answerSlack = 5 * time.Second
+
+// Serve runs the service until the context ends, and then stops it in order: no
+// new calls, the commands under way are settled and answered, then MQTT, then the
+// stores. A server that is away does not stop it: readiness says what is missing.
+func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
+	key, err := c.signingKey()
+	if err != nil {
+		return err
+	}
+	trusted, err := c.tls()
+	if err != nil {
+		return err
+	}
+	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns})
+	if err != nil {
+		return err
+	}
+	defer closeLogged(log, "postgres", postgres.Close)
+	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log})
+	if err != nil {
+		return err
+	}
+	defer closeLogged(log, "redis", redis.Close)
+
+	link := broker.NewLink(broker.MQTTConfig{
+		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
+		Group: postgres.SharedGroup, Logger: log,
+	})
+	carrier := broker.New(broker.Config{
+		Vehicles: postgres, Commands: postgres, History: postgres, Twins: postgres, Pending: redis,
+		Air: link, Key: key, Logger: log,
+	})
+	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
+	public := httpapi.New(httpapi.Config{
+		Controller: carrier, Fleet: postgres, History: postgres, Budget: c.Budget, Log: log,
+		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
+	})
+	internal := internalHandler(carrier,
+		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
+		httpapi.Check{Name: "redis", Ready: redis.Ping},
+		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
+		httpapi.Check{Name: "tokens", Ready: tokenKeys.Ready})
+
+	// What serves the calls outlives them.
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBelow()
+	var parts errgroup.Group
+	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
+	parts.Go(func() error { return carrier.Run(below) })
+	parts.Go(func() error { return link.Run(below, carrier) })
+	parts.Go(func() error { return tokenKeys.Run(below) })
+
+	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
+	err = serveHTTP(ctx, log, c.Budget+answerSlack,
+		face{httpapi.NewServer("", public, c.Budget), listeners.Public},
+		face{httpapi.NewServer("", internal, c.Budget), listeners.Internal})
+	stopBelow()
+	err = errors.Join(err, parts.Wait())
+	log.Info("stopped")
+	return err
+}
+
+// face is a server and where it listens.
+type face struct {
+	*http.Server
+	listener net.Listener
+}
+
+// serveHTTP serves until the context ends, and then lets the calls under way end.
+func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, faces ...face) error {
+	serving, ctx := errgroup.WithContext(ctx)
+	for _, f := range faces {
+		f.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+		serving.Go(func() error {
+			if err := f.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serve http: %w", err)
+			}
+			return nil
+		})
+		serving.Go(func() error {
+			<-ctx.Done()
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+			defer cancel()
+			if err := f.Shutdown(ending); err != nil {
+				return fmt.Errorf("calls cut off at the end: %w", err)
+			}
+			return nil
+		})
+	}
+	return serving.Wait()
+}
+
+// maxSkew is how far the clocks of an instance and of Postgres may differ [LAW-11].
+const maxSkew = time.Second
+
+func postgresReady(p *store.Postgres) func(context.Context) error {
+	return func(ctx context.Context) error {
+		skew, err := p.ClockSkew(ctx)
+		if err != nil {
+			return err
+		}
+		if skew.Abs() > maxSkew {
+			return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", skew.Round(time.Millisecond), maxSkew)
+		}
+		has, needs, err := p.Version(ctx)
+		if err == nil && has < needs {
+			err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
+		}
+		return err
+	}
+}
+
+// prepare brings the schema up to date, as soon as Postgres lets it.
+func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Logger) error {
+	if !migrate {
+		return nil
+	}
+	for {
+		version, err := p.Migrate(ctx)
+		if err == nil {
+			log.Info("schema is up to date", "version", version)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		log.Warn("schema not brought up to date", "err", err, "again_in", "2s")
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func internalHandler(b *broker.Broker, checks ...httpapi.Check) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", httpapi.Internal(checks...))
+	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "counts": b.Counts.All()}) // the caller may leave
+	})
+	return mux
+}
+
+func closeLogged(log *slog.Logger, what string, closer func() error) {
+	if err := closer(); err != nil {
+		log.Warn("not closed", "what", what, "err", err)
+	}
+}

@@ -1,0 +1,339 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+const (
+	servicePassword = "service-secret"
+	unitSecret      = "unit-secret"
+)
+
+// stack is the servers of an installation, its fleet on record, and any number of
+// instances of the service and simulated cars on it.
+type stack struct {
+	*testing.T
+	dir      string
+	log      *slog.Logger
+	fleet    store.FleetFile
+	signing  telematics.SigningKey
+	tokens   telematics.SigningKey
+	postgres *devstack.Postgres
+	redisURL string
+	units    string // URL of the MQTT broker's listener for units
+	service  string // URL of its listener for the service
+
+	// Of the real servers only.
+	redis     *devstack.Redis
+	mosquitto *devstack.Mosquitto
+}
+
+// overBothStacks runs a test over the embedded servers and over the real ones.
+func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
+	t.Run("embedded", func(t *testing.T) { test(embeddedStack(t, vehicles)) })
+	t.Run("real", func(t *testing.T) { test(realStack(t, vehicles)) })
+}
+
+func newStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	s := &stack{T: t, dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s.fleet = testFleet(vehicles)
+	s.signing, s.tokens = s.newKey("signing.jwks", false), s.newKey("tokens.jwks", true)
+	devstack.NeedServer(t, devstack.PostgresServer)
+	var err error
+	s.postgres, err = devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres")})
+	s.must(err)
+	t.Cleanup(func() { _ = s.postgres.Close() })
+	s.record()
+	return s
+}
+
+func embeddedStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	s := newStack(t, vehicles)
+	redis, err := devstack.StartMiniredis("127.0.0.1:0")
+	s.must(err)
+	t.Cleanup(func() { _ = redis.Close() })
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{
+		ServicePassword: servicePassword,
+		UnitPassword:    func(user string) (string, bool) { return mosquitto.UnitPassword(unitSecret, user), true },
+	})
+	s.must(err)
+	t.Cleanup(func() { _ = server.Close() })
+	s.redisURL, s.units, s.service = redis.URL(), server.UnitsURL(), server.ServiceURL()
+	return s
+}
+
+func realStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	devstack.NeedServer(t, devstack.RedisServer)
+	s := newStack(t, vehicles)
+	passwords := map[string]string{}
+	for _, v := range s.fleet.Vehicles {
+		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
+	}
+	var err error
+	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"))
+	s.must(err)
+	t.Cleanup(func() { _ = s.redis.Close() })
+	s.mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: filepath.Join(s.dir, "mosquitto"), Units: passwords, ServicePassword: servicePassword,
+	})
+	s.must(err)
+	t.Cleanup(func() { _ = s.mosquitto.Close() })
+	s.redisURL, s.units, s.service = s.redis.URL(), s.mosquitto.UnitsURL(), s.mosquitto.ServiceURL()
+	return s
+}
+
+func (s *stack) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// testFleet has every vehicle with all actions; those with an odd number are of
+// agency 1, the others of agency 2.
+func testFleet(vehicles int) store.FleetFile {
+	f := store.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
+	for i := range vehicles {
+		f.Vehicles = append(f.Vehicles, telematics.Vehicle{
+			ID: telematics.VehicleID(i + 1), AgencyID: telematics.AgencyID(i%2 + 1), Unit: telematics.Unit(fmt.Sprintf("car-%d", i+1)),
+			Status: telematics.Available, Powertrain: telematics.Combustion, Plate: fmt.Sprintf("M-OT %d", i+1),
+			Actions: telematics.ControlActions,
+		})
+	}
+	return f
+}
+
+func (s *stack) newKey(name string, public bool) telematics.SigningKey {
+	s.Helper()
+	key, err := telematics.NewSigningKey()
+	s.must(err)
+	jwks, err := telematics.EncodeSigningKeys(key)
+	if public {
+		jwks, err = telematics.EncodeKeyring(key.Keyring())
+	}
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(s.dir, name), jwks, 0o600))
+	return key
+}
+
+func (s *stack) record() {
+	s.Helper()
+	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	s.must(err)
+	defer postgres.Close()
+	_, err = postgres.Migrate(s.Context())
+	s.must(err)
+	_, err = postgres.Import(s.Context(), s.fleet)
+	s.must(err)
+}
+
+// instance is one running service.
+type instance struct {
+	*stack
+	base     string
+	internal string
+	admin    string // token
+	stop     func()
+}
+
+// serve starts an instance and waits until it is ready.
+func (s *stack) serve(change ...func(*app.Config)) *instance {
+	s.Helper()
+	i := s.serveUnready(change...)
+	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == http.StatusOK })
+	return i
+}
+
+func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
+	s.Helper()
+	config := app.Config{
+		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.postgres.URL()), DatabaseConns: 20,
+		RedisURL: app.Secret(s.redisURL), MQTTURL: s.service, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
+		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
+		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, LogLevel: "warn", LogFormat: "text",
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	s.must(config.Check())
+	listeners, err := config.Listen()
+	s.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := app.Serve(ctx, config, listeners, s.log); err != nil {
+			s.Errorf("Serve: %v", err)
+		}
+	})
+	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
+	s.Cleanup(stop)
+	return &instance{
+		stack: s, base: "http://" + listeners.Public.Addr().String(), internal: "http://" + listeners.Internal.Addr().String(),
+		admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: stop,
+	}
+}
+
+func (s *stack) token(actor telematics.Actor) string {
+	s.Helper()
+	token, err := app.Grant{Issuer: "test", Audience: "test", Actor: actor, Lifetime: time.Hour}.Mint(s.tokens)
+	s.must(err)
+	return token
+}
+
+// drive lets simulated cars live until the test ends, and waits until they are connected.
+func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.VehicleID) simulator.Profile) *simulator.Fleet {
+	s.Helper()
+	var cars []simulator.Config
+	for _, v := range s.fleet.Vehicles {
+		cars = append(cars, simulator.Config{
+			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID),
+		})
+	}
+	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder}, cars...)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := fleet.Run(ctx); err != nil {
+			s.Errorf("fleet: %v", err)
+		}
+	})
+	s.Cleanup(func() { stop(); running.Wait() })
+	s.eventually(30*time.Second, "all cars connected", func() bool { return connected(fleet) })
+	return fleet
+}
+
+func connected(fleet *simulator.Fleet) bool {
+	for _, car := range fleet.Cars() {
+		if !car.Connected() {
+			return false
+		}
+	}
+	return true
+}
+
+// healthy is the profile of a car that does what it is told, whatever that is.
+func healthy(telematics.VehicleID) simulator.Profile {
+	return simulator.Profile{Actions: simulator.AllActions}
+}
+
+func (s *stack) eventually(within time.Duration, what string, holds func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(within); !holds(); {
+		if time.Now().After(deadline) {
+			s.Fatalf("after %v still not: %s", within, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// reply is an answer of the API.
+type reply struct {
+	status     int
+	retryAfter string
+	took       time.Duration
+	Success    bool            `json:"success"`
+	Message    string          `json:"message"`
+	Data       json.RawMessage `json:"data"`
+	Error      struct {
+		Code      string `json:"code"`
+		Outcome   string `json:"outcome"`
+		CommandID string `json:"command_id"`
+		Reason    string `json:"reason"`
+		Detail    string `json:"detail"`
+	} `json:"error"`
+}
+
+// command is what the API shows of a command.
+type command struct {
+	ID       string `json:"id"`
+	State    string `json:"state"`
+	Outcome  string `json:"outcome"`
+	Late     bool   `json:"late"`
+	Attempts int    `json:"attempts"`
+}
+
+func (i *instance) post(path string) reply { i.Helper(); return i.do(http.MethodPost, path) }
+
+func (i *instance) get(path string, into any) reply {
+	i.Helper()
+	r := i.do(http.MethodGet, path)
+	if r.status == http.StatusOK && into != nil {
+		i.must(json.Unmarshal(r.Data, into))
+	}
+	return r
+}
+
+func (i *instance) do(method, path string) reply {
+	i.Helper()
+	var body io.Reader
+	if method == http.MethodPost {
+		body = bytes.NewReader([]byte(`{"signal":"horn","duration_ms":10}`))
+	}
+	request, err := http.NewRequest(method, i.base+path, body)
+	i.must(err)
+	request.Header.Set("Authorization", "Bearer "+i.admin)
+	request.Header.Set("Content-Type", "application/json")
+	start := time.Now()
+	response, err := http.DefaultClient.Do(request)
+	i.must(err)
+	defer response.Body.Close()
+	r := reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	i.must(json.NewDecoder(response.Body).Decode(&r))
+	r.took = time.Since(start)
+	return r
+}
+
+func (i *instance) control(vehicle int, action telematics.Action) reply {
+	i.Helper()
+	return i.post(fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action))
+}
+
+// readiness returns the status of /readyz and what it says.
+func (i *instance) readiness() (int, string) {
+	i.Helper()
+	response, err := http.Get(i.internal + "/readyz")
+	i.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	i.must(err)
+	return response.StatusCode, string(body)
+}
+
+// count returns one of the instance's counts.
+func (i *instance) count(name string) int64 {
+	i.Helper()
+	response, err := http.Get(i.internal + "/counts")
+	i.must(err)
+	defer response.Body.Close()
+	var body struct {
+		Counts map[string]int64 `json:"counts"`
+	}
+	i.must(json.NewDecoder(response.Body).Decode(&body))
+	n, ok := body.Counts[name]
+	if !ok {
+		i.Fatalf("there is no count %q", name)
+	}
+	return n
+}

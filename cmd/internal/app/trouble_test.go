@@ -1,0 +1,88 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// A server that goes away costs a clear refusal, and nothing after it is back.
+func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
+	for _, test := range []struct {
+		check string // that says so
+		away  func(*stack)
+		back  func(*stack)
+	}{
+		{"mqtt", func(s *stack) { s.must(s.mosquitto.Kill()) }, func(s *stack) { s.must(s.mosquitto.Restart()) }},
+		{"redis", func(s *stack) { s.must(s.redis.Kill()) }, func(s *stack) { s.must(s.redis.Restart()) }},
+		{"postgres", func(s *stack) { s.must(s.postgres.Kill()) }, func(s *stack) { s.must(s.postgres.Restart()) }},
+		{"postgres", func(s *stack) { s.must(s.postgres.Pause()) }, func(s *stack) { s.must(s.postgres.Resume()) }},
+	} {
+		t.Run(test.check, func(t *testing.T) {
+			t.Parallel()
+			s := realStack(t, 1)
+			i := s.serve()
+			fleet := s.drive(nil, healthy)
+			sent := i.count("publications")
+
+			test.away(s)
+			s.eventually(20*time.Second, "not ready", func() bool {
+				status, says := i.readiness()
+				return status == http.StatusServiceUnavailable && strings.Contains(says, test.check)
+			})
+			r := i.control(1, telematics.Lock)
+			if r.status != 503 || r.Error.Code != "telematics_unavailable" || r.Error.Outcome != "not_executed" || r.retryAfter != "5" {
+				t.Errorf("without %s: %d %+v, Retry-After %q", test.check, r.status, r.Error, r.retryAfter)
+			}
+			if n := i.count("publications"); n != sent {
+				t.Errorf("%d messages were published without %s", n-sent, test.check)
+			}
+
+			test.back(s)
+			s.eventually(30*time.Second, "ready again", func() bool { status, _ := i.readiness(); return status == 200 })
+			s.eventually(60*time.Second, "the car back", func() bool { return connected(fleet) })
+			s.eventually(20*time.Second, "commands go again", func() bool { return i.control(1, telematics.Lock).status == 200 })
+		})
+	}
+}
+
+func TestServersThatAreAwayAtStartAreWaitedFor(t *testing.T) {
+	s := realStack(t, 1)
+	s.must(s.mosquitto.Kill())
+	s.must(s.redis.Kill())
+	s.must(s.postgres.Kill())
+	i := s.serveUnready()
+	status, says := i.readiness()
+	for _, check := range []string{"mqtt", "redis", "postgres"} {
+		if status != 503 || !strings.Contains(says, check) {
+			t.Errorf("readiness says %d %s, want 503 naming %s", status, says, check)
+		}
+	}
+	if r := i.control(1, telematics.Lock); r.status != 503 || r.Error.Code != "telematics_unavailable" {
+		t.Errorf("without any server: %d %s", r.status, r.Error.Code)
+	}
+	s.must(s.postgres.Restart())
+	s.must(s.redis.Restart())
+	s.must(s.mosquitto.Restart())
+	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
+	s.drive(nil, healthy)
+	if r := i.control(1, telematics.Lock); r.status != 200 {
+		t.Errorf("after all: %d %s", r.status, r.Error.Code)
+	}
+}
+
+func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {
+	s := embeddedStack(t, 1)
+	i := s.serve()
+	s.drive(nil, slow(2*time.Second))
+	answered := make(chan reply, 1)
+	go func() { answered <- i.control(1, telematics.Lock) }()
+	s.eventually(5*time.Second, "the command is on the air", func() bool { return i.count("publications") == 1 })
+	i.stop()
+	if r := <-answered; r.status != 200 {
+		t.Errorf("the call under way ended with %d %s", r.status, r.Error.Code)
+	}
+}

@@ -1,0 +1,81 @@
+// Command motorpool is the service and the operator's tool.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"motorpool/cmd/internal/app"
+)
+
+var version = "dev" // set by the build
+
+type commands struct {
+	Serve   serve   `cmd:"" help:"Run the service."`
+	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
+	Import  load    `cmd:"" name:"import" help:"Put agencies, stations, vehicles and units into the database; again changes nothing."`
+
+	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
+	Keys   keys   `cmd:"" help:"Make signing keys, and print their public halves."`
+	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
+
+	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`
+	Unlock                 control   `cmd:"" group:"operator" help:"Unlock all doors."`
+	EnableDriving          control   `cmd:"" group:"operator" help:"Release the immobiliser."`
+	DisableDriving         control   `cmd:"" group:"operator" help:"Engage the immobiliser."`
+	UnlockAndEnableDriving control   `cmd:"" group:"operator" help:"Hand the vehicle over."`
+	LockAndDisableDriving  control   `cmd:"" group:"operator" help:"Take the vehicle back."`
+	Attention              attention `cmd:"" group:"operator" help:"Sound the horn, flash the lights, or both."`
+	OpenTopCase            control   `cmd:"" group:"operator" help:"Open the top case or battery compartment."`
+	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
+
+	Version printVersion `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(os.Stderr, "motorpool: %s\n", strings.TrimSpace(line))
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var c commands
+	var settings app.Settings
+	parser, err := kong.New(&c, append(settings.Options("MOTORPOOL"),
+		kong.Name("motorpool"),
+		kong.Description("The control plane of a shared vehicle fleet. Every flag can be set by the environment: --mqtt-url is MOTORPOOL_MQTT_URL."),
+		kong.ExplicitGroups([]kong.Group{{Key: "operator", Title: "Operate a vehicle, through a running service:"}}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&settings),
+	)...)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return errors.Join(settings.Problems(), err)
+	}
+	return parsed.Run()
+}
+
+type printVersion struct{}
+
+func (printVersion) Run() error {
+	fmt.Println("motorpool", version)
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/store"
+)
+
+type serve struct{ app.Config }
+
+func (s serve) Run(ctx context.Context, settings *app.Settings) error {
+	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
+		return err
+	}
+	log := s.NewLogger(os.Stderr)
+	slog.SetDefault(log)
+	listeners, err := s.Listen()
+	if err != nil {
+		return err
+	}
+	log.Info("motorpool", "version", version)
+	return app.Serve(ctx, s.Config, listeners, log)
+}
+
+// database is the setting of commands that need nothing else.
+type database struct {
+	DatabaseURL app.Secret `required:"" placeholder:"URL" help:"Postgres."`
+}
+
+func (d database) open() (*store.Postgres, error) {
+	return store.New(store.Config{URL: string(d.DatabaseURL)})
+}
+
+type migrate struct{ database }
+
+func (m migrate) Run(ctx context.Context) error {
+	postgres, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	version, err := postgres.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("schema is at version", version)
+	return nil
+}
+
+type load struct {
+	database
+	File string `arg:"" type:"existingfile" help:"Fleet file, JSON; see docs/fleet.md."`
+}
+
+func (l load) Run(ctx context.Context) error {
+	file, err := os.Open(l.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	fleet, err := store.ParseFleetFile(file)
+	if err != nil {
+		return fmt.Errorf("%s:\n%w", l.File, err)
+	}
+	postgres, err := l.open()
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	if _, err := postgres.Migrate(ctx); err != nil {
+		return err
+	}
+	counts, err := postgres.Import(ctx, fleet)
+	if err != nil {
+		return err
+	}
+	fmt.Println("imported", counts)
+	return nil
+}
