@@ -10,10 +10,9 @@ import (
 
 // heard is a message as it came from the MQTT client.
 type heard struct {
-	unit     telematics.Unit
-	payload  []byte
-	retained bool
-	at       time.Time
+	unit    telematics.Unit
+	payload []byte
+	at      time.Time
 }
 
 // stray is an answer that nobody seems to have asked for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -255,6 +254,6 @@ func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c te
 	defer cancel()
 	if err := b.History.Add(ctx, line); err != nil {
 		b.Logger.Error("refusal missing from the history", "vehicle", order.Vehicle, "action", order.Action,
-			slog.String("code", string(refusal.Code)), "request_id", order.RequestID, "err", err)
+			"code", refusal.Code, "request_id", order.RequestID, "err", err)
 	}
 }

@@ -174,6 +174,16 @@ func TestARefusedRoleIsWrittenDownForControlAndStatus(t *testing.T) {
 	}
 }
 
+func TestWhoHasNoRoleHereLeavesNoLine(t *testing.T) {
+	a := newAPI(t)
+	for _, role := range []any{"system", "Admin", nil} {
+		a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"role": role})))).wants(403, "forbidden")
+	}
+	if lines := a.history.all(); len(lines) != 0 {
+		t.Errorf("history %+v", lines)
+	}
+}
+
 func TestClocksMayDifferByAMinute(t *testing.T) {
 	a := newAPI(t)
 	for _, c := range []map[string]any{

@@ -22,12 +22,10 @@ const docsPath = "/docs"
 func docsHandler() echo.HandlerFunc {
 	docs := v5emb.NewHandlerWithConfig(swgui.Config{
 		Title:       "Motorpool",
-		SwaggerJSON: "/openapi.json",
+		SwaggerJSON: "/openapi.yaml", // which, unlike the JSON, has the order of the author
 		BasePath:    docsPath,
 		SettingsUI: map[string]string{
-			"tagsSorter":               "undefined", // as the contract orders them
-			"defaultModelsExpandDepth": "0",
-			"tryItOutEnabled":          "false",
+			"defaultModelsExpandDepth": "0", // schemas are listed, folded
 		},
 	})
 	policy := docsPolicy(docs)

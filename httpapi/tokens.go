@@ -160,17 +160,32 @@ func claimed(token jwt.Token) (identity, error) {
 	if !ok {
 		return id, badToken("The access token's agency_id is not a positive integer.", nil)
 	}
-	var role string
-	if token.Has("role") {
-		if err := token.Get("role", &role); err != nil {
-			return id, badToken("The access token's role is not text.", nil)
-		}
+	role, ok := roleClaim(token)
+	if !ok {
+		return id, badToken("The access token's role is not text.", nil)
 	}
-	if role == string(telematics.Client) && agency == 0 {
+	if role == telematics.Client && agency == 0 {
 		return id, badToken("The access token of a client needs agency_id.", nil)
 	}
-	id.actor = telematics.Actor{Subject: subject, Role: telematics.Role(role), Agency: agency}
+	id.actor = telematics.Actor{Subject: subject, Role: role, Agency: agency}
 	return id, nil
+}
+
+// roleClaim returns the role, empty where it is none that a token can give: nobody acts as
+// telematics.System, or under a name that the history does not know.
+func roleClaim(token jwt.Token) (telematics.Role, bool) {
+	if !token.Has("role") {
+		return "", true
+	}
+	var role string
+	if err := token.Get("role", &role); err != nil {
+		return "", false
+	}
+	switch telematics.Role(role) {
+	case telematics.Admin, telematics.Client:
+		return telematics.Role(role), true
+	}
+	return "", true
 }
 
 // agencyClaim returns the agency, zero where none is named. A named zero is refused: it would

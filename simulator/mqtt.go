@@ -32,7 +32,7 @@ const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = time.Second
 	pingTimeout    = 10 * time.Second
-	farewell       = 500 // milliseconds for what is still to be written before DISCONNECT
+	farewell       = 3000 // milliseconds at most for what is still to be written, and DISCONNECT
 )
 
 // Dial connects with a clean session and subscribes to the unit's commands. Every connection is a new client: paho's own

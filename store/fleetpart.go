@@ -105,7 +105,7 @@ func (p *part) texts(key string) []string {
 			p.problem(fmt.Sprintf("%s[%d]", key, i), "empty, longer than %d bytes, or not clean UTF-8", maxText)
 		}
 	}
-	return slices.Concat([]string{}, list) // never nil
+	return append([]string{}, list...) // never nil
 }
 
 func (p *part) number(key string, low, high float64) float64 {

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/logger"
 	"motorpool/telematics"
 )
 
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	if _, err := parser.Parse(args); err != nil {
 		return err
 	}
-	log := app.Config{LogLevel: f.LogLevel}.NewLogger(os.Stderr)
+	log := logger.New(os.Stderr, f.LogLevel, "text")
 	slog.SetDefault(log)
 	fleet, err := demoFleet(f.Without)
 	if err != nil {

@@ -88,7 +88,7 @@ func (t token) Run(settings *app.Settings) error {
 
 type passwd struct {
 	Units           string     `type:"existingfile" placeholder:"FILE" help:"Fleet file whose units get a password."`
-	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as in 'simulate --unit-secret'."`
+	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as 'simulate --secret' does."`
 	ServicePassword app.Secret `placeholder:"SECRET" help:"Print the service's line instead."`
 	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: what 'simulate --units' reads (default ${default})."`
 }

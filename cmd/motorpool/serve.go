@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/logger"
 	"motorpool/store"
 )
 
@@ -17,7 +18,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
 		return err
 	}
-	log := s.NewLogger(os.Stderr)
+	log := logger.New(os.Stderr, s.LogLevel, s.LogFormat)
 	slog.SetDefault(log)
 	listeners, err := s.Listen()
 	if err != nil {

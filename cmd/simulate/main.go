@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/lmittmann/tint"
 
+	"motorpool/cmd/internal/logger"
 	"motorpool/simulator"
 )
 
@@ -26,8 +26,7 @@ func main() {
 		kong.Description("Runs simulated cars against an MQTT broker. Ctrl-C: every unit announces standby and disconnects."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	logger := slog.New(tint.NewHandler(os.Stderr, &tint.Options{Level: o.logLevel(), TimeFormat: time.TimeOnly}))
-	if err := run(ctx, o, logger); err != nil {
+	if err := run(ctx, o, logger.New(os.Stderr, o.logLevel(), "text")); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(1)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -74,11 +73,11 @@ func (o options) Validate() error {
 	return errors.Join(problems...)
 }
 
-func (o options) logLevel() slog.Level {
+func (o options) logLevel() string {
 	if o.Verbose {
-		return slog.LevelDebug
+		return "debug"
 	}
-	return slog.LevelInfo
+	return "info"
 }
 
 func (o options) latency() simulator.Latency {

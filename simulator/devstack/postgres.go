@@ -178,6 +178,14 @@ func (p *Postgres) Close() error {
 	return err
 }
 
+// Discard stops the server and removes its data, wherever they lie. It is what a test wants: removing its temporary folder is not
+// enough when the data are not in it.
+func (p *Postgres) Discard() error {
+	err := errors.Join(p.child.Close(), p.cluster.remove())
+	p.once.Do(p.unlock)
+	return err
+}
+
 func (p *Postgres) urlOf(database string) string {
 	u := url.URL{
 		Scheme:   "postgres",

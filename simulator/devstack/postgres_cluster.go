@@ -24,7 +24,8 @@ import (
 //	{Dir}/cluster/data      the data, or, if the server's user cannot reach it:
 //	/var/tmp/motorpool-postgres-{hash of Dir}/data
 type cluster struct {
-	root     string // the folder that belongs to the server's user
+	root     string // the folder that belongs to the server's user; "" before there is one
+	secret   string // the file of the password
 	password string
 	account  *account // nil: the server runs as we do
 	programs programs
@@ -56,7 +57,7 @@ func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{}
+	c := &cluster{secret: filepath.Join(dir, "password")}
 	if c.root, err = findCluster(dir); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) 
 	if c.programs, err = providePostgres(ctx, major, log); err != nil {
 		return nil, err
 	}
-	if c.password, err = keptPassword(filepath.Join(dir, "password")); err != nil {
+	if c.password, err = keptPassword(c.secret); err != nil {
 		return nil, err
 	}
 	if c.root != "" {
@@ -226,6 +227,11 @@ func (c *cluster) endOrphan() error {
 		return err
 	}
 	return nil
+}
+
+// remove forgets the cluster. Its server must not run.
+func (c *cluster) remove() error {
+	return errors.Join(os.RemoveAll(c.root), os.RemoveAll(c.secret))
 }
 
 // keptPassword reads the password from a file, or draws one.

@@ -35,9 +35,6 @@ func providePostgres(ctx context.Context, major int, log *slog.Logger) (programs
 	if missing == nil {
 		return found, nil
 	}
-	if major != anyMajor {
-		return programs{}, missing // no way of getting it lets us choose the version
-	}
 	root := os.Geteuid() == 0
 	switch {
 	case root && isDebian():
@@ -66,7 +63,7 @@ func findPostgres(major int) (programs, error) {
 	}
 	wanted := fmt.Sprintf("%d or newer", oldestMajor)
 	if major != anyMajor {
-		wanted = fmt.Sprintf("%d, which made the data,", major)
+		wanted = fmt.Sprintf("%d, which made the data (remove them to start afresh),", major)
 	}
 	return programs{}, fmt.Errorf("PostgreSQL %s is not installed (Debian: apt-get install postgresql; macOS: brew install postgresql; "+
 		"or not as root, it is downloaded; or DATABASE_URL names a server)", wanted)

@@ -144,6 +144,21 @@ func TestARemovedFolderTakesItsDataWithIt(t *testing.T) {
 	mustExecute(t, second.URL(), `create table cars (id int)`)
 }
 
+func TestADiscardedPostgresLeavesNothingBehind(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	first := startPostgres(t, dir)
+	mustExecute(t, first.URL(), `create table cars (id int)`)
+	if err := first.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(first.DataDir())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", filepath.Dir(first.DataDir()), err)
+	}
+	mustExecute(t, startPostgres(t, dir).URL(), `create table cars (id int)`)
+}
+
 func TestPostgresRefusesAWrongPasswordAndListensOnLoopbackAlone(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
