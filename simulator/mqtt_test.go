@@ -122,15 +122,27 @@ func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
 // order publishes a command and waits for its final answer.
 func (b *broker) order(unit telematics.Unit, action telematics.Action, seq int64) telematics.Answer {
 	b.Helper()
-	now := time.Now()
+	return b.final(unit, b.send(unit, action, seq))
+}
+
+// send publishes a command.
+func (b *broker) send(unit telematics.Unit, action telematics.Action, seq int64) telematics.CommandID {
+	b.Helper()
+	now := time.Now().Truncate(time.Second)
 	c := telematics.Claims{
 		Command: newID(), Unit: unit, Action: action, Lane: action.Lane(), Seq: seq,
-		IssuedAt: now.Truncate(time.Second), Expires: now.Truncate(time.Second).Add(20 * time.Second),
+		IssuedAt: now, Expires: now.Add(20 * time.Second),
 	}
 	b.publish(unit, sign(b.T, b.key, c), false)
+	return c.Command
+}
+
+// final waits for the final answer to a command.
+func (b *broker) final(unit telematics.Unit, id telematics.CommandID) telematics.Answer {
+	b.Helper()
 	var final telematics.Answer
-	eventually(b.T, "a final answer", func() bool {
-		for _, a := range b.answers(unit, c.Command) {
+	eventually(b.T, "final answer", func() bool {
+		for _, a := range b.answers(unit, id) {
 			if a.State.IsFinal() {
 				final = a
 			}
@@ -282,11 +294,13 @@ func TestOverMQTTAFleetObeysInParallel(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- fleet.Run(ctx) }()
 	eventually(t, "whole fleet", func() bool { return fleet.Connected() == n })
-	var orders sync.WaitGroup
-	for _, c := range cars {
-		orders.Go(func() { says(t, b.order(c.Unit, telematics.LockAndDisableDriving, 1), telematics.Succeeded, "", "") })
+	ids := make([]telematics.CommandID, n)
+	for i, c := range cars {
+		ids[i] = b.send(c.Unit, telematics.LockAndDisableDriving, 1)
 	}
-	orders.Wait()
+	for i, c := range cars {
+		says(t, b.final(c.Unit, ids[i]), telematics.Succeeded, "", "")
+	}
 	if got := count(recorder.Events(), CommandEnded); got != n || len(recorder.Late(0)) != 0 || len(recorder.Repeated()) != 0 {
 		t.Errorf("%d ended, late %v, repeated %v", got, recorder.Late(0), recorder.Repeated())
 	}

@@ -115,6 +115,49 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 	}
 }
 
+func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	drawn := func() (n int64) {
+		if err := p.db.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	other, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan telematics.Claim, 1)
+	go func() {
+		claim, err := p.Claim(context.Background(), brokertest.NewCommand(id, telematics.Lock))
+		if err != nil {
+			t.Errorf("Claim: %v", err)
+		}
+		claimed <- claim
+	}()
+	eventually(t, "the claim waits for its vehicle", func() bool {
+		var waiting int
+		if err := p.db.Get(&waiting, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`); err != nil {
+			t.Fatal(err)
+		}
+		return waiting == 1 || len(claimed) == 1
+	})
+	if n := drawn(); n != 0 || len(claimed) > 0 {
+		t.Errorf("number %d was drawn, claimed %v, before the vehicle was held", n, len(claimed) > 0)
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if claim := <-claimed; claim.Seq != 1 {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
 func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)
@@ -346,6 +389,7 @@ func BenchmarkClaim(b *testing.B) {
 	if _, err := p.Import(b.Context(), file); err != nil {
 		b.Fatal(err)
 	}
+	b.ResetTimer()
 	var next atomic.Int64
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {

@@ -3,7 +3,6 @@ package brokertest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -272,10 +271,3 @@ func (m *Memory) Observe(ctx context.Context, seen []telematics.Observation) ([]
 const storedResolution = time.Microsecond
 
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(storedResolution) }
-
-// InFlight returns what the pending table holds.
-func (m *Memory) InFlight() []telematics.Pending {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Collect(maps.Values(m.pending))
-}

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,6 +51,13 @@ func (m *Memory) Release(ctx context.Context, unit telematics.Unit, id telematic
 	defer m.mu.Unlock()
 	delete(m.pending, pendingKey{unit, id})
 	return nil
+}
+
+// InFlight returns what the pending table holds.
+func (m *Memory) InFlight() []telematics.Pending {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.pending))
 }
 
 // Flush empties the pending table, as a Redis that lost its memory.

@@ -153,6 +153,7 @@ func downloadPostgres() error {
 		BinariesPath(filepath.Join(work, "programs")).
 		RuntimePath(filepath.Join(work, "run")).
 		DataPath(filepath.Join(work, "data")).
+		StartParameters(map[string]string{"unix_socket_directories": ""}).
 		Logger(nil))
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("download postgres: %w", err)

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// live is a world that runs for a test.
+type live struct {
+	*testing.T
+	dir  string
+	env  map[string]string
+	out  *bytes.Buffer
+	stop func() error
+}
+
+// begin builds a world on free ports and waits until it is ready.
+func begin(t *testing.T, dir string, without ...telematics.VehicleID) *live {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	fleet, err := demoFleet(without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &live{T: t, dir: dir, out: &bytes.Buffer{}}
+	w := &world{fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w.flags = flags{HTTP: freePort, Internal: freePort, MQTT: freePort, MQTTService: freePort, Dir: dir, Without: without, LogLevel: "warn"}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.run(ctx) }()
+	l.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() {
+		if err := l.stop(); err != nil {
+			t.Errorf("the world ended with: %v", err)
+		}
+	})
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if l.env = readEnv(filepath.Join(dir, envFile)); l.env != nil {
+			return l
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the world is not ready after 90 s")
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the world ended before it was ready: %v", err)
+		default:
+		}
+	}
+}
+
+// readEnv returns nil where the file is not there yet.
+func readEnv(file string) map[string]string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		env[name] = value
+	}
+	return env
+}
+
+type reply struct {
+	status     int
+	retryAfter string
+	took       time.Duration
+	Data       json.RawMessage
+	Error      struct{ Code, Outcome string }
+}
+
+func (l *live) call(method, path, token string) reply {
+	request, err := http.NewRequest(method, l.env["BASE_URL"]+"/api/v1/admin/"+path, strings.NewReader(`{"signal":"both","duration_ms":200}`))
+	if err != nil {
+		l.Error(err)
+		return reply{}
+	}
+	request.Header.Set("Authorization", "Bearer "+l.env[token])
+	request.Header.Set("Content-Type", "application/json")
+	start := time.Now()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		l.Error(err)
+		return reply{}
+	}
+	defer response.Body.Close()
+	r := reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	if err := json.NewDecoder(response.Body).Decode(&r); err != nil {
+		l.Error(err)
+	}
+	r.took = time.Since(start)
+	return r
+}
+
+// lesson is what a car of the demo fleet teaches about an action.
+type lesson struct {
+	status              int
+	code, outcome       string
+	retryAfter          string
+	atLeast, noMoreThan time.Duration
+}
+
+var (
+	done         = lesson{status: 200, noMoreThan: 5 * time.Second}
+	slowly       = lesson{status: 200, atLeast: 6 * time.Second, noMoreThan: 9900 * time.Millisecond}
+	noisily      = lesson{status: 200, noMoreThan: 9900 * time.Millisecond}
+	notSupported = lesson{status: 409, code: "command_not_supported", outcome: "not_executed", noMoreThan: 2 * time.Second}
+	away         = lesson{status: 503, code: "vehicle_offline", outcome: "not_executed", retryAfter: "30", noMoreThan: 2 * time.Second}
+	driving      = lesson{status: 409, code: "vehicle_state_conflict", outcome: "not_executed", retryAfter: "30", noMoreThan: 5 * time.Second}
+	unanswered   = lesson{status: 504, code: "command_timeout", outcome: "unknown", retryAfter: "10", atLeast: 10 * time.Second, noMoreThan: 15 * time.Second}
+	broken       = lesson{status: 502, code: "command_failed", outcome: "failed", retryAfter: "10", noMoreThan: 5 * time.Second}
+)
+
+// usually is what each car teaches; exceptions come first in lessonOf.
+var usually = map[telematics.VehicleID]lesson{
+	1: done, 2: done, 3: done, 4: done, 5: away, 6: done, 7: slowly, 8: unanswered, 9: noisily, 10: broken,
+}
+
+func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
+	switch {
+	case a == telematics.OpenTopCase && v != 3, a == telematics.AttentionSignal && v == 4:
+		return notSupported
+	case v == 6 && (a.Immobilises() || a.Opens()):
+		return driving
+	}
+	return usually[v]
+}
+
+func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
+	l := begin(t, t.TempDir())
+	var mu sync.Mutex
+	cells := map[telematics.VehicleID]map[telematics.Action]reply{}
+	var callers sync.WaitGroup
+	for v := range usually {
+		cells[v] = map[telematics.Action]reply{}
+		lanes := map[telematics.Lane][]telematics.Action{}
+		for _, a := range telematics.ControlActions {
+			lanes[a.Lane()] = append(lanes[a.Lane()], a)
+		}
+		for _, actions := range lanes {
+			callers.Go(func() {
+				for _, a := range actions {
+					r := l.call(http.MethodPost, fmt.Sprintf("vehicles/%d/control/%s", v, a), "ADMIN_TOKEN")
+					mu.Lock()
+					cells[v][a] = r
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	callers.Wait()
+	for v := telematics.VehicleID(1); v <= 10; v++ {
+		for _, a := range telematics.ControlActions {
+			got, want := cells[v][a], lessonOf(v, a)
+			t.Logf("| %d | %s | %d | %s | %s | %s | %d ms |", v, a, got.status, got.Error.Code, got.Error.Outcome, got.retryAfter, got.took.Milliseconds())
+			if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome || got.retryAfter != want.retryAfter ||
+				got.took < want.atLeast || got.took > want.noMoreThan {
+				t.Errorf("vehicle %d, %s: %d %+v, Retry-After %q after %v; want %+v", v, a, got.status, got.Error, got.retryAfter, got.took, want)
+			}
+		}
+	}
+	if r := l.call(http.MethodPost, "vehicles/9/control/lock", "AGENCY_ADMIN_TOKEN"); r.status != 404 {
+		t.Errorf("agency 1's admin locks agency 2's vehicle: %d", r.status)
+	}
+	if r := l.call(http.MethodGet, "vehicles/1/status", "CLIENT_TOKEN"); r.status != 403 {
+		t.Errorf("a client reads an admin's page: %d", r.status)
+	}
+}
+
+func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dev")
+	l := begin(t, dir)
+	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
+		t.Fatalf("lock: %d %+v", r.status, r.Error)
+	}
+	for _, name := range []string{"BASE_URL", "INTERNAL_URL", "MQTT_URL", "MQTT_SERVICE_URL", "MQTT_USERNAME", "MQTT_PASSWORD", "ADMIN_TOKEN", "AGENCY_ADMIN_TOKEN", "CLIENT_TOKEN"} {
+		if l.env[name] == "" {
+			t.Errorf("the env file lacks %s", name)
+		}
+	}
+	if !strings.Contains(l.out.String(), "control/lock") {
+		t.Errorf("nothing to paste in: %s", l.out)
+	}
+	if err := l.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{envFile, unitsFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+			t.Errorf("%s is still there after the end", name)
+		}
+	}
+
+	again := begin(t, dir, 8)
+	var commands []struct{ Action string }
+	r := again.call(http.MethodGet, "vehicles/1/commands", "ADMIN_TOKEN")
+	if err := json.Unmarshal(r.Data, &commands); err != nil || len(commands) != 1 || commands[0].Action != "lock" {
+		t.Errorf("the second run does not know the first one's command: %s %v", r.Data, err)
+	}
+	var logins map[string]login
+	units, err := os.ReadFile(filepath.Join(dir, unitsFile))
+	if err != nil || json.Unmarshal(units, &logins) != nil || logins["8"].Password == "" {
+		t.Errorf("units.json lacks the login of vehicle 8: %s %v", units, err)
+	}
+	if r := again.call(http.MethodPost, "vehicles/1/control/unlock", "ADMIN_TOKEN"); r.status != 200 {
+		t.Errorf("the second run does not unlock: %d %+v", r.status, r.Error)
+	}
+}
+
+func TestAnAddressThatWasAskedForMustBeFree(t *testing.T) {
+	taken, err := net.Listen("tcp", freePort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	log := slog.New(slog.DiscardHandler)
+	if _, err := open(log, "http", address, defaultHTTP, listenTCP); err == nil || err.Error() != "--http: "+address+" is in use by another program" {
+		t.Errorf("asked for a taken address: %v", err)
+	}
+	var said bytes.Buffer
+	other, err := open(slog.New(slog.NewTextHandler(&said, nil)), "http", "", address, listenTCP)
+	if err != nil {
+		t.Fatalf("a taken default address is not replaced: %v", err)
+	}
+	defer other.Close()
+	if !strings.Contains(said.String(), address) {
+		t.Errorf("a replaced default address is not said: %s", &said)
+	}
+}
+
+func TestOnlyVehiclesOfTheFleetCanBeLeftOut(t *testing.T) {
+	if _, err := demoFleet([]telematics.VehicleID{11}); err == nil {
+		t.Error("vehicle 11 was left out of a fleet of ten")
+	}
+}

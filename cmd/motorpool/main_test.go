@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"motorpool/telematics"
+)
+
+// output returns what a command prints, and its error.
+func output(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = writer
+	failure := run(context.Background(), args)
+	os.Stdout = stdout
+	_ = writer.Close()
+	printed, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(printed), failure
+}
+
+func TestAllBadSettingsAreRefusedAtOnce(t *testing.T) {
+	t.Setenv("MOTORPOOL_DATABASE_CONNS", "many")
+	err := run(context.Background(), []string{"serve", "--http", "nowhere", "--budget", "soon", "--redis-url", "ftp://x", "--log-level", "loud", "--signing-keys", "/does/not/exist"})
+	if err == nil {
+		t.Fatal("the service starts with bad settings")
+	}
+	for _, flag := range []string{"--http", "--budget", "--database-conns", "--redis-url", "--log-level", "--signing-keys", "--token-keys"} {
+		if !strings.Contains(err.Error(), flag) {
+			t.Errorf("the error does not name %s:\n%v", flag, err)
+		}
+	}
+}
+
+func TestABudgetOutsideItsRangeIsRefused(t *testing.T) {
+	for _, budget := range []string{"0s", "999ms", "31s"} {
+		if err := run(context.Background(), []string{"serve", "--budget", budget}); err == nil || !strings.Contains(err.Error(), "--budget") {
+			t.Errorf("--budget %s: %v", budget, err)
+		}
+	}
+}
+
+func TestKeysAndTokensFitTogether(t *testing.T) {
+	private, err := output(t, "keys", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "private.jwks")
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	public, err := output(t, "keys", "public", file)
+	if err != nil || strings.Contains(public, `"d"`) {
+		t.Errorf("the public halves: %s %v", public, err)
+	}
+	if ring, err := telematics.ParseKeyring([]byte(public)); err != nil || len(ring) != 1 {
+		t.Errorf("the public halves are no keyring: %v", err)
+	}
+	token, err := output(t, "token", "--key", file, "--role", "client", "--agency", "2", "--sub", "anna")
+	if err != nil || strings.Count(token, ".") != 2 {
+		t.Errorf("token: %q %v", token, err)
+	}
+}
+
+func TestPasswordsForTheWholeFleetAreDerivedFromASecret(t *testing.T) {
+	lines, err := output(t, "passwd", "--units", "../dev/fleet.json", "--unit-secret", "s")
+	if err != nil || strings.Count(lines, ":$7$") != 10 {
+		t.Errorf("%v\n%s", err, lines)
+	}
+	text, err := output(t, "passwd", "--units", "../dev/fleet.json", "--unit-secret", "s", "--format", "json")
+	var logins map[string]login
+	if err != nil || json.Unmarshal([]byte(text), &logins) != nil || len(logins) != 10 || logins["1"].Password == "" {
+		t.Errorf("%v\n%s", err, text)
+	}
+	service, err := output(t, "passwd", "--service-password", "p")
+	if err != nil || !strings.HasPrefix(service, "motorpool:$7$") {
+		t.Errorf("%v\n%s", err, service)
+	}
+	if err := run(context.Background(), []string{"passwd"}); err == nil {
+		t.Error("passwd without anything to do succeeds")
+	}
+}
+
+func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
+	answers := map[string]string{
+		"/api/v1/admin/vehicles/42/control/lock": `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
+		"/api/v1/admin/vehicles/42/status":       `{"success":false,"message":"There is no vehicle 42.","data":null}`,
+	}
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = io.WriteString(w, answers[r.URL.Path])
+	}))
+	defer service.Close()
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	printed, err := output(t, "lock", "42")
+	if err != nil || !strings.Contains(printed, "succeeded") {
+		t.Errorf("lock 42: %q %v", printed, err)
+	}
+	if _, err := output(t, "status", "42"); err == nil || err.Error() != "There is no vehicle 42." {
+		t.Errorf("status 42: %v", err)
+	}
+}

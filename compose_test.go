@@ -1,0 +1,123 @@
+package motorpool_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// compose loads docker-compose.yml with the library that Docker itself uses, which
+// checks it against the specification.
+func compose(t *testing.T) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{"docker-compose.yml"}, cli.WithName("motorpool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(context.Background())
+	if err != nil {
+		t.Fatalf("docker-compose.yml: %v", err)
+	}
+	return project
+}
+
+func TestComposeHasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
+	project := compose(t)
+	for _, name := range []string{"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet"} {
+		if _, ok := project.Services[name]; !ok {
+			t.Errorf("there is no service %s", name)
+		}
+	}
+	published := 0
+	for name, service := range project.Services {
+		for _, port := range service.Ports {
+			published++
+			if ip := net.ParseIP(port.HostIP); ip == nil || !ip.IsLoopback() {
+				t.Errorf("%s publishes %s on %q, beyond this machine", name, port.Published, port.HostIP)
+			}
+			if onlyInternal(project, service) {
+				t.Errorf("%s publishes a port from an internal network, which Docker cannot", name)
+			}
+		}
+		if service.Restart != "" && (service.HealthCheck == nil || len(service.HealthCheck.Test) == 0) {
+			t.Errorf("%s has no health check", name)
+		}
+	}
+	if published == 0 {
+		t.Error("nothing is published: the API cannot be reached")
+	}
+}
+
+func onlyInternal(project *types.Project, service types.ServiceConfig) bool {
+	for name := range service.Networks {
+		if !project.Networks[name].Internal {
+			return false
+		}
+	}
+	return true
+}
+
+// Units reach the MQTT broker, and must not reach what else the service talks to.
+func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
+	project := compose(t)
+	for _, name := range []string{"redis", "postgres", "motorpool"} {
+		if _, shared := project.Services[name].Networks["units"]; shared {
+			t.Errorf("%s is in the network of the units", name)
+		}
+	}
+	fleet := project.Services["fleet"].Networks
+	if _, ok := fleet["units"]; !ok || len(fleet) != 1 {
+		t.Errorf("the fleet is in the networks %v, want only units", fleet)
+	}
+}
+
+// What compose sets must be settings that the service has.
+func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
+	config, err := os.ReadFile("cmd/internal/app/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"MOTORPOOL_UNIT_SECRET", "MOTORPOOL_SERVICE_PASSWORD"} // of motorpool passwd
+	for _, match := range regexp.MustCompile(`(?m)^\t(\w+)\s+\S+\s+`+"`"+`(?:name:"([\w-]+)")?`).FindAllStringSubmatch(string(config), -1) {
+		name := match[2]
+		if name == "" {
+			name = kebab(match[1])
+		}
+		known = append(known, "MOTORPOOL_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	}
+	text, err := os.ReadFile("docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`MOTORPOOL_\w+`).FindAllString(string(text), -1) {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s is no setting; known are %v", name, known)
+		}
+	}
+}
+
+// kebab returns a field's name as kong writes it: DatabaseURL is database-url.
+func kebab(field string) string {
+	words := regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field, "$1-$2")
+	return strings.ToLower(words)
+}
+
+func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
+	for name, service := range compose(t).Services {
+		for _, v := range service.Volumes {
+			if v.Type != types.VolumeTypeBind {
+				continue
+			}
+			if _, err := os.Stat(v.Source); err != nil {
+				t.Errorf("%s mounts %s: %v", name, v.Source, err)
+			}
+		}
+	}
+}
