@@ -75,6 +75,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 		"alg none":            {unsigned(claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
 		"alg none, unsigned":  {unsigned(claims(nil)) + "x", ""},
 		"HS256 with our key":  {confused(t, claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"critical header":     {critical(t, claims(nil)), "The access token has critical header parameters that are not known here."},
 		"tampered":            {tampered(adminToken(t)), "The access token is not valid."},
 		"no JWT":              {"abc", "The access token is not a JWT."},
 		"three empty parts":   {"..", "The access token is not a JWT."},
@@ -121,6 +122,17 @@ func confused(t *testing.T, c map[string]any) string {
 		t.Fatal(err)
 	}
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))))
+}
+
+// critical asks for an extension that nobody here understands.
+func critical(t *testing.T, c map[string]any) string {
+	header := jws.NewHeaders()
+	for name, value := range map[string]any{jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {
+		if err := header.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(edKey().alg, edKey().private, jws.WithProtectedHeaders(header)))))
 }
 
 func tampered(token string) string {

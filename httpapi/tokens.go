@@ -112,6 +112,9 @@ func (t *Tokens) verify(ctx context.Context, token string) (identity, error) {
 	if !ok {
 		return identity{}, badToken("The access token must be signed with RS256, ES256 or EdDSA.", nil)
 	}
+	if critical, _ := header.Critical(); len(critical) > 0 { // RFC 7515 §4.1.11: none is understood here
+		return identity{}, badToken("The access token has critical header parameters that are not known here.", nil)
+	}
 	keyID, _ := header.KeyID()
 	key, err := t.Keys.find(ctx, keyID, alg)
 	if errors.Is(err, errNoKeys) {

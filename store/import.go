@@ -30,7 +30,12 @@ func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error)
 }
 
 func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	tx, err := p.db.BeginTxx(ctx, nil)
+	db, err := p.unhurried()
+	if err != nil {
+		return Imported{}, err
+	}
+	defer db.Close()
+	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return Imported{}, err
 	}

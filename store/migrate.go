@@ -24,13 +24,12 @@ const (
 // instances may do so at once: one migrates under an advisory lock, the others wait
 // for it.
 func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
-	connector, err := p.config.connector(0) // a migration may take long
+	db, err := p.unhurried()
 	if err != nil {
 		return 0, err
 	}
-	db := sql.OpenDB(connector)
 	defer db.Close()
-	provider, err := newProvider(db)
+	provider, err := newProvider(db.DB)
 	if err != nil {
 		return 0, err
 	}

@@ -103,6 +103,16 @@ func (c Config) connector(timeout time.Duration) (*pq.Connector, error) {
 	return connector, nil
 }
 
+// unhurried opens connections of its own, on which a statement may take as long as it
+// needs. The caller closes them.
+func (p *Postgres) unhurried() (*sqlx.DB, error) {
+	connector, err := p.config.connector(0)
+	if err != nil {
+		return nil, err
+	}
+	return sqlx.NewDb(sql.OpenDB(connector), "postgres"), nil
+}
+
 // badAddress leaves the address itself out: it holds a password.
 func badAddress(server string, err error) error {
 	if unreadable := (*url.Error)(nil); errors.As(err, &unreadable) {
