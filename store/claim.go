@@ -107,9 +107,9 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
 // wait for the lane, and take it after a command with a greater number has come and gone.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]int64, error) {
-	rows := make([]claimRow, len(commands))
+	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
 	for i, c := range commands {
-		rows[i] = newClaimRow(c)
+		rows[i], vehicles[i] = newClaimRow(c), int64(c.Vehicle)
 	}
 	var taken []struct {
 		ID  uuid.UUID `db:"id"`
@@ -122,7 +122,7 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
 				requested_at timestamptz, deadline timestamptz)
 		), held as materialized (
-			select id from vehicles where id in (select vehicle_id from claim) order by id for no key update
+			select id from vehicles where id = any ($2) order by id for no key update
 		)
 		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
 			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline)
@@ -132,7 +132,7 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 		order by claim.vehicle_id, claim.lane
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq`,
-		recordset(rows))
+		recordset(rows), pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}

@@ -199,6 +199,10 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	serials := make([]string, len(rows)) // tell the planner, again, how few they are
+	for i, row := range rows {
+		serials[i] = row.Serial
+	}
 	_, err := tx.ExecContext(ctx, `
 		update units u
 		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
@@ -206,8 +210,8 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
 			last_seen timestamptz, actions text[], firmware text)
-		where u.serial = n.serial`,
-		recordset(rows))
+		where u.serial = n.serial and u.serial = any ($2)`,
+		recordset(rows), pq.Array(serials))
 	return err
 }
 

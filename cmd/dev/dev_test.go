@@ -19,6 +19,23 @@ import (
 	"motorpool/telematics"
 )
 
+// newDir returns a folder for a world, whose database is removed with it, wherever
+// its data lie.
+func newDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "dev")
+	t.Cleanup(func() {
+		postgres, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: filepath.Join(dir, "postgres")})
+		if err == nil {
+			err = postgres.Discard()
+		}
+		if err != nil {
+			t.Errorf("discard the world's database: %v", err)
+		}
+	})
+	return dir
+}
+
 // live is a world that runs for a test.
 type live struct {
 	*testing.T
@@ -144,7 +161,7 @@ func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
 }
 
 func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
-	l := begin(t, t.TempDir())
+	l := begin(t, newDir(t))
 	var mu sync.Mutex
 	cells := map[telematics.VehicleID]map[telematics.Action]reply{}
 	var callers sync.WaitGroup
@@ -185,7 +202,7 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 }
 
 func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "dev")
+	dir := newDir(t)
 	l := begin(t, dir)
 	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
 		t.Fatalf("lock: %d %+v", r.status, r.Error)

@@ -208,7 +208,7 @@ func (p *process) failure() error {
 	if strings.Contains(last, "Address already in use") {
 		return fmt.Errorf("%w; its last words:\n%s", syscall.EADDRINUSE, last)
 	}
-	return fmt.Errorf("it ended at once: %v; its last words:\n%s", p.err, last)
+	return fmt.Errorf("it ended at once: %w; its last words:\n%s", p.err, last)
 }
 
 // freeze stops the process first, so that it forks no more, and then those that it forked.

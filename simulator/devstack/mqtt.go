@@ -99,10 +99,10 @@ func capabilities() *mochi.Capabilities {
 }
 
 // UnitsURL is where units connect.
-func (m *MQTT) UnitsURL() string { return tcpURL(m.units.Listener.Addr()) }
+func (m *MQTT) UnitsURL() string { return tcpURL(m.units.Addr()) }
 
 // ServiceURL is where the service connects.
-func (m *MQTT) ServiceURL() string { return tcpURL(m.service.Listener.Addr()) }
+func (m *MQTT) ServiceURL() string { return tcpURL(m.service.Addr()) }
 
 // Close disconnects every client and stops the broker. Retained messages are lost.
 func (m *MQTT) Close() error {

@@ -61,7 +61,7 @@ func newStack(t *testing.T, vehicles int) *stack {
 	var err error
 	s.postgres, err = devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres")})
 	s.must(err)
-	t.Cleanup(func() { _ = s.postgres.Close() })
+	t.Cleanup(func() { _ = s.postgres.Discard() })
 	s.record()
 	return s
 }
