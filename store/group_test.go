@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 )
 
 // statement is a group's statement that takes a second of virtual time.
@@ -184,7 +185,7 @@ func TestAPanicReachesEveryCallerOfItsBatch(t *testing.T) {
 func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, code := range []string{"22P05", "23503", "40P01"} {
-			refused := &pq.Error{Code: pq.ErrorCode(code)}
+			refused := &pq.Error{Code: pqerror.Code(code)}
 			s := &statement{fails: func(batch []int) error {
 				if slices.Contains(batch, 2) {
 					return refused

@@ -30,7 +30,7 @@ func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error)
 }
 
 func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	db, err := p.unhurried()
+	db, err := p.unhurried(ctx)
 	if err != nil {
 		return Imported{}, err
 	}

@@ -24,7 +24,7 @@ const (
 // instances may do so at once: one migrates under an advisory lock, the others wait
 // for it.
 func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
-	db, err := p.unhurried()
+	db, err := p.unhurried(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -57,7 +56,7 @@ type Postgres struct {
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
-	connector, err := config.connector(config.Timeout)
+	connector, err := config.connector(config.Timeout, patientDialer(config.Timeout+time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +75,7 @@ func New(config Config) (*Postgres, error) {
 
 // connector opens connections on which a statement may take so long; zero: as long
 // as it needs.
-func (c Config) connector(timeout time.Duration) (*pq.Connector, error) {
+func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil {
 		return nil, badAddress("postgres", err)
@@ -97,16 +96,14 @@ func (c Config) connector(timeout time.Duration) (*pq.Connector, error) {
 	if err != nil {
 		return nil, badAddress("postgres", err)
 	}
-	if timeout > 0 {
-		connector.Dialer(patientDialer{patience: timeout + time.Second})
-	}
+	connector.Dialer(dialer)
 	return connector, nil
 }
 
 // unhurried opens connections of its own, on which a statement may take as long as it
-// needs. The caller closes them.
-func (p *Postgres) unhurried() (*sqlx.DB, error) {
-	connector, err := p.config.connector(0)
+// needs, until the context ends. The caller closes them.
+func (p *Postgres) unhurried(ctx context.Context) (*sqlx.DB, error) {
+	connector, err := p.config.connector(0, mortalDialer(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -140,50 +137,6 @@ func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
 // Close closes the connections. Calls that are under way fail.
 func (p *Postgres) Close() error {
 	return wrap("close postgres", p.db.Close())
-}
-
-// patientDialer bounds the silence of a server that neither answers nor hangs up:
-// the driver would wait for as long as the connection stands.
-type patientDialer struct {
-	net.Dialer
-	patience time.Duration
-}
-
-func (d patientDialer) Dial(network, address string) (net.Conn, error) {
-	return d.DialContext(context.Background(), network, address)
-}
-
-func (d patientDialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return d.DialContext(ctx, network, address)
-}
-
-func (d patientDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := d.Dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return patientConn{conn, d.patience}, nil
-}
-
-type patientConn struct {
-	net.Conn
-	patience time.Duration
-}
-
-func (c patientConn) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(b)
-}
-
-func (c patientConn) Write(b []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
 }
 
 // resolution is that of timestamptz. Instants are cut before they are written:

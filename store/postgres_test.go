@@ -125,6 +125,43 @@ func TestAFrozenPostgresHoldsNobodyForLong(t *testing.T) {
 	wantServing(t, p)
 }
 
+func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
+	server, p := ownServer(t, 300*time.Millisecond)
+	for name, do := range map[string]func(context.Context) error{
+		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
+		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, FleetFile{}); return err },
+	} {
+		// Frozen in the middle: nothing waits for a connection any more.
+		held, err := p.db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := held.Exec(`lock table goose_db_version, agencies in access exclusive mode`); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- do(ctx) }()
+		time.Sleep(100 * time.Millisecond) // for a statement to wait for the lock; sooner proves less, later nothing more
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Errorf("%s went through", name)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s did not end with its context", name)
+		}
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		_ = held.Rollback()
+	}
+}
+
 func TestTheClockOfPostgresIsComparedWithOurs(t *testing.T) {
 	skew, err := open(t, newDatabase(t)).ClockSkew(t.Context())
 	if err != nil || skew.Abs() > 100*time.Millisecond {

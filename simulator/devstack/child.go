@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,13 +203,15 @@ func (p *process) gone() bool {
 	}
 }
 
+var errNoReason = errors.New("exit status 0")
+
 // failure says why a process ended that should not have.
 func (p *process) failure() error {
 	last := p.output.tail()
 	if strings.Contains(last, "Address already in use") {
 		return fmt.Errorf("%w; its last words:\n%s", syscall.EADDRINUSE, last)
 	}
-	return fmt.Errorf("it ended at once: %w; its last words:\n%s", p.err, last)
+	return fmt.Errorf("it ended at once: %w; its last words:\n%s", cmp.Or(p.err, errNoReason), last)
 }
 
 // freeze stops the process first, so that it forks no more, and then those that it forked.

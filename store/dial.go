@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// dialer opens connections to Postgres on which a server that neither answers nor hangs
+// up does not hold us: the driver itself would wait for as long as the connection stands.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// DialContext opens a connection.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d(ctx, network, address)
+}
+
+// Dial opens a connection; the driver prefers DialContext.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d(context.Background(), network, address)
+}
+
+// DialTimeout opens a connection; the driver prefers DialContext.
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d(ctx, network, address)
+}
+
+// patientDialer opens connections that fail after so much silence.
+func patientDialer(patience time.Duration) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return patientConn{conn, patience}, nil
+	}
+}
+
+type patientConn struct {
+	net.Conn
+	patience time.Duration
+}
+
+func (c patientConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c patientConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// mortalDialer opens connections that are cut when a context ends.
+func mortalDialer(until context.Context) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return mortalConn{conn, context.AfterFunc(until, func() { _ = conn.Close() })}, nil
+	}
+}
+
+type mortalConn struct {
+	net.Conn
+	spare func() bool
+}
+
+func (c mortalConn) Close() error {
+	c.spare()
+	return c.Conn.Close()
+}
