@@ -9,7 +9,8 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--http 127.0.0.1:9000")
-	go run ./cmd/dev $(ARGS)
+	@go build -o bin/dev ./cmd/dev
+	@bin/dev $(ARGS)
 
 test: go ## run all tests, with the race detector (installs servers where it can)
 	@.ci/servers

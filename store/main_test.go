@@ -160,6 +160,19 @@ func vehicles(tb testing.TB, p *Postgres) func() (telematics.VehicleID, telemati
 	}
 }
 
+// waitForLock waits until a statement waits for a lock.
+func waitForLock(t *testing.T, p *Postgres) {
+	t.Helper()
+	eventually(t, "a statement waits for a lock", func() bool {
+		var waiting int
+		err := p.db.Get(&waiting, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waiting > 0
+	})
+}
+
 // eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -126,12 +126,11 @@ func TestAFrozenPostgresHoldsNobodyForLong(t *testing.T) {
 }
 
 func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
-	server, p := ownServer(t, 300*time.Millisecond)
+	server, p := ownServer(t, patience)
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
 		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, FleetFile{}); return err },
 	} {
-		// Frozen in the middle: nothing waits for a connection any more.
 		held, err := p.db.BeginTxx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +141,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- do(ctx) }()
-		time.Sleep(100 * time.Millisecond) // for a statement to wait for the lock; sooner proves less, later nothing more
+		waitForLock(t, p)
 		if err := server.Pause(); err != nil {
 			t.Fatal(err)
 		}

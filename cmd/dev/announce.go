@@ -1,95 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/mosquitto"
 	"motorpool/simulator"
-	"motorpool/telematics"
 )
 
-const (
-	tokenIssuer   = "motorpool-dev"
-	tokenAudience = "motorpool"
-	tokenLifetime = 30 * 24 * time.Hour
-	readyWithin   = 30 * time.Second
-)
-
-// announce waits until the world is ready, and then says how to use it.
-func (w *world) announce(ctx context.Context, s servers, l app.Listeners, demo *simulator.Fleet) error {
-	base, internal := "http://"+l.Public.Addr().String(), "http://"+l.Internal.Addr().String()
-	env := []variable{
-		{"BASE_URL", base},
-		{"INTERNAL_URL", internal},
-		{"MQTT_URL", s.mqtt.UnitsURL()},
-		{"MQTT_SERVICE_URL", s.mqtt.ServiceURL()},
-		{"MQTT_USERNAME", mosquitto.ServiceUser},
-		{"MQTT_PASSWORD", w.secrets.service},
-	}
-	for _, t := range []struct {
-		name  string
-		actor telematics.Actor
-	}{
-		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}},
-		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}},
-		{"CLIENT_TOKEN", telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}},
-	} {
-		token, err := app.Grant{Issuer: tokenIssuer, Audience: tokenAudience, Actor: t.actor, Lifetime: tokenLifetime}.Mint(w.secrets.tokens)
-		if err != nil {
-			return err
-		}
-		env = append(env, variable{t.name, token})
-	}
-	if err := await(ctx, internal+"/readyz", demo); err != nil {
+// announce says how to use the world, to programs first.
+func (w *world) announce(here place) error {
+	if err := writeFiles(w.Dir, w.fleet.logins(w.secrets.units), here.env); err != nil {
 		return err
 	}
-	if err := writeFiles(w.Dir, w.fleet.logins(w.secrets.units), env); err != nil {
-		return err
-	}
-	w.greet(base, s.mqtt.UnitsURL())
+	w.greet(here.base, here.units)
 	return nil
-}
-
-// await asks until the service is ready and the cars are on the air.
-func await(ctx context.Context, url string, demo *simulator.Fleet) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	for !ready(request) || !onAir(demo) {
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("not ready after %v; see the log above, and %s: %w", readyWithin, url, ctx.Err())
-		}
-	}
-	return nil
-}
-
-func ready(request *http.Request) bool {
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
-
-func onAir(demo *simulator.Fleet) bool {
-	for _, car := range demo.Cars() {
-		if !car.Connected() && !car.Gone() {
-			return false
-		}
-	}
-	return true
 }
 
 func (w *world) greet(base, units string) {

@@ -162,6 +162,17 @@ func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
 
 func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 	l := begin(t, newDir(t))
+	for v := range usually {
+		var status struct {
+			Telemetry struct {
+				Mileage *float64 `json:"mileage_km"`
+			}
+		}
+		r := l.call(http.MethodGet, fmt.Sprintf("vehicles/%d/status", v), "ADMIN_TOKEN")
+		if err := json.Unmarshal(r.Data, &status); err != nil || status.Telemetry.Mileage == nil {
+			t.Errorf("vehicle %d has no state when the world is ready: %s %v", v, r.Data, err)
+		}
+	}
 	var mu sync.Mutex
 	cells := map[telematics.VehicleID]map[telematics.Action]reply{}
 	var callers sync.WaitGroup

@@ -99,3 +99,14 @@ func (f fleet) past() []telematics.Observation {
 }
 
 func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains(f.without, id) }
+
+// onAir returns the vehicles whose cars are simulated and connected.
+func (f fleet) onAir() []telematics.VehicleID {
+	var on []telematics.VehicleID
+	for _, v := range f.record.Vehicles {
+		if profile, ok := simulator.Demo(v.ID); ok && profile.Gone == 0 && f.simulates(v.ID) {
+			on = append(on, v.ID)
+		}
+	}
+	return on
+}

@@ -76,13 +76,25 @@ func (w *world) run(ctx context.Context) (err error) {
 	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBelow()
 	var cars errgroup.Group
-	demo := w.demo(s.mqtt.UnitsURL())
-	cars.Go(func() error { return demo.Run(below) })
 	undo = append(undo, func() error { stopBelow(); return cars.Wait() })
 
 	service, ctx := errgroup.WithContext(ctx)
 	service.Go(func() error { return app.Serve(ctx, config, listeners, w.log) })
-	service.Go(func() error { return w.announce(ctx, s, listeners, demo) })
+	service.Go(func() error {
+		here, err := w.place(s, listeners)
+		if err != nil {
+			return err
+		}
+		if err := here.await(ctx, "the service is ready", here.serviceReady); err != nil {
+			return err
+		}
+		// Only now: what a car reports before the service listens is lost.
+		cars.Go(func() error { return w.demo(s.mqtt.UnitsURL()).Run(below) })
+		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return here.reporting(ctx, w.fleet.onAir()) }); err != nil {
+			return err
+		}
+		return w.announce(here)
+	})
 	return service.Wait()
 }
 

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// Everything that takes locks, on the same few rows, in any order, by two instances.
+func TestNothingDeadlocks(t *testing.T) {
+	address := newDatabase(t)
+	instances := []*Postgres{open(t, address), open(t, address)}
+	watch := open(t, address)
+	add := vehicles(t, watch)
+	const fleet = 12
+	var units []telematics.Unit
+	for range fleet {
+		_, unit := add()
+		units = append(units, unit)
+	}
+	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	for i, unit := range units {
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: unit, Status: telematics.Available, Powertrain: telematics.Electric,
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var settlements, observations, imports atomic.Int32
+	var wg sync.WaitGroup
+	for _, p := range instances {
+		for range 12 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					action := telematics.ControlActions[rand.IntN(len(telematics.ControlActions))]
+					c := brokertest.NewCommand(telematics.VehicleID(rand.IntN(fleet)+1), action)
+					claim, err := p.Claim(context.Background(), c)
+					if err != nil {
+						t.Errorf("Claim: %v", err)
+					}
+					if claim.Occupant != nil {
+						c = *claim.Occupant
+					}
+					if err := p.MarkSent(context.Background(), c.ID, time.Now(), 1); err != nil {
+						t.Errorf("MarkSent: %v", err)
+					}
+					s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+					if _, _, err := p.Settle(context.Background(), s); err != nil {
+						t.Errorf("Settle: %v", err)
+					}
+					settlements.Add(1)
+				}
+			})
+		}
+		// Settlements in batches of an order that no group would make.
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				open, err := p.Overdue(context.Background(), time.Now().AddDate(1, 0, 0), 100)
+				if err != nil {
+					t.Errorf("Overdue: %v", err)
+				}
+				rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+				batch := make([]telematics.Settlement, len(open))
+				for i, c := range open {
+					batch[i] = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}
+				}
+				if len(batch) == 0 {
+					continue
+				}
+				if _, err := p.settle(context.Background(), batch); err != nil {
+					t.Errorf("settle: %v", err)
+				}
+			}
+		})
+		for range 3 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					seen := make([]telematics.Observation, fleet)
+					for i, at := range rand.Perm(fleet) {
+						report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+						seen[i] = telematics.Observation{Unit: units[at], At: time.Now(), Report: &report}
+					}
+					if _, err := p.observe(context.Background(), seen); err != nil {
+						t.Errorf("observe: %v", err)
+					}
+					observations.Add(1)
+				}
+			})
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				moved := FleetFile{Agencies: file.Agencies, Vehicles: slices.Clone(file.Vehicles)}
+				rand.Shuffle(fleet, func(i, j int) {
+					moved.Vehicles[i].Unit, moved.Vehicles[j].Unit = moved.Vehicles[j].Unit, moved.Vehicles[i].Unit
+				})
+				if _, err := p.Import(context.Background(), moved); err != nil {
+					t.Errorf("Import: %v", err)
+				}
+				imports.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	if settlements.Load() < 100 || observations.Load() < 20 || imports.Load() < 4 {
+		t.Errorf("%d settlements, %d observations, %d imports: this proves little", settlements.Load(), observations.Load(), imports.Load())
+	}
+	// A group would hide a deadlock by trying again: ask the server, which counts them
+	// when a connection ends.
+	for _, p := range instances {
+		if err := p.db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var deadlocks int
+	eventually(t, "the connections end", func() bool {
+		var others int
+		if err := watch.db.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+			t.Fatal(err)
+		}
+		return others == 0
+	})
+	if err := watch.db.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
+		t.Errorf("%d deadlocks, %v", deadlocks, err)
+	}
+}
