@@ -14,7 +14,7 @@ dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--ht
 
 test: go ## run all tests, with the race detector (installs servers where it can)
 	@.ci/servers
-	go test -race -shuffle=on $(ARGS) ./...
+	@.ci/test $(ARGS) ./...
 
 check: go ## run what needs no server: format, vet, lint, architecture
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,10 @@ const (
 
 // RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets it.
 const RequireServers = "REQUIRE_SERVERS"
+
+// NotRunFile is the environment variable that names a file to which NeedServer adds a line for each test that did not run: go test
+// itself says nothing of a skipped one.
+const NotRunFile = "NOT_RUN_FILE"
 
 // TB is what NeedServer needs of a *testing.T or *testing.B.
 type TB interface {
@@ -35,8 +40,24 @@ func NeedServer(tb TB, server string) {
 	case os.Getenv(RequireServers) == "1":
 		tb.Fatalf("%v (%s=1 forbids to skip)", err, RequireServers)
 	default:
+		if err := noteNotRun(tb.Name(), err); err != nil {
+			tb.Fatalf("note that %s did not run: %v", tb.Name(), err)
+		}
 		tb.Skipf("NOT RUN: %s: %v", tb.Name(), err)
 	}
+}
+
+func noteNotRun(test string, why error) error {
+	path := os.Getenv(NotRunFile)
+	if path == "" {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%s: %v\n", test, why)
+	return errors.Join(err, file.Close())
 }
 
 // Available returns nil if a real server can be started from what lies on this machine, else an error that says how to get it.

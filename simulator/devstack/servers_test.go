@@ -2,6 +2,8 @@ package devstack_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,11 +19,16 @@ func (r *recorder) Skipf(format string, a ...any)  { r.skipped = fmt.Sprintf(for
 func (r *recorder) Fatalf(format string, a ...any) { r.failed = fmt.Sprintf(format, a...) }
 
 func TestAMissingServerSkipsTheTestAndSaysWhatDidNotRun(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "not-run")
 	t.Setenv(devstack.RequireServers, "")
+	t.Setenv(devstack.NotRunFile, list)
 	var r recorder
 	devstack.NeedServer(&r, "no such server")
 	if !strings.Contains(r.skipped, "TestOfSomebody") || !strings.Contains(r.skipped, "no such server") || r.failed != "" {
 		t.Errorf("%+v", r)
+	}
+	if text, err := os.ReadFile(list); err != nil || !strings.HasPrefix(string(text), "TestOfSomebody: ") {
+		t.Errorf("the list of what did not run: %q, %v", text, err)
 	}
 }
 

@@ -116,3 +116,24 @@ func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
 		}
 	})
 }
+
+func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
+	overBothStacks(t, 2, func(s *stack) {
+		i := s.serve()
+		garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}
+		for _, text := range garbage {
+			for _, channel := range []telematics.Channel{telematics.AckChannel, telematics.TelemetryChannel, telematics.PresenceChannel} {
+				s.whisper("car-2", channel, []byte(text))
+			}
+		}
+		n := int64(len(garbage))
+		s.eventually(5*time.Second, "all of it is counted", func() bool {
+			// An object without a known field is an empty report.
+			return i.count("answers_malformed") == n && i.count("presence_malformed") == n && i.count("reports_malformed") == n-2
+		})
+		s.drive(nil, healthy)
+		if r := i.control(1, telematics.Lock); r.status != 200 {
+			s.Errorf("after garbage: %d %s", r.status, r.Error.Code)
+		}
+	})
+}
