@@ -29,6 +29,10 @@ func (b *Broker) Answer(unit telematics.Unit, payload []byte, retained bool) {
 		b.Counts.add(answersRetained)
 		return
 	}
+	if len(payload) > telematics.MaxMessage { // before it takes room in the queue
+		b.Counts.add(answersMalformed)
+		return
+	}
 	select {
 	case b.answers <- heard{unit: unit, payload: payload, at: time.Now().UTC()}:
 	default:
@@ -38,15 +42,36 @@ func (b *Broker) Answer(unit telematics.Unit, payload []byte, retained bool) {
 }
 
 func (b *Broker) handleAnswers(ctx context.Context) error {
+	handling := context.WithoutCancel(ctx) // an answer in hand is settled; each step has its own time limit
 	for {
 		select {
 		case <-ctx.Done():
+			b.drainAnswers(handling)
 			return ctx.Err()
 		case h := <-b.answers:
-			b.handleAnswer(ctx, h)
+			b.handleAnswer(handling, h)
 		}
 	}
 }
+
+// drainAnswers handles what was acknowledged to the MQTT broker before the end: nobody
+// else will see it again.
+func (b *Broker) drainAnswers(ctx context.Context) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	for {
+		select {
+		case h := <-b.answers:
+			b.handleAnswer(ctx, h)
+		default:
+			return
+		}
+	}
+}
+
+// reportPatience is how long an answer waits for its report to be written: one vehicle's
+// trouble must not hold up the answers of the others.
+const reportPatience = 250 * time.Millisecond
 
 func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	answer, dropped, err := telematics.DecodeAnswer(h.payload, h.at)
@@ -61,7 +86,9 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	var reported sync.WaitGroup
 	sign := telematics.Observation{Unit: h.unit, At: h.at, Report: answer.Report}
 	if answer.Report != nil {
-		reported.Go(func() { b.prompt.wait(ctx, sign) })
+		waiting, cancel := context.WithTimeout(ctx, reportPatience)
+		defer cancel()
+		reported.Go(func() { b.prompt.wait(waiting, sign) })
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
@@ -138,7 +165,7 @@ func (b *Broker) countSettled(c telematics.Command) {
 	}
 	if c.Late && c.Attempts == 0 {
 		b.Counts.add(answersNeverSent)
-		b.Logger.Error("a vehicle answered a command that was never sent", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
+		b.Logger.Error("a vehicle answered a command that is not known to have been sent", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
 	}
 }
 

@@ -35,15 +35,16 @@ type Config struct {
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
-	Counts  *Counts
-	waiters waiters
-	answers chan heard // asked for, as far as we know
-	strays  chan stray // not asked for, as far as we know: they must not delay the others
-	reports *ingest    // telemetry
-	contact *ingest    // presence
-	prompt  *ingest    // what answers report: somebody waits for it
-	hints   chan telematics.CommandID
-	marks   sync.WaitGroup // MarkSent calls under way
+	Counts     *Counts
+	waiters    waiters
+	owed       owed
+	answers    chan heard // asked for, as far as we know
+	strays     chan stray // not asked for, as far as we know: they must not delay the others
+	reports    *ingest    // telemetry
+	contact    *ingest    // presence
+	prompt     *ingest    // what answers report: somebody waits for it
+	hints      chan telematics.CommandID
+	background sync.WaitGroup // what Send leaves to be done beside it
 }
 
 // New assembles a broker. It does nothing before Run.
@@ -74,7 +75,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range b.Workers {
 		group.Go(func() error { return b.handleAnswers(ctx) })
 	}
-	group.Go(func() error { return b.handleStrays(ctx) })
+	for range strayWorkers {
+		group.Go(func() error { return b.handleStrays(ctx) })
+	}
 	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
 		group.Go(func() error { return in.run(ctx) })
 	}
@@ -82,12 +85,16 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
-	b.marks.Wait()
+	b.background.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
+
+// strayWorkers handle answers that nobody seems to have asked for: fewer than Workers, and
+// enough for a pending table that was emptied.
+const strayWorkers = 8
 
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {

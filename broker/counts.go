@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"expvar"
-	"maps"
-	"slices"
-)
+import "expvar"
 
 // Counts tells how often what happened in this instance since it started.
 type Counts struct{ m expvar.Map }
@@ -25,7 +21,7 @@ const (
 	answersTaken      = "answers_taken"         // answers read from the MQTT broker
 	answersSettled    = "answers_settled"       // answers that settled a command
 	answersLate       = "answers_late"          // of those: after the deadline
-	answersNeverSent  = "answers_never_sent"    // of those: to a command that we believed never left
+	answersNeverSent  = "answers_never_sent"    // of those: to a command that is not known to have left
 	answersIdle       = "answers_idle"          // duplicates, or to no command of that unit
 	answersMalformed  = "answers_malformed"     // not readable
 	answersRetained   = "answers_retained"      // retained ones are dropped [ACK-4]
@@ -65,12 +61,9 @@ func (c *Counts) Get(name string) int64 {
 
 // All returns every count by name.
 func (c *Counts) All() map[string]int64 {
-	all := maps.Collect(func(yield func(string, int64) bool) {
-		for _, name := range slices.Clone(counted) {
-			if !yield(name, c.Get(name)) {
-				return
-			}
-		}
-	})
+	all := make(map[string]int64, len(counted))
+	for _, name := range counted {
+		all[name] = c.Get(name)
+	}
 	return all
 }

@@ -29,7 +29,7 @@ type MQTTConfig struct {
 	Group func(context.Context) (string, error)
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
-	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Defaults to 1 s.
+	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
 	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
 	Logger         *slog.Logger  // Defaults to slog.Default().
 }
@@ -61,37 +61,38 @@ type Link struct {
 
 // line is one connection and its subscription.
 type line struct {
-	name   string
+	name   string // in the log
 	filter func(group string) string
 	qos    byte
+	to     func(Receiver) func(telematics.Unit, []byte, bool)
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
 }
 
 // NewLink assembles a link. It does nothing before Run.
 func NewLink(c MQTTConfig) *Link {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter, qos: 1}
+	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter, qos: 1,
+		to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Answer }}
 	return &Link{config: c, air: air, lines: []*line{
 		air,
-		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter, qos: 1},
+		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter, qos: 1,
+			to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Report }},
 		// Every instance hears all of presence, from the broker's memory too, which a
 		// shared subscription does not replay.
-		{name: "presence", filter: func(string) string { return telematics.PresenceChannel.Filter() }, qos: 0},
+		{name: "presence", filter: func(string) string { return telematics.PresenceChannel.Filter() }, qos: 0,
+			to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Presence }},
 	}}
 }
 
 // Run keeps the connections up, and hands what arrives to the receiver, until the
 // context ends.
 func (l *Link) Run(ctx context.Context, to Receiver) error {
-	take := map[string]func(telematics.Unit, []byte, bool){
-		"answers": to.Answer, "telemetry": to.Report, "presence": to.Presence,
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, ln := range l.lines {
-		group.Go(func() error { return l.keep(ctx, ln, take[ln.name]) })
+		group.Go(func() error { return l.keep(ctx, ln, ln.to(to)) })
 	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -243,7 +243,7 @@ func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
 		start := time.Now()
 		err := link.Publish(telematics.CommandChannel.Topic(unit), big)
 		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("a publication blocked for %v, want about the write timeout of 1 s at most", took)
+			t.Errorf("a publication blocked for %v, want about the write timeout at most", took)
 		}
 		if err == nil {
 			taken++

@@ -29,7 +29,8 @@ type Commands interface {
 	// News returns those of the commands that are not open any more, and those
 	// that a unit has received: what a waiter may have missed.
 	News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error)
-	// Overdue returns up to limit open commands with a deadline before an instant.
+	// Overdue returns up to limit open commands with a deadline before an instant, which
+	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
 }
 

@@ -100,8 +100,17 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Co
 	defer cancel()
 	for evicted := false; ; evicted = true {
 		claim, err := b.Commands.Claim(ctx, c) // [LAW-1] [LAW-5]
-		if err != nil {
+		var known *telematics.Error
+		switch {
+		case errors.As(err, &known):
+			return c, known
+		case err != nil:
+			// The row may be there all the same, and nothing will be published.
+			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
 			return c, telematics.Unavailable("The command record", err)
+		}
+		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
+			claim = telematics.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Occupant == nil {
 			c.Seq = claim.Seq
@@ -110,7 +119,7 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Co
 		if evicted || time.Now().Before(claim.Occupant.Deadline) {
 			return c, telematics.InProgress(*claim.Occupant, time.Now())
 		}
-		b.abandon(ctx, *claim.Occupant)
+		_ = b.abandon(ctx, *claim.Occupant) // logged there; the next attempt tells
 	}
 }
 
@@ -167,7 +176,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, message []byte, received bool) time.Duration {
 	_, attempts := w.sent()
 	now := time.Now()
-	if !now.Before(c.Expires().Add(-expiryGuard)) { // [LAW-4]
+	if !now.Before(c.Expires().Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
 		return time.Until(c.Deadline) + time.Second // the deadline comes first
 	}
 	if err := b.Air.Publish(telematics.CommandChannel.Topic(c.Unit), message); err != nil {
@@ -190,7 +199,7 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 // markSent notes the attempt in the record, beside the wait: nothing depends on it
 // but what a reader of an open command sees.
 func (b *Broker) markSent(ctx context.Context, c telematics.Command, at time.Time, attempts int) {
-	b.marks.Go(func() {
+	b.background.Go(func() {
 		ctx, cancel := b.step(ctx)
 		defer cancel()
 		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
@@ -215,9 +224,13 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	if attempts > 0 {
 		finding.State = telematics.Unknown
 	}
+	b.owed.add(finding)
 	stepping, cancel := b.step(ctx)
 	defer cancel()
 	settled, ok, err := b.Commands.Settle(stepping, finding)
+	if err == nil {
+		b.owed.remove(c.ID)
+	}
 	if err == nil && ok {
 		return w.complete(settled)
 	}
@@ -226,14 +239,14 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 			return w.complete(news[0])
 		}
 	}
-	// The record is away. What we know is still true, and a sweeper writes it down.
+	// The record is away. What we know is still true, and is owed to it.
 	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	c.State, c.Completed = finding.State, finding.At
 	return w.complete(c)
 }
 
 func (b *Broker) release(ctx context.Context, c telematics.Command) {
-	b.marks.Go(func() {
+	b.background.Go(func() {
 		ctx, cancel := b.step(ctx)
 		defer cancel()
 		if err := b.Pending.Release(ctx, c.Unit, c.ID); err != nil {

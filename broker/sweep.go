@@ -25,41 +25,45 @@ func (b *Broker) sweep(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			b.sweepOnce(ctx)
+			b.payOwed(ctx)
+			for b.sweepOnce(ctx) {
+			}
 		}
 	}
 }
 
-func (b *Broker) sweepOnce(ctx context.Context) {
+// sweepOnce settles a batch, and reports whether there may be more.
+func (b *Broker) sweepOnce(ctx context.Context) bool {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	overdue, err := b.Commands.Overdue(ctx, time.Now().Add(-ownerGrace), sweepBatch)
 	if err != nil {
 		b.Logger.Warn("overdue commands not readable", "err", err)
-		return
+		return false
 	}
 	var group errgroup.Group
 	for _, c := range overdue {
-		group.Go(func() error {
-			b.abandon(ctx, c)
-			return nil
-		})
+		group.Go(func() error { return b.abandon(ctx, c) })
 	}
-	_ = group.Wait() // abandon logs what it could not do
+	return group.Wait() == nil && len(overdue) == sweepBatch
 }
 
-// abandon settles a command whose owner is gone: it may have reached the air.
-func (b *Broker) abandon(ctx context.Context, c telematics.Command) {
-	settled, ok, err := b.Commands.Settle(ctx, telematics.Settlement{
-		Command: c.ID, State: telematics.Unknown, At: time.Now().UTC(),
-	})
+// abandon settles a command whose owner is gone: it may have reached the air. Where this
+// process is the owner, it knows better.
+func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
+	finding, known := b.owed.find(c.ID)
+	if !known {
+		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
+	}
+	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {
 		b.Logger.Warn("overdue command not settled", "command", c.ID, "vehicle", c.Vehicle, "err", err)
-		return
+		return err
 	}
 	if ok {
 		b.Counts.add(commandsSwept)
 		b.Logger.Info("overdue command settled for its owner", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
 		b.wake(ctx, settled)
 	}
+	return nil
 }

@@ -36,10 +36,31 @@ type world struct {
 	*brokertest.Memory
 	air     *air
 	brokers []*broker.Broker
+	stops   []func() // of each instance; returns when it has ended
+}
+
+// stores is what an instance stands on.
+type stores interface {
+	broker.Vehicles
+	broker.Commands
+	broker.History
+	broker.PendingTable
+	broker.Twins
 }
 
 // inWorld runs a test in virtual time with a number of instances.
 func inWorld(t *testing.T, instances int, test func(w *world)) {
+	t.Helper()
+	between := make([]func(*brokertest.Memory) stores, instances)
+	for i := range between {
+		between[i] = func(m *brokertest.Memory) stores { return m }
+	}
+	inWorldOf(t, between, test)
+}
+
+// inWorldOf runs a test with an instance for each of the stores that it puts between
+// an instance and the memory that all share.
+func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(today)) // virtual time starts in 2000, which no unit is believed [TEL-5]
@@ -48,26 +69,35 @@ func inWorld(t *testing.T, instances int, test func(w *world)) {
 			t.Fatal(err)
 		}
 		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), air: &air{ring: key.Keyring()}}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		for range instances {
-			b := broker.New(broker.Config{
-				Vehicles: w.Memory, Commands: w.Memory, History: w.Memory, Pending: w.Memory, Twins: w.Memory,
-				Air: w.air, Key: key, Logger: slog.New(slog.DiscardHandler),
-			})
-			w.brokers = append(w.brokers, b)
-			running.Go(func() {
-				if err := b.Run(ctx); err != nil {
-					t.Errorf("Run: %v", err)
-				}
-			})
+		for _, between := range between {
+			w.start(between(w.Memory), key)
 		}
-		defer running.Wait()
-		defer stop()
-		defer w.air.cars.Wait()
+		defer func() {
+			w.air.cars.Wait()
+			for _, stop := range w.stops {
+				stop()
+			}
+		}()
 		synctest.Wait()
 		test(w)
 	})
+}
+
+// start runs one more instance.
+func (w *world) start(s stores, key telematics.SigningKey) {
+	b := broker.New(broker.Config{
+		Vehicles: s, Commands: s, History: s, Pending: s, Twins: s,
+		Air: w.air, Key: key, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(w.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := b.Run(ctx); err != nil {
+			w.Errorf("Run: %v", err)
+		}
+	})
+	w.brokers = append(w.brokers, b)
+	w.stops = append(w.stops, func() { cancel(); running.Wait() })
 }
 
 func healthy() telematics.Twin {

@@ -169,11 +169,12 @@ func (p *Postgres) News(ctx context.Context, ids []telematics.CommandID) ([]tele
 }
 
 // Overdue returns up to limit open commands with a deadline before an instant, the
-// longest overdue first.
+// longest overdue first. The instant counts at most up to Postgres's own time: a process
+// whose clock is ahead must not end what others still wait for.
 func (p *Postgres) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, p.db, `
 		select `+commandColumns+` from commands
-		where state in ('accepted', 'sent', 'received') and deadline < $1
+		where state in ('accepted', 'sent', 'received') and deadline < least($1, clock_timestamp())
 		order by deadline
 		limit $2`,
 		written(before), limit)

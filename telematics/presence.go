@@ -26,8 +26,9 @@ type Presence struct {
 
 // Silence after which a unit counts as gone.
 const (
-	OnlineFor = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
-	AwayAfter = time.Minute      // without a sign, an absent unit is not even asked
+	OnlineFor  = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
+	LiveWithin = 5 * time.Minute  // an older time on a live message is a wrong clock's
+	AwayAfter  = time.Minute      // without a sign, an absent unit is not even asked
 )
 
 // Contact is what is known of a unit's connection.
@@ -54,10 +55,11 @@ func (c Contact) Heard(at time.Time) Contact {
 // the unit spoke, if they say, and not that it speaks now.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	current := c.Status != ""
+	said := saidAt(p, received, retained)
 	switch {
 	case p.Status == Offline && current && p.Session != c.Session:
 		return c, false // the ghost of an older connection [PRE-1]
-	case p.Status != Offline && current && p.At.Before(c.SaidAt):
+	case p.Status != Offline && current && said.Before(c.SaidAt):
 		return c, false // overtaken [PRE-1]
 	}
 	if c.Status != p.Status || c.Session != p.Session {
@@ -73,7 +75,7 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 	c = c.Heard(spoken)
 	c.Status, c.Session = p.Status, p.Session
 	if p.Status != Offline {
-		c.SaidAt = p.At
+		c.SaidAt = said
 		if p.Actions != nil {
 			c.Actions = p.Actions
 		}
@@ -82,6 +84,16 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 		}
 	}
 	return c, true
+}
+
+// saidAt returns when a presence message was said. A clock that is wrong must not
+// silence the unit: nothing was said after it arrived, and what arrives live was not
+// said long ago.
+func saidAt(p Presence, received time.Time, retained bool) time.Time {
+	if p.At.After(received) || !retained && received.Sub(p.At) > LiveWithin {
+		return received
+	}
+	return p.At
 }
 
 // At returns the connectivity at an instant. A unit that was heard after its last

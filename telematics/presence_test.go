@@ -234,3 +234,28 @@ func TestSignalQualityFollowsTheReferencePower(t *testing.T) {
 		t.Errorf("not reported: %s", *got)
 	}
 }
+
+func TestAWrongClockDoesNotSilenceAUnit(t *testing.T) {
+	for name, wrong := range map[string]time.Duration{
+		"two minutes ahead": 2 * time.Minute, "an hour behind": -time.Hour, "years behind": -5 * 365 * 24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			arrived := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+			c := Contact{}
+			for i, p := range []Presence{
+				{Status: Online, Session: "before", At: arrived.Add(wrong)},
+				{Status: Online, Session: "after", At: arrived.Add(time.Second)}, // the clock was set
+				{Status: Online, Session: "again", At: arrived.Add(2*time.Second + wrong)},
+				{Status: Offline, Session: "again"},
+			} {
+				var counted bool
+				if c, counted = c.Apply(p, arrived.Add(time.Duration(i)*time.Second), false); !counted {
+					t.Errorf("presence %d (%s, %s) was ignored", i, p.Status, p.Session)
+				}
+			}
+			if got := c.At(arrived.Add(4 * time.Second)); got != Offline {
+				t.Errorf("after its last will the unit is %s", got)
+			}
+		})
+	}
+}

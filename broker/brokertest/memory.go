@@ -190,6 +190,9 @@ func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]te
 		return nil, err
 	}
 	defer m.mu.Unlock()
+	if now := time.Now(); before.After(now) {
+		before = now
+	}
 	var overdue []telematics.Command
 	for _, c := range m.commands {
 		if c.State.IsOpen() && c.Deadline.Before(before) {

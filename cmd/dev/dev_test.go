@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/cmd/internal/app"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
@@ -46,16 +47,19 @@ type live struct {
 }
 
 // begin builds a world on free ports and waits until it is ready.
-func begin(t *testing.T, dir string, without ...telematics.VehicleID) *live {
+func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
-	fleet, err := demoFleet(without)
+	f := flags{HTTP: freePort, Internal: freePort, MQTT: freePort, MQTTService: freePort, Dir: dir, LogLevel: "warn"}
+	for _, change := range change {
+		change(&f)
+	}
+	fleet, err := demoFleet(f.Without)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &live{T: t, dir: dir, out: &bytes.Buffer{}}
-	w := &world{fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	w.flags = flags{HTTP: freePort, Internal: freePort, MQTT: freePort, MQTTService: freePort, Dir: dir, Without: without, LogLevel: "warn"}
+	w := &world{flags: f, fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(ctx) }()
@@ -235,7 +239,7 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 		}
 	}
 
-	again := begin(t, dir, 8)
+	again := begin(t, dir, func(f *flags) { f.Without = []telematics.VehicleID{8} })
 	var commands []struct{ Action string }
 	r := again.call(http.MethodGet, "vehicles/1/commands", "ADMIN_TOKEN")
 	if err := json.Unmarshal(r.Data, &commands); err != nil || len(commands) != 1 || commands[0].Action != "lock" {
@@ -248,6 +252,26 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 	}
 	if r := again.call(http.MethodPost, "vehicles/1/control/unlock", "ADMIN_TOKEN"); r.status != 200 {
 		t.Errorf("the second run does not unlock: %d %+v", r.status, r.Error)
+	}
+}
+
+func TestAWorldUsesAPostgresOfYourOwn(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	own, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = own.Discard() }()
+	dir := t.TempDir()
+	l := begin(t, dir, func(f *flags) { f.DatabaseURL = app.Secret(own.URL()) })
+	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
+		t.Errorf("lock: %d %+v", r.status, r.Error)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "postgres")); !os.IsNotExist(err) {
+		t.Error("another Postgres was made in the folder")
+	}
+	if err := l.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

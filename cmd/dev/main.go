@@ -28,6 +28,7 @@ type flags struct {
 	Dir         string                 `default:".dev" placeholder:"DIR" help:"Folder that keeps data and keys between runs (default ${default})."`
 	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that a unit of your own can take their place."`
 	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular (2 to 10 s) (default ${default})."`
+	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres of your own, instead of one in the folder; the demo fleet is put into it."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
 }
 
@@ -61,8 +62,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &world{flags: f, fleet: fleet, log: log, out: os.Stdout}
-	if err := w.run(ctx); !errors.Is(err, context.Canceled) {
+	if err := w.run(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return nil // stopped while it started
+	return nil // stopped while it started; what could not be taken down was logged
 }

@@ -75,7 +75,7 @@ func publish(file string, key telematics.SigningKey) error {
 
 func openSecret(file string) (string, error) {
 	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		text = []byte(rand.Text())
 		err = writeWhole(file, text)
 	}

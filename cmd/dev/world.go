@@ -33,9 +33,9 @@ type world struct {
 
 // servers are what the service stands on.
 type servers struct {
-	mqtt     *devstack.MQTT
-	redis    *devstack.Miniredis
-	postgres *devstack.Postgres
+	mqtt        *devstack.MQTT
+	redis       *devstack.Miniredis
+	databaseURL string
 }
 
 // run builds the world, lets it live until the context ends, and takes it down in reverse.
@@ -44,13 +44,25 @@ func (w *world) run(ctx context.Context) (err error) {
 	var undo []func() error
 	defer func() {
 		for i := len(undo) - 1; i >= 0; i-- {
-			err = errors.Join(err, undo[i]())
+			if failure := undo[i](); failure != nil {
+				w.log.Error("not taken down", "err", failure)
+				err = errors.Join(err, failure)
+			}
 		}
 	}()
 
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
+	unlock, err := devstack.LockFolder(w.Dir)
+	if err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	undo = append(undo, func() error { unlock(); return nil })
+	if err := removeFiles(w.Dir); err != nil { // of a world that was killed
+		return err
+	}
+	undo = append(undo, func() error { return removeFiles(w.Dir) })
 	listeners, err := w.listen()
 	if err != nil {
 		return err
@@ -60,11 +72,7 @@ func (w *world) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := removeFiles(w.Dir); err != nil { // only now is the folder certainly ours
-		return err
-	}
-	undo = append(undo, func() error { return removeFiles(w.Dir) })
-	if err := w.furnish(ctx, s.postgres.URL()); err != nil {
+	if err := w.furnish(ctx, s.databaseURL); err != nil {
 		return err
 	}
 	config := w.config(s)
@@ -123,10 +131,9 @@ func closeListeners(l app.Listeners) error {
 func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers, error) {
 	var s servers
 	var err error
-	if s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(w.Dir, "postgres"), Logger: w.log}); err != nil {
+	if s.databaseURL, err = w.startPostgres(ctx, undo); err != nil {
 		return s, err
 	}
-	*undo = append(*undo, s.postgres.Close)
 	if w.secrets, err = openSecrets(w.Dir); err != nil {
 		return s, err
 	}
@@ -139,6 +146,20 @@ func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers
 	}
 	*undo = append(*undo, s.mqtt.Close)
 	return s, nil
+}
+
+// startPostgres returns the address of the Postgres that was asked for, else of one
+// that keeps its data in the folder.
+func (w *world) startPostgres(ctx context.Context, undo *[]func() error) (string, error) {
+	if w.DatabaseURL != "" {
+		return string(w.DatabaseURL), nil
+	}
+	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(w.Dir, "postgres"), Logger: w.log})
+	if err != nil {
+		return "", err
+	}
+	*undo = append(*undo, postgres.Close)
+	return postgres.URL(), nil
 }
 
 func (w *world) startMQTT() (*devstack.MQTT, error) {
@@ -177,7 +198,7 @@ func (w *world) furnish(ctx context.Context, databaseURL string) error {
 func (w *world) config(s servers) app.Config {
 	return app.Config{
 		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
-		DatabaseURL: app.Secret(s.postgres.URL()), DatabaseConns: 20,
+		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redis.URL()),
 		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(w.secrets.service),
 		SigningKeys: filepath.Join(w.Dir, signingFile), TokenKeys: filepath.Join(w.Dir, tokenKeysFile),

@@ -71,10 +71,7 @@ type token struct {
 	Audience string        `default:"motorpool" help:"Audience (default ${default})."`
 }
 
-func (t token) Run(settings *app.Settings) error {
-	if err := settings.Problems(); err != nil {
-		return err
-	}
+func (t token) Run() error {
 	private, err := readKeys(t.Key)
 	if err != nil {
 		return err

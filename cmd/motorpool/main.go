@@ -70,6 +70,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(settings.Problems(), err)
 	}
+	if parsed.Command() != "serve" { // which adds what it finds itself
+		if err := settings.Problems(); err != nil {
+			return err
+		}
+	}
 	return parsed.Run()
 }
 

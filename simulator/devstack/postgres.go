@@ -57,7 +57,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 			return nil, fmt.Errorf("start postgres: %w", err)
 		}
 	}
-	unlock, err := lockFolder(cfg.Dir)
+	unlock, err := LockFolder(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}

@@ -34,9 +34,9 @@ type cluster struct {
 // orphanTimeout is how long a server whose parent was killed may take to end.
 const orphanTimeout = 10 * time.Second
 
-// lockFolder makes sure that nobody else prepares or runs a server in dir. The kernel frees the lock of a process
+// LockFolder makes sure that nobody else works in dir, which is created if need be. The kernel frees the lock of a process
 // that was killed, so a server that still runs in a folder whose lock is free is an orphan.
-func lockFolder(dir string) (unlock func(), err error) {
+func LockFolder(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, err
 	}

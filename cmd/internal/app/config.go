@@ -62,10 +62,10 @@ func (c Config) checkFiles() error {
 	_, signing := c.signingKey()
 	_, ca := c.tls()
 	var tokens error
-	if !isURL(c.TokenKeys) {
-		if _, err := os.Stat(c.TokenKeys); err != nil {
-			tokens = fmt.Errorf("--token-keys: %w (the public keys of your token issuer, as JWKS)", err)
-		}
+	if isURL(c.TokenKeys) {
+		tokens = trustworthy("token-keys", c.TokenKeys)
+	} else if _, err := os.Stat(c.TokenKeys); err != nil {
+		tokens = fmt.Errorf("--token-keys: %w (the public keys of your token issuer, as JWKS)", err)
 	}
 	return errors.Join(signing, tokens, ca)
 }
@@ -86,6 +86,9 @@ func (c Config) signingKey() (telematics.SigningKey, error) {
 func (c Config) tls() (*tls.Config, error) {
 	if c.MQTTCA == "" {
 		return nil, nil
+	}
+	if strings.HasPrefix(c.MQTTURL, "tcp://") {
+		return nil, errors.New("--mqtt-ca: of no use without --mqtt-url ssl://…, and without it nothing is encrypted")
 	}
 	pem, err := os.ReadFile(c.MQTTCA)
 	if err != nil {
@@ -110,8 +113,22 @@ func address(flag, value string) error {
 // serverURL names no more of a URL than its scheme: the rest may hold a password.
 func serverURL(flag, value string, schemes ...string) error {
 	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
+	// Postgres may be named by a socket's folder in the query.
+	if err != nil || u.Host == "" && !u.Query().Has("host") || !slices.Contains(schemes, u.Scheme) {
 		return fmt.Errorf("--%s: want %s://host:port…", flag, strings.Join(schemes, ":// or "))
+	}
+	return nil
+}
+
+// trustworthy refuses keys that anybody on the way could replace.
+func trustworthy(flag, value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("--%s: want https://host/…, or a file", flag)
+	}
+	ip := net.ParseIP(u.Hostname())
+	if u.Scheme != "https" && u.Hostname() != "localhost" && !(ip != nil && ip.IsLoopback()) {
+		return fmt.Errorf("--%s: http:// only from this machine: anybody on the way could put keys of their own there; want https://", flag)
 	}
 	return nil
 }

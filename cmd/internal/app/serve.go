@@ -18,7 +18,7 @@ import (
 )
 
 // answerSlack is what a call may need beside the command's budget.
-const answerSlack = 5 * time.Second
+const answerSlack = 10 * time.Second
 
 // Serve runs the service until the context ends, and then stops it in order: no
 // new calls, the commands under way are settled and answered, then MQTT, then the
@@ -65,16 +65,20 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	// What serves the calls outlives them.
 	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBelow()
-	var parts errgroup.Group
+	listening, stopListening := context.WithCancel(below)
+	defer stopListening()
+	var ears, parts errgroup.Group
+	ears.Go(func() error { return link.Run(listening, carrier) })
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
-	parts.Go(func() error { return link.Run(below, carrier) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
 	err = serveHTTP(ctx, log, c.Budget+answerSlack,
 		face{httpapi.NewServer("", public, c.Budget), listeners.Public},
 		face{httpapi.NewServer("", internal, c.Budget), listeners.Internal})
+	stopListening() // first: what was taken from the MQTT broker is handled below
+	err = errors.Join(err, ears.Wait())
 	stopBelow()
 	err = errors.Join(err, parts.Wait())
 	log.Info("stopped")

@@ -1,0 +1,320 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// tampering stands between an instance and the memory. What is nil goes through.
+type tampering struct {
+	*brokertest.Memory
+	claim    func(context.Context, telematics.Command) (telematics.Claim, error)
+	register func(context.Context, telematics.Pending) error
+	settle   func(context.Context, telematics.Settlement) (telematics.Command, bool, error)
+	observe  func(context.Context, []telematics.Observation) ([]telematics.Unit, error)
+}
+
+func (x *tampering) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	if x.claim != nil {
+		return x.claim(ctx, c)
+	}
+	return x.Memory.Claim(ctx, c)
+}
+
+func (x *tampering) Register(ctx context.Context, p telematics.Pending) error {
+	if x.register != nil {
+		return x.register(ctx, p)
+	}
+	return x.Memory.Register(ctx, p)
+}
+
+func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	if x.settle != nil {
+		return x.settle(ctx, s)
+	}
+	return x.Memory.Settle(ctx, s)
+}
+
+func (x *tampering) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	if x.observe != nil {
+		return x.observe(ctx, seen)
+	}
+	return x.Memory.Observe(ctx, seen)
+}
+
+// between lets tests stand between each instance and the memory.
+func between(tampers ...*tampering) []func(*brokertest.Memory) stores {
+	var list []func(*brokertest.Memory) stores
+	for _, x := range tampers {
+		list = append(list, func(m *brokertest.Memory) stores { x.Memory = m; return x })
+	}
+	return list
+}
+
+// wantOutcome compares what the caller was told with what the record and the history say.
+func (w *world) wantOutcome(id telematics.CommandID, told telematics.Outcome) {
+	w.Helper()
+	if got := w.record(id).State; got.Outcome() != told {
+		w.Errorf("the caller was told %s, the record says %s", told, got)
+	}
+	for _, line := range w.Lines() {
+		if line.Command == id && line.Outcome != told {
+			w.Errorf("the caller was told %s, the history says %s", told, line.Outcome)
+		}
+	}
+}
+
+func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "News") })
+		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "News") })
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		time.Sleep(5 * time.Second)
+		w.wantOutcome(c.ID, telematics.NotExecuted)
+	})
+}
+
+func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
+	x := &tampering{}
+	var once sync.Once
+	x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+		slow := false
+		if s.State == telematics.Expired {
+			once.Do(func() { slow = true })
+		}
+		if slow {
+			<-ctx.Done()
+			return telematics.Command{}, false, ctx.Err()
+		}
+		return x.Memory.Settle(ctx, s)
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		w.air.fail(nil, errAway)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantOutcome(c.ID, telematics.NotExecuted)
+	})
+}
+
+func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
+	x := &tampering{}
+	var lost telematics.CommandID
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		claim, err := x.Memory.Claim(ctx, c)
+		if lost == telematics.NoCommand {
+			lost = c.ID
+			return telematics.Claim{}, errors.New("connection reset")
+		}
+		return claim, err
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MaxBudget
+		_, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+
+		w.answers(0, time.Second, telematics.Succeeded)
+		time.Sleep(err.RetryAfter)
+		_, again := w.sendVia(0, order)
+		w.wantCode(again, "")
+		w.wantOutcome(lost, telematics.NotExecuted)
+	})
+}
+
+func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
+	x := &tampering{}
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		if claim, err := x.Memory.Claim(ctx, c); err != nil || claim.Occupant != nil {
+			return claim, err
+		}
+		c.Seq = 1
+		return telematics.Claim{Occupant: &c}, nil // as a driver that tried again would see it
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
+	x := &tampering{claim: func(_ context.Context, c telematics.Command) (telematics.Claim, error) {
+		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	}}
+	inWorldOf(t, between(x), func(w *world) {
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.VehicleNotFound)
+	})
+}
+
+func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
+	x := &tampering{}
+	x.register = func(ctx context.Context, p telematics.Pending) error {
+		time.Sleep(time.Until(p.Deadline) + 300*time.Millisecond)
+		return x.Memory.Register(ctx, p)
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		time.Sleep(50 * time.Millisecond) // so that the expiry, in whole seconds, is long after the deadline
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MinBudget
+		_, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if n := len(w.air.published()); n != 0 {
+			t.Errorf("%d messages were published after the deadline", n)
+		}
+	})
+}
+
+// others adds vehicles, and returns orders for each.
+func (w *world) others(n int) []telematics.Order {
+	var orders []telematics.Order
+	for i := range n {
+		twin := healthy()
+		twin.ID, twin.Unit = telematics.VehicleID(1000+i), telematics.Unit(uuid.NewString())
+		w.Put(twin)
+		order := w.order(telematics.Lock)
+		order.Vehicle = twin.ID
+		orders = append(orders, order)
+	}
+	return orders
+}
+
+// sendAll sends orders at once, and returns how often each code came, and the longest wait.
+func (w *world) sendAll(orders []telematics.Order) (codes map[telematics.Code]int, worst time.Duration) {
+	codes = map[telematics.Code]int{}
+	var mu sync.Mutex
+	var callers sync.WaitGroup
+	for _, order := range orders {
+		callers.Go(func() {
+			start := time.Now()
+			_, err := w.sendVia(0, order)
+			mu.Lock()
+			defer mu.Unlock()
+			worst = max(worst, time.Since(start))
+			if err == nil {
+				codes[""]++
+			} else {
+				codes[err.Code]++
+			}
+		})
+	}
+	callers.Wait()
+	return codes, worst
+}
+
+func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		const n = 3000
+		for _, order := range w.others(n) {
+			now := time.Now()
+			if _, err := w.Claim(w.Context(), telematics.Command{
+				ID: uuid.New(), Vehicle: order.Vehicle, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
+				Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
+			}); err != nil {
+				w.Fatal(err)
+			}
+		}
+		time.Sleep(15 * time.Second) // the budget plus 5 s [LAW-6]
+		open, err := w.Overdue(w.Context(), time.Now(), n)
+		if err != nil || len(open) > 0 {
+			t.Errorf("%d of %d commands are still open: %v", len(open), n, err)
+		}
+	})
+}
+
+func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
+	x := &tampering{}
+	x.observe = func(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+		for _, o := range seen {
+			if o.Unit == unit { // whose row somebody holds locked
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		}
+		return x.Memory.Observe(ctx, seen)
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		done := func(id telematics.CommandID) telematics.Answer {
+			return telematics.Answer{Command: id, State: telematics.Succeeded, At: time.Now(),
+				Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}}
+		}
+		enough := make(chan struct{})
+		var flood sync.WaitGroup
+		flood.Go(func() {
+			for {
+				select {
+				case <-enough:
+					return
+				case <-time.After(25 * time.Millisecond):
+					w.answer(0, unit, done(uuid.New()))
+				}
+			}
+		})
+		w.air.car = func(p publication) {
+			time.Sleep(time.Second)
+			w.answer(0, p.claims.Unit, done(p.claims.Command))
+		}
+		time.Sleep(10 * time.Second)
+		codes, worst := w.sendAll(w.others(50))
+		close(enough)
+		flood.Wait()
+		if codes[""] != 50 || worst > 2*time.Second {
+			t.Errorf("50 other cars answer after 1 s: %v, the longest wait %v", codes, worst)
+		}
+	})
+}
+
+func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
+	stopping := &tampering{}
+	stopping.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+		select {
+		case <-time.After(20 * time.Millisecond): // a commit
+			return stopping.Memory.Settle(ctx, s)
+		case <-ctx.Done():
+			return telematics.Command{}, false, ctx.Err()
+		}
+	}
+	inWorldOf(t, between(&tampering{}, stopping), func(w *world) {
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			if c, err := w.send(telematics.Lock); err != nil {
+				t.Errorf("the answer that a stopping instance had taken was lost: %s %v", c.State, err)
+			}
+		})
+		time.Sleep(9 * time.Second)
+		w.answer(1, unit, telematics.Answer{Command: w.air.published()[0].claims.Command, State: telematics.Succeeded, At: time.Now()})
+		time.Sleep(5 * time.Millisecond)
+		w.stops[1]()
+		caller.Wait()
+	})
+}
+
+func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
+	slow := func(x *tampering) *tampering {
+		x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+			time.Sleep(10 * time.Millisecond) // a commit, shared by those that come together
+			return x.Memory.Settle(ctx, s)
+		}
+		return x
+	}
+	inWorldOf(t, between(slow(&tampering{}), slow(&tampering{})), func(w *world) {
+		w.air.car = func(p publication) {
+			time.Sleep(3 * time.Second)
+			w.answer(1, p.claims.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+		}
+		time.AfterFunc(time.Second, w.Flush)
+		if codes, _ := w.sendAll(w.others(1000)); codes[""] != 1000 {
+			t.Errorf("1000 cars answer after 3 s: %v", codes)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// good returns settings in which nothing is wrong.
+func good(t *testing.T) Config {
+	t.Helper()
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := telematics.EncodeSigningKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"signing.jwks": private, "tokens.jwks": []byte(`{"keys":[]}`), "ca.pem": ca} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Config{
+		HTTP: "127.0.0.1:0", Internal: ":0", DatabaseURL: "postgres://u:p@h/db", DatabaseConns: 20, RedisURL: "redis://h:6379",
+		MQTTURL: "ssl://h:8884", MQTTUsername: "u", MQTTPassword: "p", MQTTCA: filepath.Join(dir, "ca.pem"),
+		SigningKeys: filepath.Join(dir, "signing.jwks"), TokenKeys: filepath.Join(dir, "tokens.jwks"),
+		TokenIssuer: "i", TokenAudience: "a", Budget: 10 * time.Second, LogLevel: "info", LogFormat: "json",
+	}
+}
+
+func TestGoodSettingsPass(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"all":                    func(*Config) {},
+		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = "tcp://h:1884", "" },
+		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
+		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
+		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
+		"a database's socket":    func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := good(t)
+			change(&c)
+			if err := c.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestEachBadSettingIsNamed(t *testing.T) {
+	for flag, change := range map[string]func(*Config){
+		"--http":           func(c *Config) { c.HTTP = "8080" },
+		"--internal":       func(c *Config) { c.Internal = "" },
+		"--database-url":   func(c *Config) { c.DatabaseURL = "mysql://h/db" },
+		"--database-conns": func(c *Config) { c.DatabaseConns = 1 },
+		"--redis-url":      func(c *Config) { c.RedisURL = "h:6379" },
+		"--mqtt-url":       func(c *Config) { c.MQTTURL = "mqtt://h" },
+		"--mqtt-username":  func(c *Config) { c.MQTTUsername = "" },
+		"--mqtt-ca":        func(c *Config) { c.MQTTURL = "tcp://h:1884" }, // which would encrypt nothing
+		"--signing-keys":   func(c *Config) { c.SigningKeys = c.TokenKeys },
+		"--token-keys":     func(c *Config) { c.TokenKeys = "http://id.example.com/jwks" },
+		"--token-issuer":   func(c *Config) { c.TokenIssuer = "" },
+		"--token-audience": func(c *Config) { c.TokenAudience = "" },
+		"--budget":         func(c *Config) { c.Budget = time.Minute },
+		"--log-level":      func(c *Config) { c.LogLevel = "trace" },
+		"--log-format":     func(c *Config) { c.LogFormat = "xml" },
+	} {
+		t.Run(flag, func(t *testing.T) {
+			c := good(t)
+			change(&c)
+			err := c.Check()
+			if err == nil || !strings.Contains(err.Error(), flag+":") || strings.Count(err.Error(), "\n") > 0 {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	c := good(t)
+	c.DatabaseURL, c.RedisURL, c.MQTTPassword = "postgres://hush@h", "redis://hush@h", "hush"
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {
+		t.Errorf("a secret is in %s", text)
+	}
+}
