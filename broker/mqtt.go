@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -186,7 +187,7 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Un
 	client := mqtt.NewClient(l.options(lost))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return fmt.Errorf("connect: %w%s", err, hint(err))
 	}
 	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
 		unit, _, err := telematics.ParseTopic(m.Topic())
@@ -212,6 +213,14 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Un
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// hint says what to look at when the MQTT broker lets nobody in.
+func hint(err error) string {
+	if errors.Is(err, packets.ErrorRefusedNotAuthorised) || errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) {
+		return " (check the user name, the password, and that this is the service's listener)"
+	}
+	return ""
 }
 
 func (l *Link) group(ctx context.Context) (string, error) {

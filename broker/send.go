@@ -24,8 +24,8 @@ func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.C
 		b.recordRefusal(ctx, order, c, refusal)
 		return telematics.Command{}, refusal
 	}
-	settled := b.carry(ctx, c)
-	if err := settled.Err(); err != nil {
+	settled, err := b.carry(ctx, c)
+	if err != nil {
 		return settled, err
 	}
 	return settled, nil
@@ -74,7 +74,7 @@ func (b *Broker) vehicle(ctx context.Context, order telematics.Order) (telematic
 	case errors.As(err, &known):
 		return telematics.Twin{}, known
 	case err != nil:
-		return telematics.Twin{}, telematics.Unavailable("The vehicle record", err)
+		return telematics.Twin{}, telematics.Unavailable("Postgres", err)
 	case !order.Actor.Sees(twin.AgencyID):
 		return telematics.Twin{}, telematics.NoSuchVehicle(order.Vehicle)
 	}
@@ -107,7 +107,7 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Co
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
 			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
-			return c, telematics.Unavailable("The command record", err)
+			return c, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
 			claim = telematics.Claim{Seq: claim.Occupant.Seq}
@@ -123,15 +123,16 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Co
 	}
 }
 
-// carry brings a claimed command to its vehicle, and returns it settled.
-func (b *Broker) carry(ctx context.Context, c telematics.Command) telematics.Command {
+// carry brings a claimed command to its vehicle, and returns it settled, with what that
+// means for its caller.
+func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
 	w := b.waiters.add(c.ID) // [LAW-2]
 	defer b.waiters.remove(c.ID)
 	defer b.release(ctx, c)
 
 	message, err := b.Key.Sign(c.Claims())
 	if err != nil {
-		return b.expire(ctx, c, w, fmt.Errorf("sign: %w", err))
+		return b.expire(ctx, c, w, "The signing key", fmt.Errorf("sign: %w", err))
 	}
 	registering, cancel := b.step(ctx)
 	err = b.Pending.Register(registering, telematics.Pending{
@@ -139,9 +140,10 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) telematics.Com
 	})
 	cancel()
 	if err != nil {
-		return b.expire(ctx, c, w, fmt.Errorf("register: %w", err))
+		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
 	}
-	return b.deliver(ctx, c, w, message)
+	settled := b.deliver(ctx, c, w, message)
+	return settled, settled.Err()
 }
 
 // deliver publishes the message, again and again, until the command is settled
@@ -208,10 +210,15 @@ func (b *Broker) markSent(ctx context.Context, c telematics.Command, at time.Tim
 	})
 }
 
-// expire settles a command that never left.
-func (b *Broker) expire(ctx context.Context, c telematics.Command, w *waiter, cause error) telematics.Command {
+// expire settles a command that never left, because something of ours is missing.
+func (b *Broker) expire(ctx context.Context, c telematics.Command, w *waiter, missing string, cause error) (telematics.Command, *telematics.Error) {
 	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
-	return b.giveUp(ctx, c, w)
+	settled := b.giveUp(ctx, c, w)
+	err := settled.Err()
+	if settled.State == telematics.Expired {
+		err.Message, err.Cause = telematics.Unavailable(missing, cause).Message, cause
+	}
+	return settled, err
 }
 
 // giveUp settles a command without an answer. This process alone knows whether

@@ -26,16 +26,21 @@ func demo() map[telematics.VehicleID]Profile {
 	driving.SpeedKmh, driving.Ignition, driving.KeyIn, driving.Gear, driving.ParkBrake = 50, true, true, "D", false
 	driving.Route, driving.Fastened = altstadtring, []telematics.Field{telematics.SeatbeltDriver}
 
+	unplugged := func(at Point) Body {
+		b := ElectricCar(at)
+		b.Charging = "disconnected"
+		return b
+	}
 	return map[telematics.VehicleID]Profile{
 		1: {Name: "combustion hatchback", Body: Hatchback(Point{48.1402, 11.5600})},
 		2: {Name: "electric car, charging", Body: ElectricCar(Point{48.1619, 11.5864})},
 		3: {Name: "scooter with a top case", Body: Scooter(Point{48.1507, 11.5810}), Actions: AllActions},
 		4: {Name: "van without attention and top case", Body: Van(Point{48.1271, 11.6050}), Actions: CarActions[:len(CarActions)-1]},
-		5: {Name: "offline since an hour", Body: Hatchback(Point{48.1107, 11.5939}), Gone: time.Hour},
+		5: {Name: "offline for an hour", Body: Hatchback(Point{48.1107, 11.5939}), Gone: time.Hour},
 		6: {Name: "driving at 50 km/h", Body: driving},
 		7: {Name: "slow radio", Body: Hatchback(Point{48.1755, 11.5518}), Latency: slowRadio},
-		8: {Name: "silent", Body: Hatchback(Point{48.1351, 11.5495}), Faults: Faults{Silent: true}},
-		9: {Name: "noisy radio", Body: Hatchback(Point{48.1340, 11.5822}), Faults: Faults{
+		8: {Name: "silent", Body: unplugged(Point{48.1351, 11.5495}), Faults: Faults{Silent: true}},
+		9: {Name: "noisy radio", Body: unplugged(Point{48.1340, 11.5822}), Faults: Faults{
 			Drop: Rule{Every: 2}, Duplicate: Rule{Chance: 0.7}, Reorder: Rule{Chance: 0.7},
 		}},
 		10: {Name: "tries, and fails", Body: Hatchback(Point{48.1250, 11.5570}), Faults: Faults{Fail: Always}},

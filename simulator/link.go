@@ -57,7 +57,7 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 		c.agenda.add(time.Now().Add(wait), func() { c.dial(ctx) })
 		return
 	case c.config.Profile.Gone > 0:
-		c.config.Logger.Info("connection broken for good", "unit", c.config.Unit)
+		c.config.Logger.Info("offline from now on, as its profile says", "unit", c.config.Unit)
 		d.link.Cut()
 		return
 	}

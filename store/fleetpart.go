@@ -69,7 +69,7 @@ func (p *part) id(key string) int64 {
 	switch {
 	case !there:
 		p.problem(key, "missing")
-	case id < 0:
+	case id < 1:
 		p.problem(key, "%d: want a positive number", id)
 	}
 	return id

@@ -24,6 +24,7 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 	}
 	for field := range fields {
 		if field.isRaw() {
+			says("reserved name", "`"+string(field)+"`")
 			continue
 		}
 		section, name, _ := strings.Cut(string(field), ".")
@@ -40,6 +41,22 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 		Moving, DoorOpen, IgnitionOn,
 	} {
 		says("reason", "`"+reason+"`")
+	}
+	for what, text := range map[string]string{
+		"size of a message [TEL-4]":            fmt.Sprintf("at most %d KiB", MaxMessage>>10),
+		"size of a list":                       fmt.Sprintf("| lists in `diagnostics` | %d elements |", maxTexts),
+		"size of a text":                       fmt.Sprintf("| %d bytes of UTF-8 |", maxText),
+		"depth of the manufacturer's data":     fmt.Sprintf("| `oem_data` | %d levels |", maxDepth),
+		"answers in a report [TEL-3]":          fmt.Sprintf("| `commands` in a report | %d |", maxAnswers),
+		"speed of a moving vehicle [CMD-7]":    fmt.Sprintf("a known speed of at most %g km/h", MovingKmh),
+		"age of a speed that forbids":          fmt.Sprintf("by a report of the last %.0f s", FreshFor.Seconds()),
+		"clock that runs ahead [TEL-5]":        fmt.Sprintf("A report more than %.0f minutes ahead", MaxAhead.Minutes()),
+		"clock that is behind [PRE-1]":         fmt.Sprintf("dated more than %.0f minutes back", LiveWithin.Minutes()),
+		"silence of one that is online":        fmt.Sprintf("without any message for %.0f minutes", OnlineFor.Minutes()),
+		"start of what a time can be [TEL-5]":  fmt.Sprintf("dated before %d", earliest.Year()),
+		"longest pulse of an attention signal": fmt.Sprintf("integer, 1–%d", MaxPulse.Milliseconds()),
+	} {
+		says(what, text)
 	}
 	for _, channel := range channels {
 		says("topic", "`motorpool/v1/{unit}/"+string(channel)+"`")

@@ -138,7 +138,7 @@ func (c Command) outcomeError() *Error {
 			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, because(c.Detail))}
 	case c.State == Expired:
 		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
-			Message: "The command expired before it could be sent; nothing was executed."}
+			Message: "The command could not be sent in time; nothing was executed."}
 	default:
 		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
 			Message: fmt.Sprintf("No answer from the vehicle within %v; it may still execute the command.", seconds(c.Budget()))}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,25 +64,53 @@ func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
 
 func TestGoldenForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	lock, err := keys[0].Sign(goldenLock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload := bytes.Split(lock, []byte("."))[1]
+	payload := lockParts(t)[1]
 	header := func(alg string) []byte {
 		h := `{"alg":"` + alg + `","kid":"fleet-1","typ":"motorpool-command+jwt"}`
 		return append(append([]byte(base64.RawURLEncoding.EncodeToString([]byte(h))), '.'), payload...)
 	}
+	signed := func(header string) []byte { return signedRaw(keys[0], header, unbase64(t, payload)) }
 	mac := hmac.New(sha256.New, ring["fleet-1"])
 	mac.Write(header("HS256"))
 	for file, forged := range map[string][]byte{
 		"command-alg-none.jws": append(header("none"), '.'),
 		"command-hs256.jws":    append(append(header("HS256"), '.'), base64.RawURLEncoding.EncodeToString(mac.Sum(nil))...),
+		// Signed well, and still no commands [CMD-1].
+		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`),
+		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`),
 	} {
 		if claims, err := ring.Verify(golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v", file, claims, err)
 		}
 	}
+}
+
+// The test vectors of docs/protocol.md that spell the golden lock differently: what is taken must be the lock.
+func TestAnotherSpellingOfTheGoldenLockIsTheLockOrNothing(t *testing.T) {
+	_, ring := goldenKeys(t)
+	parts := lockParts(t)
+	lock := strings.Join(parts, ".")
+	for name, message := range map[string]string{
+		"padding": lock + "==", "a line feed": lock + "\n", "spare bits": strings.TrimSuffix(lock, "A") + "B",
+		"the other alphabet": parts[0] + "." + parts[1] + "." + strings.NewReplacer("-", "+", "_", "/").Replace(parts[2]),
+	} {
+		if claims, err := ring.Verify([]byte(message)); err == nil && claims != goldenLock || err != nil && !errors.Is(err, ErrBadSignature) {
+			t.Errorf("%s: %+v, %v", name, claims, err)
+		}
+	}
+	for name, message := range map[string]string{
+		"a fourth part": lock + ".e30", "two parts": parts[0] + "." + parts[1], "a header that is null": "bnVsbA." + parts[1] + "." + parts[2],
+	} {
+		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
+			t.Errorf("%s: %+v, %v", name, claims, err)
+		}
+	}
+}
+
+// lockParts returns the three parts of the golden lock.
+func lockParts(t *testing.T) []string {
+	t.Helper()
+	return strings.Split(string(golden(t, "command-lock.jws", nil)), ".")
 }
 
 func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {

@@ -38,12 +38,21 @@ Motorpool is ready after %.1f s.
 %s
 Paste into another terminal, in this folder:
 
-  source %s
+  set -a; source %s; set +a
   curl -X POST $BASE_URL/api/v1/admin/vehicles/1/control/lock -H "Authorization: Bearer $ADMIN_TOKEN"
   curl $BASE_URL/api/v1/admin/vehicles/1/status -H "Authorization: Bearer $ADMIN_TOKEN"
   curl "$BASE_URL/api/v1/admin/activity?limit=5" -H "Authorization: Bearer $ADMIN_TOKEN"
+  go run ./cmd/motorpool lock 1
 
-Ctrl-C stops everything; %s keeps the data.
+Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(w.started).Seconds(), base, base, units, fleet.String(), env, w.Dir)
+`, time.Since(w.started).Seconds(), base, base, units, fleet.String(), env, w.folders())
+}
+
+// folders names where the data lie.
+func (w *world) folders() string {
+	if inside, err := filepath.Rel(w.Dir, w.data); w.data == "" || err == nil && filepath.IsLocal(inside) {
+		return w.Dir
+	}
+	return w.Dir + " and " + w.data
 }

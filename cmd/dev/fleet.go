@@ -100,13 +100,15 @@ func (f fleet) past() []telematics.Observation {
 
 func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains(f.without, id) }
 
-// onAir returns the vehicles whose cars are simulated and connected.
-func (f fleet) onAir() []telematics.VehicleID {
-	var on []telematics.VehicleID
-	for _, v := range f.record.Vehicles {
-		if profile, ok := simulator.Demo(v.ID); ok && profile.Gone == 0 && f.simulates(v.ID) {
-			on = append(on, v.ID)
+// prompt returns the simulated vehicles whose first report comes at once: not those
+// that are gone, or whose radio takes its time.
+func (w *world) prompt() []telematics.VehicleID {
+	var prompt []telematics.VehicleID
+	for _, v := range w.fleet.record.Vehicles {
+		profile, ok := simulator.Demo(v.ID)
+		if ok && profile.Gone == 0 && profile.Latency == nil && w.Latency != "cellular" && w.fleet.simulates(v.ID) {
+			prompt = append(prompt, v.ID)
 		}
 	}
-	return on
+	return prompt
 }

@@ -27,7 +27,7 @@ type flags struct {
 	MQTTService string                 `name:"mqtt-service" placeholder:"ADDR" help:"Address of its listener for the service (default ${service}, or a free port)."`
 	Dir         string                 `default:".dev" placeholder:"DIR" help:"Folder that keeps data and keys between runs (default ${default})."`
 	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that a unit of your own can take their place."`
-	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular (2 to 10 s) (default ${default})."`
+	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular: most answers within 2 to 10 s, so some commands time out (default ${default})."`
 	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres of your own, instead of one in the folder; the demo fleet is put into it."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
 }

@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"motorpool/cmd/internal/app"
 	"motorpool/mosquitto"
+	"motorpool/store"
 	"motorpool/telematics"
 )
 
@@ -26,13 +26,20 @@ type place struct {
 	base     string // URL of the API
 	internal string // URL of health and readiness
 	units    string // URL of the MQTT broker's listener for units
-	admin    string // token
 	env      []variable
+}
+
+// reachable returns how this machine reaches a listener, which may listen everywhere.
+func reachable(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + a.String()
 }
 
 func (w *world) place(s servers, l app.Listeners) (place, error) {
 	p := place{
-		base: "http://" + l.Public.Addr().String(), internal: "http://" + l.Internal.Addr().String(), units: s.mqtt.UnitsURL(),
+		base: reachable(l.Public.Addr()), internal: reachable(l.Internal.Addr()), units: s.mqtt.UnitsURL(),
 	}
 	p.env = []variable{
 		{"BASE_URL", p.base},
@@ -55,11 +62,19 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 			return place{}, err
 		}
 		p.env = append(p.env, variable{t.name, token})
-		if t.actor.Role == telematics.Admin && t.actor.Agency == 0 {
-			p.admin = token
+	}
+	// For the operator's tool.
+	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")})
+	return p, nil
+}
+
+func (p place) value(name string) string {
+	for _, v := range p.env {
+		if v.name == name {
+			return v.value
 		}
 	}
-	return p, nil
+	return ""
 }
 
 // await asks until something holds.
@@ -77,43 +92,25 @@ func (p place) await(ctx context.Context, what string, holds func(context.Contex
 }
 
 func (p place) serviceReady(ctx context.Context) bool {
-	return p.get(ctx, p.internal+"/readyz", nil)
-}
-
-// reporting tells whether all these vehicles are online, with a position.
-func (p place) reporting(ctx context.Context, vehicles []telematics.VehicleID) bool {
-	var fleet struct {
-		Data []struct {
-			ID           telematics.VehicleID
-			Connectivity struct{ Status telematics.PresenceStatus }
-			Location     struct{ Latitude *float64 }
-		}
-	}
-	if !p.get(ctx, p.base+"/api/v1/admin/vehicles?limit=200", &fleet) {
-		return false
-	}
-	for _, v := range fleet.Data {
-		if slices.Contains(vehicles, v.ID) && (v.Connectivity.Status != telematics.Online || v.Location.Latitude == nil) {
-			return false
-		}
-	}
-	return true
-}
-
-// get reports whether the answer is 200 and, where it is wanted, readable.
-func (p place) get(ctx context.Context, url string, into any) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.internal+"/readyz", nil)
 	if err != nil {
 		return false
 	}
-	request.Header.Set("Authorization", "Bearer "+p.admin)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return false
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// reporting tells whether all these vehicles are online, with a state.
+func reporting(ctx context.Context, postgres *store.Postgres, vehicles []telematics.VehicleID) bool {
+	for _, id := range vehicles {
+		twin, err := postgres.Twin(ctx, id)
+		if err != nil || twin.Contact.At(time.Now()) != telematics.Online || len(twin.Snapshot) == 0 {
+			return false
+		}
 	}
-	return into == nil || json.NewDecoder(response.Body).Decode(into) == nil
+	return true
 }

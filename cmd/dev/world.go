@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,7 @@ type world struct {
 	log     *slog.Logger
 	out     io.Writer
 	secrets secrets
+	data    string // folder of the database; empty: not ours
 	started time.Time
 }
 
@@ -55,6 +57,9 @@ func (w *world) run(ctx context.Context) (err error) {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	unlock, err := devstack.LockFolder(w.Dir)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("--dir: another world runs in %s; stop it, or name another folder", w.Dir)
+	}
 	if err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
@@ -72,7 +77,12 @@ func (w *world) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := w.furnish(ctx, s.databaseURL); err != nil {
+	postgres, err := store.New(store.Config{URL: s.databaseURL})
+	if err != nil {
+		return err
+	}
+	undo = append(undo, postgres.Close)
+	if err := w.furnish(ctx, postgres); err != nil {
 		return err
 	}
 	config := w.config(s)
@@ -98,7 +108,7 @@ func (w *world) run(ctx context.Context) (err error) {
 		}
 		// Only now: what a car reports before the service listens is lost.
 		cars.Go(func() error { return w.demo(s.mqtt.UnitsURL()).Run(below) })
-		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return here.reporting(ctx, w.fleet.onAir()) }); err != nil {
+		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, w.prompt()) }); err != nil {
 			return err
 		}
 		return w.announce(here)
@@ -131,9 +141,6 @@ func closeListeners(l app.Listeners) error {
 func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers, error) {
 	var s servers
 	var err error
-	if s.databaseURL, err = w.startPostgres(ctx, undo); err != nil {
-		return s, err
-	}
 	if w.secrets, err = openSecrets(w.Dir); err != nil {
 		return s, err
 	}
@@ -145,6 +152,9 @@ func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers
 		return s, err
 	}
 	*undo = append(*undo, s.mqtt.Close)
+	if s.databaseURL, err = w.startPostgres(ctx, undo); err != nil {
+		return s, err
+	}
 	return s, nil
 }
 
@@ -159,6 +169,7 @@ func (w *world) startPostgres(ctx context.Context, undo *[]func() error) (string
 		return "", err
 	}
 	*undo = append(*undo, postgres.Close)
+	w.data = postgres.DataDir()
 	return postgres.URL(), nil
 }
 
@@ -175,12 +186,7 @@ func (w *world) startMQTT() (*devstack.MQTT, error) {
 }
 
 // furnish puts the demo fleet on record.
-func (w *world) furnish(ctx context.Context, databaseURL string) error {
-	postgres, err := store.New(store.Config{URL: databaseURL})
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
+func (w *world) furnish(ctx context.Context, postgres *store.Postgres) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
@@ -191,7 +197,7 @@ func (w *world) furnish(ctx context.Context, databaseURL string) error {
 	if err := postgres.ForgetContacts(ctx); err != nil {
 		return err
 	}
-	_, err = postgres.Observe(ctx, w.fleet.past())
+	_, err := postgres.Observe(ctx, w.fleet.past())
 	return err
 }
 

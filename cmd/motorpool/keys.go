@@ -50,7 +50,11 @@ func readKeys(file string) ([]telematics.SigningKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return telematics.ParseSigningKeys(jwks)
+	keys, err := telematics.ParseSigningKeys(jwks)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (want what 'motorpool keys new' prints)", file, err)
+	}
+	return keys, nil
 }
 
 // show prints a text, unless it could not be made.
@@ -64,7 +68,7 @@ func show[T string | []byte](text T, err error) error {
 type token struct {
 	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"Private JWKS; the service must know its public half (--token-keys)."`
 	Role     string        `enum:"admin,client" default:"admin" help:"admin or client (default ${default})."`
-	Agency   int64         `placeholder:"N" help:"Bind the token to an agency (default none: an admin sees all)."`
+	Agency   *int64        `placeholder:"N" help:"Bind the token to an agency (default none: an admin sees all)."`
 	Sub      string        `default:"dev" placeholder:"NAME" help:"Who it is (default ${default})."`
 	TTL      time.Duration `default:"24h" placeholder:"DURATION" help:"How long it is good for (default ${default})."`
 	Issuer   string        `default:"motorpool" help:"Issuer (default ${default})."`
@@ -76,9 +80,18 @@ func (t token) Run() error {
 	if err != nil {
 		return err
 	}
+	actor := telematics.Actor{Subject: t.Sub, Role: telematics.Role(t.Role)}
+	if t.Agency != nil {
+		if *t.Agency < 1 {
+			return fmt.Errorf("--agency: want 1 or more; leave it out for all agencies")
+		}
+		actor.Agency = telematics.AgencyID(*t.Agency)
+	}
+	if actor.Role == telematics.Client && actor.Agency == 0 {
+		return fmt.Errorf("--agency: a client is of one agency")
+	}
 	minted, err := app.Grant{
-		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL,
-		Actor: telematics.Actor{Subject: t.Sub, Role: telematics.Role(t.Role), Agency: telematics.AgencyID(t.Agency)},
+		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor,
 	}.Mint(private[0])
 	return show(minted, err)
 }
@@ -91,6 +104,10 @@ type passwd struct {
 }
 
 func (p passwd) Run() error {
+	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
+	if p.ServicePassword != "" && forUnits {
+		return fmt.Errorf("want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)")
+	}
 	if p.ServicePassword != "" {
 		return show(mosquitto.PasswordLine(mosquitto.ServiceUser, string(p.ServicePassword)))
 	}

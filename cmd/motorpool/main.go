@@ -35,6 +35,7 @@ type commands struct {
 	Attention              attention `cmd:"" group:"operator" help:"Sound the horn, flash the lights, or both."`
 	OpenTopCase            control   `cmd:"" group:"operator" help:"Open the top case or battery compartment."`
 	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
+	Command                command   `cmd:"" group:"operator" help:"Show what became of a command."`
 
 	Version printVersion `cmd:"" help:"Print the version."`
 }

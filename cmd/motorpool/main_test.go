@@ -97,8 +97,10 @@ func TestPasswordsForTheWholeFleetAreDerivedFromASecret(t *testing.T) {
 
 func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
 	answers := map[string]string{
-		"/api/v1/admin/vehicles/42/control/lock": `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
-		"/api/v1/admin/vehicles/42/status":       `{"success":false,"message":"There is no vehicle 42.","data":null}`,
+		"/api/v1/admin/vehicles/42/control/lock":   `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
+		"/api/v1/admin/vehicles/42/status":         `{"success":false,"message":"There is no vehicle 42.","data":null,"request_id":"r-1"}`,
+		"/api/v1/admin/vehicles/42/control/unlock": `{"success":false,"message":"No answer.","request_id":"r-2","error":{"retryable":false,"retry_after":10,"command_id":"c-1"}}`,
+		"/api/v1/admin/commands/c-1":               `{"success":true,"message":"The command.","data":{"late":true}}`,
 	}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
@@ -113,7 +115,42 @@ func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
 	if err != nil || !strings.Contains(printed, "succeeded") {
 		t.Errorf("lock 42: %q %v", printed, err)
 	}
-	if _, err := output(t, "status", "42"); err == nil || err.Error() != "There is no vehicle 42." {
+	if _, err := output(t, "status", "42"); err == nil || err.Error() != "There is no vehicle 42.\nrequest r-1" {
 		t.Errorf("status 42: %v", err)
+	}
+	if _, err := output(t, "unlock", "42"); err == nil || err.Error() != "No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2" {
+		t.Errorf("unlock 42: %v", err)
+	}
+	if printed, err := output(t, "command", "c-1"); err != nil || !strings.Contains(printed, "late") {
+		t.Errorf("command c-1: %q %v", printed, err)
+	}
+	t.Setenv("MOTORPOOL_URL", "127.0.0.1:8080")
+	if _, err := output(t, "lock", "42"); err == nil || !strings.Contains(err.Error(), "--url") {
+		t.Errorf("an address without a scheme: %v", err)
+	}
+}
+
+func TestMixedUpPasswordsAreRefused(t *testing.T) {
+	t.Setenv("MOTORPOOL_SERVICE_PASSWORD", "p")
+	for _, args := range [][]string{{"--units", "../dev/fleet.json", "--unit-secret", "s"}, {"--format", "json"}} {
+		if _, err := output(t, append([]string{"passwd"}, args...)...); err == nil {
+			t.Errorf("passwd %v prints the service's line, or the units'", args)
+		}
+	}
+}
+
+func TestATokenIsOfAnAgencyOrOfAll(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "private.jwks")
+	private, err := output(t, "keys", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}} {
+		if token, err := output(t, append([]string{"token", "--key", file}, args...)...); err == nil {
+			t.Errorf("token %v prints %s", args, token)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -19,19 +20,28 @@ import (
 
 // remote is a running service.
 type remote struct {
-	URL     string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
-	Token   string `required:"" placeholder:"TOKEN" help:"Access token of an administrator."`
-	Vehicle int64  `arg:"" help:"Number of the vehicle."`
+	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
+	Token string `required:"" placeholder:"TOKEN" help:"Access token of an administrator."`
 }
 
-type control struct{ remote }
+// vehicle is one of its vehicles.
+type vehicle struct {
+	remote
+	Vehicle int64 `arg:"" help:"Number of the vehicle."`
+}
+
+func (v vehicle) call(ctx context.Context, method, path string, body any) error {
+	return v.remote.call(ctx, method, fmt.Sprintf("vehicles/%d/%s", v.Vehicle, path), body)
+}
+
+type control struct{ vehicle }
 
 func (c control) Run(ctx context.Context, parsed *kong.Context) error {
 	return c.call(ctx, http.MethodPost, "control/"+parsed.Selected().Name, nil)
 }
 
 type attention struct {
-	remote
+	vehicle
 	Signal     string `enum:"horn,lights,both" default:"both" help:"horn, lights or both (default ${default})."`
 	DurationMS int    `name:"duration-ms" default:"1000" placeholder:"N" help:"Length of the pulse in milliseconds, 1 to 5000 (default ${default})."`
 }
@@ -40,10 +50,19 @@ func (a attention) Run(ctx context.Context) error {
 	return a.call(ctx, http.MethodPost, "control/attention", map[string]any{"signal": a.Signal, "duration_ms": a.DurationMS})
 }
 
-type status struct{ remote }
+type status struct{ vehicle }
 
 func (s status) Run(ctx context.Context) error {
 	return s.call(ctx, http.MethodGet, "status", nil)
+}
+
+type command struct {
+	remote
+	ID string `arg:"" help:"Id of the command."`
+}
+
+func (c command) Run(ctx context.Context) error {
+	return c.call(ctx, http.MethodGet, "commands/"+url.PathEscape(c.ID), nil)
 }
 
 // call prints what the service answers, and fails where the service did.
@@ -58,8 +77,10 @@ func (r remote) call(ctx context.Context, method, path string, body any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, telematics.MaxBudget+10*time.Second)
 	defer cancel()
-	url := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/%s", strings.TrimRight(r.URL, "/"), r.Vehicle, path)
-	request, err := http.NewRequestWithContext(ctx, method, url, reader)
+	if !strings.HasPrefix(r.URL, "http://") && !strings.HasPrefix(r.URL, "https://") {
+		return fmt.Errorf("--url: %q: want http://host:port, or https://", r.URL)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(r.URL, "/")+"/api/v1/admin/"+path, reader)
 	if err != nil {
 		return err
 	}
@@ -77,26 +98,44 @@ func (r remote) call(ctx context.Context, method, path string, body any) error {
 	return report(answer, response)
 }
 
+// envelope is what the service answers with.
+type envelope struct {
+	Success   bool            `json:"success"`
+	Message   string          `json:"message"`
+	Data      json.RawMessage `json:"data"`
+	RequestID string          `json:"request_id"`
+	Error     struct {
+		Retryable  bool   `json:"retryable"`
+		RetryAfter int    `json:"retry_after"`
+		CommandID  string `json:"command_id"`
+	} `json:"error"`
+}
+
 func report(answer []byte, response *http.Response) error {
-	var envelope struct {
-		Success bool            `json:"success"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &envelope); err != nil {
+	var e envelope
+	if err := json.Unmarshal(answer, &e); err != nil {
 		return fmt.Errorf("%s answered %s, not as Motorpool does", response.Request.URL, response.Status)
 	}
-	if !envelope.Success {
-		if after := response.Header.Get("Retry-After"); after != "" {
-			return fmt.Errorf("%s (look again in %s s)", envelope.Message, after)
-		}
-		return errors.New(envelope.Message)
+	if !e.Success {
+		return e.failure()
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, envelope.Data, "", "  "); err != nil {
+	if err := json.Indent(&pretty, e.Data, "", "  "); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, envelope.Message)
+	fmt.Fprintln(os.Stderr, e.Message)
 	fmt.Println(pretty.String())
 	return nil
+}
+
+// failure says what went wrong, and what one needs next.
+func (e envelope) failure() error {
+	lines := []string{e.Message}
+	switch {
+	case e.Error.RetryAfter > 0 && e.Error.Retryable:
+		lines = append(lines, fmt.Sprintf("try again in %d s", e.Error.RetryAfter))
+	case e.Error.RetryAfter > 0 && e.Error.CommandID != "":
+		lines = append(lines, fmt.Sprintf("look again in %d s: motorpool command %s", e.Error.RetryAfter, e.Error.CommandID))
+	}
+	return errors.New(strings.Join(append(lines, "request "+e.RequestID), "\n"))
 }

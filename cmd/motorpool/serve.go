@@ -30,7 +30,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 
 // database is the setting of commands that need nothing else.
 type database struct {
-	DatabaseURL app.Secret `required:"" placeholder:"URL" help:"Postgres."`
+	DatabaseURL app.Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 }
 
 func (d database) open() (*store.Postgres, error) {

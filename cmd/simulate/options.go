@@ -13,14 +13,14 @@ import (
 
 type options struct {
 	Broker   string        `help:"MQTT broker of the units, tcp://host:port or tls://host:port." default:"tcp://127.0.0.1:1883"`
-	CA       string        `help:"PEM file of the authority that signed the broker's certificate. Default: the system's." type:"existingfile"`
-	Keys     string        `help:"Public keys that sign commands: a JWKS file, or its http(s) URL." required:""`
-	Units    string        `help:"Units file: {\"1\":{\"unit\":\"…\",\"password\":\"…\"},…}, by vehicle number." type:"existingfile"`
+	CA       string        `help:"PEM file of the authority that signed the broker's certificate. Default: the system's." type:"existingfile" placeholder:"FILE"`
+	Keys     string        `help:"Public keys that sign commands: a JWKS file, or its http(s) URL." required:"" placeholder:"FILE|URL"`
+	Units    string        `help:"Units file: {\"1\":{\"unit\":\"…\",\"password\":\"…\"},…}, by vehicle number." type:"existingfile" placeholder:"FILE"`
 	Demo     bool          `help:"With --units: vehicles 1 to 10 are the demo cars, each with its own trouble."`
 	Cars     int           `help:"Instead of --units: this many healthy cars, named by prefix and number."`
 	Prefix   string        `help:"With --cars: what serials begin with." default:"sim-"`
 	Secret   string        `help:"With --cars: passwords are derived from it."`
-	Latency  string        `help:"Radio of cars that have none of their own: fast (milliseconds) or cellular (2 to 10 s)." enum:"fast,cellular" default:"fast"`
+	Latency  string        `help:"Radio of cars that have none of their own: fast (milliseconds) or cellular (most answers within 2 to 10 s)." enum:"fast,cellular" default:"fast"`
 	Interval time.Duration `help:"Between two whole reports of a car." default:"20s"`
 	Stagger  time.Duration `help:"Between the first connections of two cars." default:"2ms"`
 	Seed     uint64        `help:"Of everything random." default:"1"`
@@ -28,7 +28,7 @@ type options struct {
 	Record   string        `help:"Flight recorder: a file that gets one line of JSON for each event." type:"path"`
 	Verbose  bool          `help:"Log every connection." short:"v"`
 
-	Faults faultOptions `embed:"" group:"Faults, as probabilities from 0 to 1 unless noted. A demo car has its own"`
+	Faults faultOptions `embed:"" group:"Faults, as probabilities from 0 to 1 unless noted. A demo car has its own faults"`
 }
 
 type faultOptions struct {
@@ -54,7 +54,7 @@ func (o options) Validate() error {
 	}
 	complain((o.Units == "") == (o.Cars == 0), "want either --units or --cars")
 	complain(o.Cars < 0, "--cars %d: want a positive number", o.Cars)
-	complain(o.Cars > 0 && o.Secret == "", "--cars needs --secret")
+	complain(o.Cars > 0 && o.Units == "" && o.Secret == "", "--cars needs --secret")
 	complain(o.Demo && o.Units == "", "--demo needs --units")
 	complain(o.Interval <= 0, "--interval %v: want more than zero", o.Interval)
 	complain(o.Stagger < 0, "--stagger %v: want zero or more", o.Stagger)

@@ -3,6 +3,7 @@ package app
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,8 +65,8 @@ func (c Config) checkFiles() error {
 	var tokens error
 	if isURL(c.TokenKeys) {
 		tokens = trustworthy("token-keys", c.TokenKeys)
-	} else if _, err := os.Stat(c.TokenKeys); err != nil {
-		tokens = fmt.Errorf("--token-keys: %w (the public keys of your token issuer, as JWKS)", err)
+	} else {
+		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
 	return errors.Join(signing, tokens, ca)
 }
@@ -116,6 +117,24 @@ func serverURL(flag, value string, schemes ...string) error {
 	// Postgres may be named by a socket's folder in the query.
 	if err != nil || u.Host == "" && !u.Query().Has("host") || !slices.Contains(schemes, u.Scheme) {
 		return fmt.Errorf("--%s: want %s://host:port…", flag, strings.Join(schemes, ":// or "))
+	}
+	return nil
+}
+
+// publicKeys refuses a file that holds more than the service may know.
+func publicKeys(flag, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--%s: %w (the public keys of your token issuer, as JWKS)", flag, err)
+	}
+	var set struct{ Keys []struct{ D, K string } } // private parts of JWK (RFC 7518 §6)
+	if err := json.Unmarshal(text, &set); err != nil {
+		return fmt.Errorf("--%s: %s is no JWKS: %w", flag, file, err)
+	}
+	for _, key := range set.Keys {
+		if key.D != "" || key.K != "" {
+			return fmt.Errorf("--%s: %s holds private keys; give the public half: motorpool keys public %s", flag, file, file)
+		}
 	}
 	return nil
 }

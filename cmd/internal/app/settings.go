@@ -44,6 +44,7 @@ func (s *Settings) gather(set func(string, reflect.Value) error, want string) ko
 		}
 		if err := set(text, target); err != nil {
 			s.problems = append(s.problems, fmt.Errorf("--%s: %q is not %s", ctx.Value.Name, text, want))
+			_ = set(ctx.Value.Default, target) // so that no other rule complains of it, too
 		}
 		return nil
 	})
