@@ -98,7 +98,9 @@ func (b *Body) do(a telematics.Action) {
 	case telematics.EnableDriving:
 		b.Immobiliser = Released
 	case telematics.DisableDriving:
-		b.Immobiliser = Armed
+		if b.Immobiliser == Released { // an engaged one stays so, whatever the ignition
+			b.Immobiliser = Armed
+		}
 		b.settle()
 	case telematics.OpenTopCase:
 		b.TopCase = true

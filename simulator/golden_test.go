@@ -12,11 +12,13 @@ import (
 // What a unit makes of the golden messages that the codec's tests pin to the byte.
 func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) {
 	for file, want := range map[string]telematics.Answer{
-		"command-lock.jws":      {State: telematics.Received},
-		"command-attention.jws": {State: telematics.Received},
-		"command-too-long.jws":  {State: telematics.Rejected, Reason: telematics.TTLTooLong},
-		"command-alg-none.jws":  {State: telematics.Rejected, Reason: telematics.BadSignature},
-		"command-hs256.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
+		"command-lock.jws":         {State: telematics.Received},
+		"command-attention.jws":    {State: telematics.Received},
+		"command-too-long.jws":     {State: telematics.Rejected, Reason: telematics.TTLTooLong},
+		"command-alg-none.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
+		"command-hs256.jws":        {State: telematics.Rejected, Reason: telematics.BadSignature},
+		"command-critical.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
+		"command-another-type.jws": {State: telematics.Rejected, Reason: telematics.BadSignature},
 	} {
 		t.Run(file, func(t *testing.T) {
 			b := newBench(t)

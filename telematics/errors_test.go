@@ -32,7 +32,7 @@ func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
 		{Rejected, "", "", CommandRejected, NotExecuted, false, 10 * s, "refused the command; nothing"},
 		{Failed, Interrupted, "", CommandFailed, HasFailed, false, 10 * s, "tried to lock and failed."},
 		{Failed, "", "motor_blocked", CommandFailed, HasFailed, false, 10 * s, "(motor_blocked)"},
-		{Expired, "", "", TelematicsUnavailable, NotExecuted, true, 5 * s, "expired before it could be sent"},
+		{Expired, "", "", TelematicsUnavailable, NotExecuted, true, 5 * s, "could not be sent in time"},
 		{Unknown, "", "", CommandTimeout, MayHave, false, 10 * s, "within 10 seconds; it may still execute"},
 	}
 	for _, c := range cases {

@@ -19,7 +19,7 @@ var PresenceStatuses = []PresenceStatus{Online, Standby, Offline, Absent}
 type Presence struct {
 	Status   PresenceStatus
 	Session  string    // of the connection; the last will bears the same
-	At       time.Time // zero: not said, as in most last wills
+	At       time.Time // zero: not said, as in most last wills, or not true
 	Firmware string    // empty: not said
 	Actions  []Action  // nil: not said
 }
@@ -55,7 +55,7 @@ func (c Contact) Heard(at time.Time) Contact {
 // the unit spoke, if they say, and not that it speaks now.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	current := c.Status != ""
-	said := saidAt(p, received, retained)
+	said := c.saidAt(p, received, retained)
 	switch {
 	case p.Status == Offline && current && p.Session != c.Session:
 		return c, false // the ghost of an older connection [PRE-1]
@@ -88,9 +88,12 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 
 // saidAt returns when a presence message was said. A clock that is wrong must not
 // silence the unit: nothing was said after it arrived, and what arrives live was not
-// said long ago.
-func saidAt(p Presence, received time.Time, retained bool) time.Time {
-	if p.At.After(received) || !retained && received.Sub(p.At) > LiveWithin {
+// said long ago. What was retained without a time is as old as what is known.
+func (c Contact) saidAt(p Presence, received time.Time, retained bool) time.Time {
+	switch {
+	case retained && p.At.IsZero():
+		return c.SaidAt
+	case p.At.After(received), !retained && received.Sub(p.At) > LiveWithin:
 		return received
 	}
 	return p.At

@@ -259,3 +259,16 @@ func TestAWrongClockDoesNotSilenceAUnit(t *testing.T) {
 		})
 	}
 }
+
+func TestARetainedPresenceWithoutATimeIsNoSignOfLife(t *testing.T) {
+	seen := now.Add(-time.Hour)
+	for name, before := range map[string]Contact{
+		"never heard":  {},
+		"heard before": {Status: Online, Session: "a", SaidAt: seen, ChangedAt: seen, LastSeen: seen},
+	} {
+		after, counted := before.Apply(said(Online, "b", time.Time{}), now, true)
+		if !counted || !after.LastSeen.Equal(before.LastSeen) || after.At(now) != Absent {
+			t.Errorf("%s: %+v, %s", name, after, after.At(now))
+		}
+	}
+}

@@ -125,9 +125,9 @@ func DecodePresence(message []byte, received time.Time) (Presence, error) {
 		}
 	}
 	p := Presence{Status: w.Status, Session: w.Session, Firmware: w.Firmware}
-	// A last will is written when the connection begins: where it bears no time, the
-	// receiver's would be a lie.
-	if at := parseTime(w.At); w.Status != Offline || plausible(at, received) {
+	// Where no true time is said, the receiver's would be a lie: a last will is written
+	// when the connection begins, and what was retained may be old.
+	if at := parseTime(w.At); plausible(at, received) {
 		p.At = vehicleTime(at, received)
 	}
 	if w.Capabilities != nil {

@@ -183,6 +183,9 @@ func (d *reportDecoder) pairPosition() {
 		d.drop("location", "latitude and longitude only come together")
 		return
 	}
+	if hasLat && lat == nil { // no position, so no time of one; a time alone says that the last one still stands
+		values[LocatedAt] = nil
+	}
 	if at, ok := values[LocatedAt].(time.Time); ok && at.After(d.report.At.Add(MaxAhead)) {
 		delete(values, LocatedAt)
 		d.drop(string(LocatedAt), "ahead of the report")

@@ -158,7 +158,7 @@ func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
 		{lng, map[Field]any{}, []string{"location"}},
 		{lat + `,"longitude":181`, map[Field]any{}, []string{"location.longitude", "location"}},
 		{lat + `,"longitude":null`, map[Field]any{}, []string{"location"}},
-		{`"latitude":null,"longitude":null`, map[Field]any{Latitude: nil, Longitude: nil}, nil},
+		{`"latitude":null,"longitude":null`, map[Field]any{Latitude: nil, Longitude: nil, LocatedAt: nil}, nil},
 		{at, map[Field]any{LocatedAt: located}, nil}, // the last position still stands, and since then
 		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: now}, []string{"location.timestamp"}},
 		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: now}, []string{"location.timestamp"}},

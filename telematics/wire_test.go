@@ -94,12 +94,12 @@ func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestOnlyALastWillMayBearNoTime(t *testing.T) {
+func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 	for message, want := range map[string]time.Time{
-		`{"status":"online"}`:                                received,
-		`{"status":"online","at":"1970-01-01T00:00:00Z"}`:    received,
+		`{"status":"online"}`:                                {},
+		`{"status":"online","at":"1970-01-01T00:00:00Z"}`:    {},
 		`{"status":"online","at":"2026-01-02T10:00:00Z"}`:    now,
-		`{"status":"standby","at":"soon"}`:                   received,
+		`{"status":"standby","at":"soon"}`:                   {},
 		`{"status":"offline"}`:                               {},
 		`{"status":"offline","at":"soon"}`:                   {},
 		`{"status":"offline","at":"2031-01-01T00:00:00Z"}`:   {},
