@@ -145,8 +145,8 @@ func trustworthy(flag, value string) error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("--%s: want https://host/…, or a file", flag)
 	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Scheme != "https" && u.Hostname() != "localhost" && !(ip != nil && ip.IsLoopback()) {
+	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	if u.Scheme != "https" && !local {
 		return fmt.Errorf("--%s: http:// only from this machine: anybody on the way could put keys of their own there; want https://", flag)
 	}
 	return nil
