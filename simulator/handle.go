@@ -76,9 +76,6 @@ func (c *Car) Restart() {
 // Connected reports whether the unit is connected and has said so. It does not block.
 func (c *Car) Connected() bool { return c.connected.Load() }
 
-// Gone reports whether the car's connection broke for good before the world began: it never connects to stay.
-func (c *Car) Gone() bool { return c.config.Profile.Gone > 0 }
-
 // Unit returns the serial of the car's unit.
 func (c *Car) Unit() telematics.Unit { return c.config.Unit }
 
