@@ -69,8 +69,17 @@ func New(c Config) *Broker {
 }
 
 // Run handles what arrives and settles what was left behind, until the context
-// ends. Call Send only while Run runs.
+// ends. What has been taken from the MQTT broker by then is still written down. Call
+// Send only while Run runs.
 func (b *Broker) Run(ctx context.Context) error {
+	// Observations are written until the last answer that may bring one is handled.
+	observing, stopObserving := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopObserving()
+	var observers sync.WaitGroup
+	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
+		observers.Go(func() { in.run(observing) })
+	}
+
 	group, ctx := errgroup.WithContext(ctx)
 	for range b.Workers {
 		group.Go(func() error { return b.handleAnswers(ctx) })
@@ -78,14 +87,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range strayWorkers {
 		group.Go(func() error { return b.handleStrays(ctx) })
 	}
-	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
-		group.Go(func() error { return in.run(ctx) })
-	}
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	b.background.Wait()
+	stopObserving()
+	observers.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -97,13 +97,27 @@ func (in *ingest) wait(ctx context.Context, o telematics.Observation) {
 	}
 }
 
-func (in *ingest) run(ctx context.Context) error {
+// run writes what is queued, until the context ends.
+func (in *ingest) run(ctx context.Context) {
 	for {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case first := <-in.queue:
-			in.write(ctx, in.gather(first))
+			in.write(in.gather(first))
+		case <-ctx.Done():
+			in.drain()
+			return
+		}
+	}
+}
+
+// drain writes what is still queued, for no longer than one step may take.
+func (in *ingest) drain() {
+	for end := time.Now().Add(in.timeout); time.Now().Before(end); {
+		select {
+		case first := <-in.queue:
+			in.write(in.gather(first))
+		default:
+			return
 		}
 	}
 }
@@ -121,12 +135,13 @@ func (in *ingest) gather(first observed) []observed {
 	return batch
 }
 
-func (in *ingest) write(ctx context.Context, batch []observed) {
+// write is given its own time: a stop must not lose what was acknowledged.
+func (in *ingest) write(batch []observed) {
 	observations := make([]telematics.Observation, len(batch))
 	for i, o := range batch {
 		observations[i] = o.Observation
 	}
-	ctx, cancel := context.WithTimeout(ctx, in.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), in.timeout)
 	defer cancel()
 	unknown, err := in.twins.Observe(ctx, observations)
 	if err != nil {

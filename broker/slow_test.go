@@ -299,6 +299,33 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	})
 }
 
+func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
+	x := &tampering{}
+	x.observe = func(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+		select {
+		case <-time.After(20 * time.Millisecond): // a commit
+			return x.Memory.Observe(ctx, seen)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		for i := range 3 { // each in a batch of its own
+			at := time.Now()
+			w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false)
+			time.Sleep(time.Millisecond)
+		}
+		w.stops[0]()
+		twin, err := w.Twin(w.Context(), car)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 2 {
+			t.Errorf("the last speed that was taken is lost: %v", speed)
+		}
+	})
+}
+
 func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 	slow := func(x *tampering) *tampering {
 		x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
