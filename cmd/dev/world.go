@@ -162,6 +162,7 @@ func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers
 // that keeps its data in the folder.
 func (w *world) startPostgres(ctx context.Context, undo *[]func() error) (string, error) {
 	if w.DatabaseURL != "" {
+		w.log.Info("using a Postgres of yours", "named_by", "--database-url or DATABASE_URL")
 		return string(w.DatabaseURL), nil
 	}
 	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: filepath.Join(w.Dir, "postgres"), Logger: w.log})
