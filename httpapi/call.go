@@ -81,6 +81,7 @@ const maxBody = 64 << 10
 func (call *call) readBody(c echo.Context) error {
 	request := c.Request()
 	if request.ContentLength > maxBody {
+		c.Response().Header().Set(echo.HeaderConnection, "close") // else net/http waits for the body first
 		return tooLarge()
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, request.Body, maxBody))

@@ -92,10 +92,10 @@ func (f *fleet) Command(ctx context.Context, id telematics.CommandID) (telematic
 	return telematics.Command{}, telematics.NoSuchCommand(id)
 }
 
-func (f *fleet) VehicleCommands(ctx context.Context, id telematics.VehicleID, p telematics.Page) ([]telematics.Command, error) {
+func (f *fleet) VehicleCommands(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID, p telematics.Page) ([]telematics.Command, error) {
 	var found []telematics.Command
 	for _, c := range f.commands {
-		if c.Vehicle == id && (p.Before == 0 || c.Seq < p.Before) {
+		if c.Vehicle == id && (agency == 0 || c.Agency == agency) && (p.Before == 0 || c.Seq < p.Before) {
 			found = append(found, c)
 		}
 	}

@@ -24,8 +24,9 @@ type Fleet interface {
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
 	// Command returns the command, or a *telematics.Error with CommandNotFound.
 	Command(context.Context, telematics.CommandID) (telematics.Command, error)
-	// VehicleCommands returns commands by falling Seq, which is the position of a page.
-	VehicleCommands(context.Context, telematics.VehicleID, telematics.Page) ([]telematics.Command, error)
+	// VehicleCommands returns the commands that an agency, or any for zero, gave a vehicle, by
+	// falling Seq, which is the position of a page.
+	VehicleCommands(context.Context, telematics.VehicleID, telematics.AgencyID, telematics.Page) ([]telematics.Command, error)
 	// Activities returns lines of the history by falling id, which is the position of a page.
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -94,8 +95,15 @@ func validateParameters(c echo.Context, operation *openapi3.Operation, wrong *fi
 	for i, name := range c.ParamNames() {
 		input.PathParams[name] = c.ParamValues()[i]
 	}
+	if _, err := url.ParseQuery(c.Request().URL.RawQuery); err != nil { // its parts are dropped, filters among them
+		wrong.say("query", "must be name=value pairs joined by &, percent-encoded")
+	}
 	for _, ref := range operation.Parameters {
 		parameter := ref.Value
+		if len(input.QueryParams[parameter.Name]) > 1 {
+			wrong.say(parameter.Name, "must come once")
+			continue
+		}
 		value := input.QueryParams.Get(parameter.Name)
 		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // no store takes them
 			wrong.say(parameter.Name, "must be text in UTF-8 without NUL")

@@ -72,7 +72,12 @@ func isAwayState(err *pq.Error) bool {
 		"58": // the server's own input and output
 		return true
 	}
-	return err.Code == "25006" // read only: a standby that is not promoted yet
+	switch err.Code {
+	case "25006", // read only: a standby that is not promoted yet
+		"55P03": // a lock that was not to be had in time
+		return true
+	}
+	return false
 }
 
 // isAwayReply judges what Redis answered, by the word that its errors begin with.
@@ -85,14 +90,14 @@ func isAwayReply(err redis.Error) bool {
 }
 
 // splits reports whether an error of a batch may be one member's fault: a value that
-// the database refuses, or a lock that went the wrong way round.
+// the database refuses, or a lock that went the wrong way round or was not to be had.
 func splits(err error) bool {
 	refusal := pq.As(err)
 	if refusal == nil {
 		return false
 	}
 	switch refusal.Code.Class() {
-	case "22", "23", "40":
+	case "22", "23", "40", "55":
 		return true
 	}
 	return false

@@ -108,7 +108,7 @@ func decodeReported(message *string) (*telematics.Report, error) {
 	if message == nil {
 		return nil, nil
 	}
-	report, _, err := telematics.DecodeReport([]byte(*message), time.Now())
+	report, _, err := telematics.RereadReport([]byte(*message), time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +145,13 @@ func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telema
 
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
-func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, page telematics.Page) ([]telematics.Command, error) {
+func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, p.db, `
 		select `+commandColumns+` from commands
-		where vehicle_id = $1 and ($2::bigint = 0 or seq < $2)
+		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
 		order by seq desc
-		limit nullif($3::bigint, 0)`,
-		vehicle, page.Before, page.Limit)
+		limit nullif($4::bigint, 0)`,
+		vehicle, agency, page.Before, page.Limit)
 	return commands, wrap("read the vehicle's commands", err)
 }
 

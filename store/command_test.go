@@ -48,11 +48,11 @@ func TestACommandIsReadBack(t *testing.T) {
 		t.Errorf("Command = %v", err)
 	}
 	slices.Reverse(want)
-	all, err := p.VehicleCommands(t.Context(), mine, telematics.Page{})
+	all, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{})
 	if err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("VehicleCommands\n got %+v, %v\nwant %+v", all, err, want)
 	}
-	page, err := p.VehicleCommands(t.Context(), mine, telematics.Page{Limit: 2, Before: want[1].Seq})
+	page, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{Limit: 2, Before: want[1].Seq})
 	if err != nil || !reflect.DeepEqual(page, want[2:4]) {
 		t.Errorf("VehicleCommands, a page\n got %+v, %v\nwant %+v", page, err, want[2:4])
 	}

@@ -73,6 +73,9 @@ func New(config Config) (*Postgres, error) {
 	return p, nil
 }
 
+// lockShare is the part of a statement's time that it may wait for one lock.
+const lockShare = 6
+
 // connector opens connections on which a statement may take so long; zero: as long
 // as it needs.
 func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
@@ -91,6 +94,8 @@ func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connecto
 		config.Runtime["statement_timeout"] = milliseconds
 		// An instance that froze inside a transaction must not hold its locks.
 		config.Runtime["idle_in_transaction_session_timeout"] = milliseconds
+		// One vehicle's row that somebody holds must not hold up the others of its batch.
+		config.Runtime["lock_timeout"] = strconv.FormatInt((timeout / lockShare).Milliseconds(), 10)
 	}
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {

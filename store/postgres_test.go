@@ -53,7 +53,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"MarkSent":        func(ctx context.Context) error { return p.MarkSent(ctx, c.ID, morning, 1) },
 		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}); return err },
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
-		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, telematics.Page{}); return err },
+		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
 		"SharedGroup":     func(ctx context.Context) error { _, err := p.SharedGroup(ctx); return err },
 		"Settle": func(ctx context.Context) error {

@@ -153,7 +153,7 @@ func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRo
 	changed, err := selectCommands(ctx, db, `
 		with settlement as (
 			select * from json_to_recordset($1) as settlement (
-				id uuid, unit text, state text, reason text, detail text, reported jsonb, at timestamptz,
+				id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
 				sent_at timestamptz, attempts integer, final boolean, outcome text, code text)
 		), transition as (
 			select * from unnest($2::text[], $3::text[]) as transition (before, after)

@@ -26,6 +26,12 @@ func DecodeReport(message []byte, received time.Time) (Report, []Dropped, error)
 	if len(message) > MaxMessage {
 		return Report{}, nil, errTooLarge
 	}
+	return RereadReport(message, received)
+}
+
+// RereadReport reads a report that was taken before. It has no limit of its own: who kept
+// the report may write its numbers and spaces longer than its unit did.
+func RereadReport(message []byte, received time.Time) (Report, []Dropped, error) {
 	var parts map[string]json.RawMessage
 	if err := json.Unmarshal(message, &parts); err != nil {
 		return Report{}, nil, fmt.Errorf("decode report: %w", err)

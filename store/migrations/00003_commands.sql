@@ -26,7 +26,7 @@ create table commands (
                     check (state in ('accepted', 'sent', 'received', 'succeeded', 'rejected', 'failed', 'expired', 'unknown')),
     reason          text not null default '',
     detail          text not null default '',
-    reported        jsonb,
+    reported        json, -- as it was said: jsonb writes 1e300 with all its digits
     late            boolean not null default false,
     attempts        integer not null default 0 constraint commands_attempts_positive check (attempts >= 0),
     requested_at    timestamptz not null,
@@ -34,6 +34,10 @@ create table commands (
     received_at     timestamptz,
     completed_at    timestamptz,
     deadline        timestamptz not null,
+    constraint commands_deadline_follows check (deadline >= requested_at),
+    constraint commands_lane_fits check (
+        (lane = 'attention') = (action = 'attention') and (lane = 'top_case') = (action = 'open-top-case')
+        and (lane = 'refresh') = (action = 'report-state')),
     constraint commands_parameters_fit check ((action = 'attention') = (parameters is not null)),
     constraint commands_completed_when_settled
         check ((completed_at is null) = (state in ('accepted', 'sent', 'received')))

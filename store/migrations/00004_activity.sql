@@ -27,6 +27,8 @@ create index activity_vehicle on activity (vehicle_id, id desc);
 create index activity_actor on activity (actor_subject, id desc);
 create index activity_action on activity (action, id desc);
 create index activity_at on activity (at);
+-- What went wrong is rare, and asked for.
+create index activity_not_executed on activity (outcome, id desc) where outcome <> 'executed';
 
 -- +goose StatementBegin
 create function activity_refuse_change() returns trigger language plpgsql as $$

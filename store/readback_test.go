@@ -1,0 +1,83 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// Postgres may write what a unit said in fewer bytes with many more: what was taken
+// must be readable all the same, and must not spoil what is read beside it.
+func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
+	for name, oem := range map[string]string{
+		"long numbers": `[` + strings.Repeat("1e300,", 299) + `1]`,
+		"many commas":  `[` + strings.Repeat("1,", 24_999) + `1]`,
+		"escapes":      `"` + strings.Repeat("<", 10_000) + `"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, newDatabase(t))
+			add := vehicles(t, p)
+			vehicle, unit := add()
+			large, beside := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
+			large.Unit, beside.Unit = unit, unit
+			for _, c := range []telematics.Command{large, beside} {
+				if _, err := p.Claim(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			report, dropped, err := telematics.DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z","oem_data":{"a":`+oem+`}}`), time.Now())
+			if err != nil || len(dropped) > 0 {
+				t.Fatalf("the report itself: %v %v", dropped, err)
+			}
+			for _, s := range []telematics.Settlement{
+				{Command: large.ID, Unit: unit, State: telematics.Succeeded, At: time.Now(), Reported: &report},
+				{Command: beside.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()},
+			} {
+				if _, ok, err := p.Settle(t.Context(), s); err != nil || !ok {
+					t.Errorf("Settle: %v %v", ok, err)
+				}
+			}
+			if c, err := p.Command(t.Context(), large.ID); err != nil || c.Reported == nil || len(c.Reported.Values) == 0 {
+				t.Errorf("Command: %v", err)
+			}
+			if news, err := p.News(t.Context(), []uuid.UUID{large.ID, beside.ID}); err != nil || len(news) != 2 {
+				t.Errorf("News: %d, %v", len(news), err)
+			}
+		})
+	}
+}
+
+func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
+	address := newDatabase(t)
+	p := open(t, address)
+	q, err := New(Config{URL: address, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	add := vehicles(t, p)
+	locked, _ := add()
+	other, _ := add()
+	tx := p.db.MustBegin()
+	defer tx.Rollback() //nolint:errcheck // the test is over then
+	tx.MustExec(`select 1 from vehicles where id = $1 for update`, locked)
+
+	refused := make(chan error, 1)
+	go func() {
+		_, err := q.Claim(t.Context(), brokertest.NewCommand(locked, telematics.Lock))
+		refused <- err
+	}()
+	waitForLock(t, p)
+	start := time.Now()
+	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > 2*time.Second {
+		t.Errorf("another vehicle's claim took %v: %v", time.Since(start), err)
+	}
+	if err := <-refused; !Away(err) {
+		t.Errorf("the locked vehicle's claim: %v, want an error that a later attempt may not meet", err)
+	}
+}
