@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// carry brings a claimed command to its vehicle, and returns it settled, with what that
+// means for its caller.
+func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
+	w := b.waiters.add(c.ID) // [LAW-2]
+	defer b.waiters.remove(c.ID)
+	defer b.release(ctx, c)
+
+	message, err := b.Key.Sign(c.Claims())
+	if err != nil {
+		return b.expire(ctx, c, w, "The signing key", fmt.Errorf("sign: %w", err))
+	}
+	registering, cancel := b.step(ctx)
+	err = b.Pending.Register(registering, telematics.Pending{
+		Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline,
+	})
+	cancel()
+	if err != nil {
+		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
+	}
+	settled := b.deliver(ctx, c, w, message)
+	return settled, settled.Err()
+}
+
+// deliver publishes the message, again and again, until the command is settled
+// or its deadline has come.
+func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message []byte) telematics.Command {
+	deadline := time.NewTimer(time.Until(c.Deadline))
+	defer deadline.Stop()
+	again := time.NewTimer(b.publish(ctx, c, w, message, false))
+	defer again.Stop()
+	received := false
+	for {
+		select {
+		case news := <-w.news:
+			if !news.State.IsOpen() {
+				return w.complete(news)
+			}
+			if news.State == telematics.Received && !received {
+				received = true
+				_, attempts := w.sent()
+				again.Reset(resendAfter(attempts, received, rand.Float64()))
+			}
+		case <-again.C:
+			again.Reset(b.publish(ctx, c, w, message, received))
+		case <-deadline.C:
+			return b.giveUp(ctx, c, w)
+		}
+	}
+}
+
+// publish hands the message to the MQTT client, unless it could arrive too late, and
+// returns how long to wait before the next time.
+func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, message []byte, received bool) time.Duration {
+	_, attempts := w.sent()
+	now := time.Now()
+	if !now.Before(c.Expires().Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
+		return time.Until(c.Deadline) + time.Second // the deadline comes first
+	}
+	if err := b.Air.Publish(telematics.CommandChannel.Topic(c.Unit), message); err != nil {
+		b.Counts.add(publishFailures)
+		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
+		if attempts == 0 {
+			return airRetry
+		}
+		return resendAfter(attempts, received, rand.Float64())
+	}
+	b.Counts.add(publications)
+	attempts = w.handed(now)
+	if attempts == 1 {
+		b.Counts.add(commandsSent)
+	}
+	b.markSent(ctx, c, now, attempts)
+	return resendAfter(attempts, received, rand.Float64())
+}
+
+// markSent notes the attempt in the record, beside the wait: nothing depends on it
+// but what a reader of an open command sees.
+func (b *Broker) markSent(ctx context.Context, c telematics.Command, at time.Time, attempts int) {
+	b.background.Go(func() {
+		ctx, cancel := b.step(ctx)
+		defer cancel()
+		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
+			b.Logger.Debug("attempt not noted", "command", c.ID, "attempt", attempts, "err", err)
+		}
+	})
+}
+
+// expire settles a command that never left, because something of ours is missing.
+func (b *Broker) expire(ctx context.Context, c telematics.Command, w *waiter, missing string, cause error) (telematics.Command, *telematics.Error) {
+	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
+	settled := b.giveUp(ctx, c, w)
+	err := settled.Err()
+	if settled.State == telematics.Expired {
+		err.Message, err.Cause = telematics.Unavailable(missing, cause).Message, cause
+	}
+	return settled, err
+}
+
+// giveUp settles a command without an answer. This process alone knows whether
+// the MQTT client ever took the message: if not, nothing was executed.
+func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) telematics.Command {
+	sentAt, attempts := w.sent()
+	finding := telematics.Settlement{
+		Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), SentAt: sentAt, Attempts: attempts,
+	}
+	if attempts > 0 {
+		finding.State = telematics.Unknown
+	}
+	b.owed.add(finding)
+	stepping, cancel := b.step(ctx)
+	defer cancel()
+	settled, ok, err := b.Commands.Settle(stepping, finding)
+	if err == nil {
+		b.owed.remove(c.ID)
+	}
+	if err == nil && ok {
+		return w.complete(settled)
+	}
+	if err == nil { // an answer came first
+		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 && !news[0].State.IsOpen() {
+			return w.complete(news[0])
+		}
+	}
+	// The record is away. What we know is still true, and is owed to it.
+	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
+	c.State, c.Completed = finding.State, finding.At
+	return w.complete(c)
+}
+
+func (b *Broker) release(ctx context.Context, c telematics.Command) {
+	b.background.Go(func() {
+		ctx, cancel := b.step(ctx)
+		defer cancel()
+		if err := b.Pending.Release(ctx, c.Unit, c.ID); err != nil {
+			b.Logger.Debug("pending entry left to its expiry", "command", c.ID, "err", err)
+		}
+	})
+}
