@@ -46,6 +46,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"OneOfManyAnswersSettles":                     oneOfManyAnswersSettles,
 		"NewsIsWhatWasReceivedOrSettled":              newsOfCommands,
 		"OverdueCommandsComeLongestOverdueFirst":      overdueCommands,
+		"AFastClockMakesNothingOverdue":               fastClock,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -293,6 +294,21 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 	slices.SortFunc(got, compareIDs)
 	if !slices.Equal(got, want) {
 		t.Errorf("Overdue = %v, want %v", got, want)
+	}
+}
+
+// fastClock asks as a process does whose clock is an hour ahead.
+func fastClock(t *testing.T, r CommandRecord) {
+	c := NewCommand(r.Vehicle(), telematics.Lock)
+	c.Requested = time.Now()
+	c.Deadline = c.Requested.Add(time.Minute)
+	c = r.claim(t, c)
+	overdue, err := r.There.Overdue(t.Context(), time.Now().Add(time.Hour), 1_000_000)
+	if err != nil {
+		t.Fatalf("Overdue: %v", err)
+	}
+	if slices.ContainsFunc(overdue, func(o telematics.Command) bool { return o.ID == c.ID }) {
+		t.Error("a command whose deadline is a minute away is overdue")
 	}
 }
 
