@@ -116,16 +116,32 @@ func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.
 	return found || err != nil
 }
 
-func (b *Broker) handleStrays(ctx context.Context) error {
-	var nothing sync.WaitGroup
+// handleStrays settles what strays came, until the context ends, and then those that
+// are left, for no longer than one step may take.
+func (b *Broker) handleStrays(ctx context.Context) {
+	handling := context.WithoutCancel(ctx)
 	for {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case s := <-b.strays:
-			b.settle(ctx, s.unit, s.answer, s.at, &nothing)
+			b.settleStray(handling, s)
+		case <-ctx.Done():
+			draining, cancel := b.step(handling)
+			defer cancel()
+			for {
+				select {
+				case s := <-b.strays:
+					b.settleStray(draining, s)
+				default:
+					return
+				}
+			}
 		}
 	}
+}
+
+func (b *Broker) settleStray(ctx context.Context, s stray) {
+	var reported sync.WaitGroup // its report was written before, or is on its way
+	b.settle(ctx, s.unit, s.answer, s.at, &reported)
 }
 
 // settle lets the record decide what the answer changes, and wakes whoever waits.

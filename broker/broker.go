@@ -72,28 +72,28 @@ func New(c Config) *Broker {
 // ends. What has been taken from the MQTT broker by then is still written down. Call
 // Send only while Run runs.
 func (b *Broker) Run(ctx context.Context) error {
-	// Observations are written until the last answer that may bring one is handled.
-	observing, stopObserving := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopObserving()
-	var observers sync.WaitGroup
+	// What answers lead to, observations and strays, is handled until the last answer is.
+	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAfter()
+	var followers sync.WaitGroup
 	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
-		observers.Go(func() { in.run(observing) })
+		followers.Go(func() { in.run(after) })
+	}
+	for range strayWorkers {
+		followers.Go(func() { b.handleStrays(after) })
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	for range b.Workers {
 		group.Go(func() error { return b.handleAnswers(ctx) })
 	}
-	for range strayWorkers {
-		group.Go(func() error { return b.handleStrays(ctx) })
-	}
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	b.background.Wait()
-	stopObserving()
-	observers.Wait()
+	stopAfter()
+	followers.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

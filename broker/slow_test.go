@@ -299,6 +299,32 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	})
 }
 
+func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
+	x := &tampering{}
+	x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+		select {
+		case <-time.After(20 * time.Millisecond): // a commit
+			return x.Memory.Settle(ctx, s)
+		case <-ctx.Done():
+			return telematics.Command{}, false, ctx.Err()
+		}
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		for range 30 { // more than can be settled at once, the one that counts last
+			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+		}
+		time.Sleep(time.Millisecond)
+		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		time.Sleep(time.Millisecond)
+		w.stops[0]()
+		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
+			t.Errorf("a late answer that a stopping instance had taken was lost: %s", got.State)
+		}
+	})
+}
+
 func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	x := &tampering{}
 	x.observe = func(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -15,10 +14,6 @@ import (
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
-
-func unmarshal(data []byte, into any) error { return json.Unmarshal(data, into) }
-
-func cmpOr(values ...string) string { return cmp.Or(values...) }
 
 func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
 	return func(id telematics.VehicleID) simulator.Profile {
@@ -36,7 +31,7 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 		for _, action := range telematics.ControlActions {
 			r := i.control(1, action)
 			var c command
-			s.must(unmarshal(r.Data, &c))
+			s.must(json.Unmarshal(r.Data, &c))
 			if r.status != 200 || c.State != "succeeded" || c.Outcome != "executed" {
 				s.Errorf("%s: %d %s %+v", action, r.status, r.Error.Code, c)
 			}

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -70,9 +72,9 @@ func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies 
 		tally[fmt.Sprintf("%d %s", r.status, code)]++
 		var told command
 		if r.Success {
-			i.must(unmarshal(r.Data, &told))
+			i.must(json.Unmarshal(r.Data, &told))
 		}
-		switch id := cmpOr(told.ID, r.Error.CommandID); {
+		switch id := cmp.Or(told.ID, r.Error.CommandID); {
 		case r.Success && started[uuid.MustParse(id)] != 1:
 			t.Errorf("command %s: the caller was told executed, the car executed it %d times", id, started[uuid.MustParse(id)])
 		case r.Error.Outcome == "not_executed" && r.Error.Code != "command_in_progress" && id != "" && started[uuid.MustParse(id)] != 0:
