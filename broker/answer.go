@@ -118,18 +118,18 @@ func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.
 
 // handleStrays settles what strays came, until the context ends, and then those that
 // are left, for no longer than one step may take.
-func (b *Broker) handleStrays(ctx context.Context) {
+func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray) {
 	handling := context.WithoutCancel(ctx)
 	for {
 		select {
-		case s := <-b.strays:
+		case s := <-strays:
 			b.settleStray(handling, s)
 		case <-ctx.Done():
 			draining, cancel := b.step(handling)
 			defer cancel()
 			for {
 				select {
-				case s := <-b.strays:
+				case s := <-strays:
 					b.settleStray(draining, s)
 				default:
 					return
@@ -164,7 +164,9 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 	case !ok:
 		b.Counts.add(answersIdle)
+		b.ended(unit, a)
 	default:
+		b.ended(unit, a)
 		b.countSettled(c)
 		b.wake(ctx, c)
 	}

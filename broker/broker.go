@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
@@ -18,6 +19,7 @@ import (
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
+	Halts    Halts
 	History  History
 	Pending  PendingTable
 	Twins    Twins
@@ -38,13 +40,18 @@ type Broker struct {
 	Counts     *Counts
 	waiters    waiters
 	owed       owed
+	owedLines  owedLines
+	halts      halts
 	answers    chan heard // asked for, as far as we know
 	strays     chan stray // not asked for, as far as we know: they must not delay the others
 	reports    *ingest    // telemetry
 	contact    *ingest    // presence
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
-	background sync.WaitGroup // what Send leaves to be done beside it
+	recalls    chan stray                 // results that reports repeat
+	done       *lru.Cache[word, struct{}] // commands that no report can change any more
+	background sync.WaitGroup             // what Send leaves to be done beside it
+	flights    sync.WaitGroup             // commands that Start carries
 }
 
 // New assembles a broker. It does nothing before Run.
@@ -60,6 +67,8 @@ func New(c Config) *Broker {
 		Counts:  newCounts(),
 		answers: make(chan heard, c.QueueSize),
 		strays:  make(chan stray, c.QueueSize/16+1),
+		recalls: make(chan stray, c.QueueSize),
+		done:    newDone(),
 		hints:   make(chan telematics.CommandID, c.QueueSize),
 	}
 	b.reports = newIngest(c, b.Counts)
@@ -70,7 +79,7 @@ func New(c Config) *Broker {
 
 // Run handles what arrives and settles what was left behind, until the context
 // ends. What has been taken from the MQTT broker by then is still written down. Call
-// Send only while Run runs.
+// Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
 	// What answers lead to, observations and strays, is handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
@@ -80,7 +89,8 @@ func (b *Broker) Run(ctx context.Context) error {
 		followers.Go(func() { in.run(after) })
 	}
 	for range strayWorkers {
-		followers.Go(func() { b.handleStrays(after) })
+		followers.Go(func() { b.handleStrays(after, b.strays) })
+		followers.Go(func() { b.handleStrays(after, b.recalls) })
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -89,9 +99,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
+	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	b.background.Wait()
+	b.settleDebts(after)
 	stopAfter()
 	followers.Wait()
 	if errors.Is(err, context.Canceled) {

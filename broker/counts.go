@@ -26,6 +26,7 @@ const (
 	answersMalformed  = "answers_malformed"     // not readable
 	answersRetained   = "answers_retained"      // retained ones are dropped [ACK-4]
 	answersDropped    = "answers_dropped"       // did not fit into the queue
+	answersRecalled   = "answers_recalled"      // results in reports that were looked into
 	answersLost       = "answers_lost"          // could not be written down; the unit repeats them
 	reportsTaken      = "reports_taken"         // reports read from the MQTT broker
 	reportsMalformed  = "reports_malformed"     // not readable at all
@@ -42,7 +43,7 @@ const (
 
 var counted = []string{
 	commandsSent, publications, publishFailures,
-	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersLost,
+	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, answersLost,
 	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
 	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
 }

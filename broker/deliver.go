@@ -33,10 +33,14 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 }
 
 // deliver publishes the message, again and again, until the command is settled
-// or its deadline has come.
+// or its deadline has come. A command that a halt finds here has not left, or does not
+// leave again.
 func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message []byte) telematics.Command {
 	deadline := time.NewTimer(time.Until(c.Deadline))
 	defer deadline.Stop()
+	if b.isHalted(c.Agency) {
+		return b.giveUp(ctx, c, w)
+	}
 	again := time.NewTimer(b.publish(ctx, c, w, message, false))
 	defer again.Stop()
 	received := false
@@ -52,6 +56,9 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 				again.Reset(resendAfter(attempts, received, rand.Float64()))
 			}
 		case <-again.C:
+			if _, attempts := w.sent(); attempts == 0 && b.isHalted(c.Agency) {
+				return b.giveUp(ctx, c, w)
+			}
 			again.Reset(b.publish(ctx, c, w, message, received))
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
@@ -66,6 +73,9 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 	now := time.Now()
 	if !now.Before(c.Expires().Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
 		return time.Until(c.Deadline) + time.Second // the deadline comes first
+	}
+	if !b.mayLeave(c.Agency) {
+		return airRetry
 	}
 	if err := b.Air.Publish(telematics.CommandChannel.Topic(c.Unit), message); err != nil {
 		b.Counts.add(publishFailures)
@@ -114,8 +124,11 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	finding := telematics.Settlement{
 		Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), SentAt: sentAt, Attempts: attempts,
 	}
-	if attempts > 0 {
+	switch {
+	case attempts > 0:
 		finding.State = telematics.Unknown
+	case b.isHalted(c.Agency):
+		finding.Reason = telematics.ByHalt
 	}
 	b.owed.add(finding)
 	stepping, cancel := b.step(ctx)
@@ -134,7 +147,7 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	}
 	// The record is away. What we know is still true, and is owed to it.
 	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
-	c.State, c.Completed = finding.State, finding.At
+	c.State, c.Reason, c.Completed = finding.State, finding.Reason, finding.At
 	return w.complete(c)
 }
 

@@ -29,6 +29,7 @@ func (b *Broker) Report(unit telematics.Unit, payload []byte, retained bool) {
 		b.Counts.addN(fieldsDropped, len(dropped))
 		b.Logger.Debug("parts of a report dropped", "unit", unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
+	b.recall(unit, report.Answers, now)
 	if !b.reports.add(telematics.Observation{Unit: unit, At: now, Report: &report}) {
 		b.Counts.add(reportsDropped)
 	}

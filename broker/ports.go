@@ -16,9 +16,12 @@ type Vehicles interface {
 // Commands is the record of commands. Its conditional writes are the only
 // compare-and-set there is: whoever wins here has won.
 type Commands interface {
-	// Claim writes an accepted command down and takes its lane, in one step. The
-	// command is on disk when it returns [LAW-1].
+	// Claim writes an accepted command down, with its idempotency key, and takes its
+	// lane, in one step. The command is on disk when it returns [LAW-1].
 	Claim(context.Context, telematics.Command) (telematics.Claim, error)
+	// Made returns what was made under an idempotency key, as it is now. A command that
+	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
+	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)
 	// MarkSent notes that the command was handed to the MQTT client for the
 	// attempts'th time. It changes the state of an accepted command only.
 	MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error
@@ -32,6 +35,12 @@ type Commands interface {
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
+}
+
+// Halts tells which commands an operator keeps from leaving.
+type Halts interface {
+	// Halts returns those in force now.
+	Halts(context.Context) (telematics.Halts, error)
 }
 
 // History takes lines for what never became a command.

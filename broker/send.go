@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,34 +16,91 @@ import (
 // it, and a *telematics.Error unless the vehicle did it; a refused order returns
 // the zero command. A context that ends does not take a command back: a caller
 // that hangs up only does not hear of it.
-func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.Command, error) {
+//
+// An order that repeats an earlier one, by its idempotency key, is not carried out
+// again: Send answers at once with what has become of the first.
+func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	c, refusal := b.accept(ctx, order)
+	receipt, refusal := b.take(ctx, order)
+	switch {
+	case refusal != nil:
+		return receipt, refusal
+	case receipt.Replayed && receipt.Command.State.IsOpen():
+		return receipt, telematics.StillOpen(receipt.Command)
+	case receipt.Replayed:
+		return receipt, orNil(receipt.Command.Err())
+	}
+	settled, err := b.carry(ctx, receipt.Command)
+	return telematics.Receipt{Command: settled}, orNil(err)
+}
+
+// Start is Send for a caller that does not wait: it returns once the command is
+// written down and has its lane, and carries it out beside. A repeated order returns
+// the command as it is now.
+func (b *Broker) Start(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
+	ctx = context.WithoutCancel(ctx)
+	receipt, refusal := b.take(ctx, order)
 	if refusal != nil {
-		b.recordRefusal(ctx, order, c, refusal)
-		return telematics.Command{}, refusal
+		return receipt, refusal
 	}
-	settled, err := b.carry(ctx, c)
-	if err != nil {
-		return settled, err
+	if !receipt.Replayed {
+		b.flights.Go(func() { _, _ = b.carry(ctx, receipt.Command) }) // the record tells how it ended
 	}
-	return settled, nil
+	return receipt, nil
+}
+
+// Drain waits until every started command is settled, or the context ends. Call it when
+// nothing is started any more.
+func (b *Broker) Drain(ctx context.Context) error {
+	settled := make(chan struct{})
+	go func() {
+		b.flights.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for commands under way: %w", ctx.Err())
+	}
+}
+
+// orNil keeps a nil *telematics.Error from becoming an error that is not nil.
+func orNil(err *telematics.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+// take accepts an order, or finds what it repeats. What is not carried out leaves its
+// line of the history here [LAW-9].
+func (b *Broker) take(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+	receipt, refusal := b.accept(ctx, order)
+	if refusal != nil {
+		b.recordRefusal(ctx, order, receipt.Command, refusal)
+		return telematics.Receipt{}, refusal
+	}
+	if receipt.Replayed {
+		b.recordReplay(ctx, order, receipt.Command)
+	}
+	return receipt, nil
 }
 
 // accept turns an order into a command whose row is written and whose lane is
 // ours. The command that comes with a refusal says as much as is known.
-func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics.Command, *telematics.Error) {
+func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
 	c := newCommand(order, b.Instance)
 	twin, refusal := b.vehicle(ctx, order)
 	if refusal != nil {
-		return c, refusal
+		return telematics.Receipt{Command: c}, refusal
 	}
 	c.Agency, c.Unit = twin.AgencyID, twin.Unit
-	if refusal := judge(twin, order.Action, c.Requested); refusal != nil {
-		return c, refusal
+	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
+		return receipt, refusal
 	}
-	if err := b.Air.Ready(); err != nil {
-		return c, telematics.Unavailable("The MQTT broker", err)
+	if refusal := b.judge(ctx, twin, order.Action, c.Requested); refusal != nil {
+		return telematics.Receipt{Command: c}, refusal
 	}
 	return b.claim(ctx, c)
 }
@@ -58,7 +116,7 @@ func newCommand(order telematics.Order, instance string) telematics.Command {
 		// Version 7 grows with time, which keeps the index of commands compact.
 		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
 		Action: order.Action, Attention: order.Attention, Lane: order.Action.Lane(),
-		Instance: instance, Actor: order.Actor, RequestID: order.RequestID,
+		Instance: instance, Actor: order.Actor, RequestID: order.RequestID, Bulk: order.Bulk, Key: order.Idempotency,
 		State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
 	}
 }
@@ -79,60 +137,63 @@ func (b *Broker) vehicle(ctx context.Context, order telematics.Order) (telematic
 	return twin, nil
 }
 
-// judge refuses what need not be asked: what the vehicle does not have, a unit that is
-// away, and what fresh telemetry forbids.
-func judge(twin telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
+// judge refuses what need not be asked: what an operator has halted, what the vehicle does
+// not have, a unit that is away, and what fresh telemetry forbids.
+func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
+	halt, halted, err := b.halt(ctx, twin.AgencyID)
 	switch {
+	case err != nil:
+		return telematics.Unavailable("Postgres", err)
+	case halted:
+		return telematics.Halted(halt)
 	case twin.Unit == "" || !twin.Supports(action):
 		return telematics.NotSupported(action)
 	case twin.Contact.Away(now):
 		return telematics.AwayFor(twin.Contact, now)
 	}
-	return twin.Snapshot.Forbids(action, now)
+	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
+		return forbidden
+	}
+	if err := b.Air.Ready(); err != nil {
+		return telematics.Unavailable("The MQTT broker", err)
+	}
+	return nil
 }
 
 // claim writes the row and takes the lane. An occupant that is overdue is settled
 // first: its owner did not, so it is gone, or about to.
-func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
+func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Receipt, *telematics.Error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
+	receipt := telematics.Receipt{Command: c}
 	for evicted := false; ; evicted = true {
 		claim, err := b.Commands.Claim(ctx, c) // [LAW-1] [LAW-5]
 		var known *telematics.Error
 		switch {
 		case errors.As(err, &known):
-			return c, known
+			return receipt, known
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
 			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
-			return c, telematics.Unavailable("Postgres", err)
+			return receipt, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
 			claim = telematics.Claim{Seq: claim.Occupant.Seq}
 		}
-		if claim.Occupant == nil {
-			c.Seq = claim.Seq
-			return c, nil
+		if claim.Taken() {
+			receipt.Command.Seq = claim.Seq
+			return receipt, nil
+		}
+		// A twin of this request may have come first, a moment ago.
+		if earlier, refusal := b.repeated(ctx, c); refusal != nil || earlier.Replayed {
+			return earlier, refusal
+		}
+		if claim.Occupant == nil { // the twin was refused meanwhile, which freed its key
+			return receipt, telematics.StillOpen(telematics.Command{})
 		}
 		if evicted || time.Now().Before(claim.Occupant.Deadline) {
-			return c, telematics.InProgress(*claim.Occupant, time.Now())
+			return receipt, telematics.InProgress(*claim.Occupant, time.Now())
 		}
 		_ = b.abandon(ctx, *claim.Occupant) // logged there; the next attempt tells
-	}
-}
-
-// recordRefusal adds the line of an order that never became a command on the air [LAW-9].
-func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c telematics.Command, refusal *telematics.Error) {
-	line := telematics.Activity{
-		At: time.Now().UTC(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle,
-		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
-		Outcome: telematics.NotExecuted, Code: refusal.Code, RequestID: order.RequestID,
-		Latency: time.Since(c.Requested),
-	}
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	if err := b.History.Add(ctx, line); err != nil {
-		b.Logger.Error("refusal missing from the history", "vehicle", order.Vehicle, "action", order.Action,
-			"code", refusal.Code, "request_id", order.RequestID, "err", err)
 	}
 }

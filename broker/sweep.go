@@ -26,6 +26,7 @@ func (b *Broker) sweep(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			b.payOwed(ctx)
+			b.payOwedLines(ctx)
 			for b.sweepOnce(ctx) {
 			}
 		}
@@ -64,6 +65,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 		b.Counts.add(commandsSwept)
 		b.Logger.Info("overdue command settled for its owner", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
 		b.wake(ctx, settled)
+		b.release(ctx, settled)
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ type world struct {
 type stores interface {
 	broker.Vehicles
 	broker.Commands
+	broker.Halts
 	broker.History
 	broker.PendingTable
 	broker.Twins
@@ -86,7 +87,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.SigningKey) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, History: s, Pending: s, Twins: s,
+		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s,
 		Air: w.air, Key: key, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(w.Context())
@@ -118,12 +119,12 @@ func (w *world) send(action telematics.Action) (telematics.Command, *telematics.
 
 func (w *world) sendVia(instance int, order telematics.Order) (telematics.Command, *telematics.Error) {
 	w.Helper()
-	c, err := w.brokers[instance].Send(w.Context(), order)
+	r, err := w.brokers[instance].Send(w.Context(), order)
 	var refused *telematics.Error
 	if err != nil && !errors.As(err, &refused) {
 		w.Fatalf("Send returned %T (%v), want a *telematics.Error", err, err)
 	}
-	return c, refused
+	return r.Command, refused
 }
 
 // answers makes the car answer each publication through an instance after a delay.

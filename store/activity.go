@@ -28,6 +28,7 @@ type activityRow struct {
 	RequestID     *uuid.UUID    `db:"request_id" json:"request_id"`
 	LatencyUS     int64         `db:"latency_us" json:"latency_us"`
 	Late          bool          `db:"late" json:"late"`
+	Note          string        `db:"note" json:"note"`
 }
 
 func newActivityRow(a telematics.Activity) activityRow {
@@ -36,7 +37,7 @@ func newActivityRow(a telematics.Activity) activityRow {
 		ActorAgencyID: nullable(int64(a.Actor.Agency)), AgencyID: nullable(int64(a.Agency)),
 		VehicleID: nullable(int64(a.Vehicle)), Action: a.Action, Attention: encodeAttention(a.Attention),
 		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: nullable(a.Command), RequestID: nullable(a.RequestID),
-		LatencyUS: a.Latency.Microseconds(), Late: a.Late,
+		LatencyUS: a.Latency.Microseconds(), Late: a.Late, Note: a.Note,
 	}
 }
 
@@ -53,7 +54,7 @@ func (r activityRow) activity() (telematics.Activity, error) {
 		Agency: telematics.AgencyID(value(r.AgencyID)), Vehicle: telematics.VehicleID(value(r.VehicleID)),
 		Action: r.Action, Attention: attention, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
 		Command: value(r.CommandID), RequestID: value(r.RequestID),
-		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late,
+		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late, Note: r.Note,
 	}, nil
 }
 
@@ -71,11 +72,11 @@ func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]stru
 	}
 	_, err := p.db.ExecContext(ctx, `
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
-			parameters, outcome, code, command_id, request_id, latency_us, late)
+			parameters, outcome, code, command_id, request_id, latency_us, late, note)
 		select * from json_to_recordset($1) as line (
 			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
 			vehicle_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
-			request_id uuid, latency_us bigint, late boolean)`,
+			request_id uuid, latency_us bigint, late boolean, note text)`,
 		recordset(rows))
 	return make([]struct{}, len(lines)), err
 }
@@ -89,7 +90,7 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 	var rows []activityRow
 	err := p.db.SelectContext(ctx, &rows, `
 		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, parameters,
-			outcome, code, command_id, request_id, latency_us, late
+			outcome, code, command_id, request_id, latency_us, late, note
 		from activity
 		where ($1::bigint = 0 or agency_id = $1)
 			and ($2::bigint = 0 or vehicle_id = $2)

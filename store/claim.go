@@ -28,6 +28,8 @@ type claimRow struct {
 	RequestID     *uuid.UUID    `json:"request_id"`
 	RequestedAt   *time.Time    `json:"requested_at"`
 	Deadline      *time.Time    `json:"deadline"`
+	BulkID        *uuid.UUID    `json:"bulk_id"`
+	*keyRow                     // absent: none
 }
 
 func newClaimRow(c telematics.Command) claimRow {
@@ -36,6 +38,7 @@ func newClaimRow(c telematics.Command) claimRow {
 		Action: string(c.Action), Parameters: encodeAttention(c.Attention), Lane: string(c.Lane), Instance: c.Instance,
 		ActorSubject: c.Actor.Subject, ActorRole: string(c.Actor.Role), ActorAgencyID: nullable(int64(c.Actor.Agency)),
 		RequestID: nullable(c.RequestID), RequestedAt: written(c.Requested), Deadline: written(c.Deadline),
+		BulkID: nullable(c.Bulk), keyRow: newKeyRow(c.Key),
 	}
 }
 
@@ -55,8 +58,8 @@ const claimAttempts = 8
 
 var errLaneFlaps = errors.New("the lane changes hands too fast")
 
-// Claim writes an accepted command down and takes its lane, in one step. The command
-// is on disk when it returns [LAW-1]. A caller whose context ends meanwhile may leave
+// Claim writes an accepted command down, with its idempotency key, and takes its lane,
+// in one step. The command is on disk when it returns [LAW-1]. A caller whose context ends meanwhile may leave
 // an open command behind.
 func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	claim, err := p.claims.do(ctx, c)
@@ -69,6 +72,9 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 	}
 	if err == nil && claim.undecided() {
 		err = errLaneFlaps
+	}
+	if isKeyTaken(err) {
+		return telematics.Claim{KeyTaken: true}, nil
 	}
 	if refusal := pq.As(err); refusal != nil && refusal.Constraint == "commands_vehicle_exists" {
 		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
@@ -106,6 +112,9 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // Claims of one vehicle go one after another, whichever instance makes them: each
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
 // wait for the lane, and take it after a command with a greater number has come and gone.
+//
+// A key that is in use fails the statement, which then has done nothing. Keys are inserted
+// in order, so that no two batches can wait for each other.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]int64, error) {
 	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
 	for i, c := range commands {
@@ -120,18 +129,27 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 			select * from json_to_recordset($1) as claim (
 				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
 				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
-				requested_at timestamptz, deadline timestamptz)
+				requested_at timestamptz, deadline timestamptz, bulk_id uuid,
+				key_agency_id bigint, key_subject text, key text, key_fingerprint text)
 		), held as materialized (
 			select id from vehicles where id = any ($2) order by id for no key update
+		), taken as (
+			insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
+				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id)
+			select claim.id, coalesce(held.id, claim.vehicle_id), agency_id, unit, action, parameters, lane, instance,
+				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id
+			from claim left join held on held.id = claim.vehicle_id
+			order by claim.vehicle_id, claim.lane
+			on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
+			returning id, seq
+		), named as (
+			insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
+			select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
+			from claim join taken using (id)
+			where key is not null
+			order by key_agency_id, key_subject, key
 		)
-		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
-			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline)
-		select claim.id, coalesce(held.id, claim.vehicle_id), agency_id, unit, action, parameters, lane, instance,
-			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline
-		from claim left join held on held.id = claim.vehicle_id
-		order by claim.vehicle_id, claim.lane
-		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
-		returning id, seq`,
+		select id, seq from taken`,
 		recordset(rows), pq.Array(vehicles))
 	if err != nil {
 		return nil, err

@@ -39,13 +39,14 @@ type commandRow struct {
 	ReceivedAt    *time.Time `db:"received_at"`
 	CompletedAt   *time.Time `db:"completed_at"`
 	Deadline      time.Time  `db:"deadline"`
+	BulkID        *uuid.UUID `db:"bulk_id"`
 }
 
 // commandColumns names the columns that a commandRow has: a newer version of the
 // program may have added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, attempts,
-	requested_at, sent_at, received_at, completed_at, deadline`
+	requested_at, sent_at, received_at, completed_at, deadline, bulk_id`
 
 func (r commandRow) command() (telematics.Command, error) {
 	attention, err := decodeAttention(r.Parameters)
@@ -67,6 +68,7 @@ func (r commandRow) command() (telematics.Command, error) {
 		Reported: reported, Late: r.Late, Attempts: r.Attempts,
 		Requested: r.RequestedAt.UTC(), SentAt: read(r.SentAt), ReceivedAt: read(r.ReceivedAt),
 		Completed: read(r.CompletedAt), Deadline: r.Deadline.UTC(),
+		Bulk: value(r.BulkID),
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 var (
 	_ broker.Vehicles     = (*Postgres)(nil)
 	_ broker.Commands     = (*Postgres)(nil)
+	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.History      = (*Postgres)(nil)
 	_ broker.Twins        = (*Postgres)(nil)
 	_ broker.PendingTable = (*Redis)(nil)

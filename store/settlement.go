@@ -173,6 +173,9 @@ func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRo
 				and s.unit in ('', c.unit)
 				and exists (select from transition as t where t.before = c.state and t.after = s.state)
 			returning c.*, s.final, s.outcome, s.code
+		), freed as (
+			delete from idempotency_keys as k using settled
+			where k.command_id = settled.id and settled.outcome = $4
 		), lines as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
 				parameters, outcome, code, command_id, request_id, latency_us, late)
@@ -185,7 +188,7 @@ func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRo
 		)
 		select `+commandColumns+`
 		from settled`,
-		recordset(rows), pq.Array(before), pq.Array(after))
+		recordset(rows), pq.Array(before), pq.Array(after), telematics.NotExecuted)
 	if err != nil {
 		return nil, err
 	}

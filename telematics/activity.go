@@ -6,8 +6,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// StatusRead is the one activity that is not a command.
-const StatusRead = "status.read"
+// Activities that are no command.
+const (
+	StatusRead     = "status.read"
+	CommandsHalt   = "commands.halt"
+	CommandsResume = "commands.resume"
+)
 
 // CommandActivity is the name of an action in the history.
 func CommandActivity(a Action) string { return "command." + string(a) }
@@ -26,7 +30,8 @@ type Activity struct {
 	Command   CommandID
 	RequestID uuid.UUID
 	Latency   time.Duration
-	Late      bool // a late answer settled the command after all
+	Late      bool   // a late answer settled the command after all
+	Note      string // a person's words; empty: none
 }
 
 // Line returns the line of the history that tells how a command was settled.

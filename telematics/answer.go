@@ -16,6 +16,9 @@ const (
 	Interrupted   = "interrupted"
 )
 
+// ByHalt is our own reason for a command that expired: a halt kept it from leaving.
+const ByHalt = "halted"
+
 // Details of StateConflict.
 const (
 	Moving     = "moving"

@@ -4,9 +4,13 @@ import "time"
 
 // Claim is the answer to an attempt to take a lane.
 type Claim struct {
-	Seq      int64    // of the command, where the lane is ours
-	Occupant *Command // open in the lane; nil: the lane is ours
+	Seq      int64    // of the command, where the lane is ours; else zero
+	Occupant *Command // open in the lane
+	KeyTaken bool     // the idempotency key was used already, and nothing was written
 }
+
+// Taken reports whether the lane is ours.
+func (c Claim) Taken() bool { return c.Seq != 0 && c.Occupant == nil }
 
 // Pending is a command that waits for its answer, and where it waits.
 type Pending struct {

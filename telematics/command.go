@@ -49,8 +49,10 @@ type Command struct {
 	Instance   string // of Motorpool, where the caller waits
 	Actor      Actor
 	RequestID  uuid.UUID
+	Bulk       BulkID          // the order to many vehicles that it is part of
+	Key        *IdempotencyKey // under which it was asked for; not read back
 	State      State
-	Reason     string // the unit's, from a closed list [CMD-4]
+	Reason     string // the unit's, from a closed list [CMD-4]; ByHalt is ours
 	Detail     string // the unit's, such as "moving"
 	Reported   *Report
 	Late       bool // settled by an answer after the deadline

@@ -14,6 +14,7 @@ type Code string
 const (
 	VehicleNotFound       Code = "vehicle_not_found"
 	CommandNotFound       Code = "command_not_found"
+	BulkNotFound          Code = "bulk_not_found"
 	CommandNotSupported   Code = "command_not_supported"
 	VehicleStateConflict  Code = "vehicle_state_conflict"
 	CommandInProgress     Code = "command_in_progress"
@@ -22,6 +23,10 @@ const (
 	CommandRejected       Code = "command_rejected"
 	CommandFailed         Code = "command_failed"
 	CommandTimeout        Code = "command_timeout"
+	CommandsHalted        Code = "commands_halted"
+	IdempotencyInProgress Code = "idempotency_in_progress"
+	IdempotencyMismatch   Code = "idempotency_mismatch"
+	IdempotencyReplayed   Code = "idempotency_replayed" // in the history: answered from an earlier request
 	Internal              Code = "internal"
 )
 
@@ -56,6 +61,8 @@ const (
 	retryOffline     = 30 * time.Second
 	retryUnavailable = 5 * time.Second
 	retryLook        = 10 * time.Second // a late answer has usually come by then
+	retryHalted      = time.Minute
+	retryRepeated    = time.Second
 )
 
 // NoSuchVehicle is the error for a vehicle that is unknown, or not the caller's:
@@ -67,6 +74,11 @@ func NoSuchVehicle(id VehicleID) *Error {
 // NoSuchCommand is the error for a command that is unknown, or not the caller's.
 func NoSuchCommand(id CommandID) *Error {
 	return &Error{Code: CommandNotFound, Message: fmt.Sprintf("There is no command %s.", id)}
+}
+
+// NoSuchBulk is the error for an order to many vehicles that is unknown, or not the caller's.
+func NoSuchBulk(id BulkID) *Error {
+	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk %s.", id)}
 }
 
 // NotSupported is the error for an action that the vehicle does not have. It is the one
@@ -106,6 +118,24 @@ func Unavailable(what string, cause error) *Error {
 		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
 }
 
+// Halted is the error for a command that an operator's halt keeps from leaving.
+func Halted(h Halt) *Error {
+	return &Error{Code: CommandsHalted, Outcome: NotExecuted, Retryable: true, RetryAfter: retryHalted,
+		Message: fmt.Sprintf("An operator has halted commands%s; nothing was sent.", because(h.Why))}
+}
+
+// StillOpen is the error for a request that is repeated while the first one is under way.
+func StillOpen(c Command) *Error {
+	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c.ID,
+		Message: "A request with this Idempotency-Key is still under way; ask again with the same key."}
+}
+
+// KeyMismatch is the error for an idempotency key under which another request was made.
+func KeyMismatch() *Error {
+	return &Error{Code: IdempotencyMismatch,
+		Message: "This Idempotency-Key was used for another request; use a new key for each new request."}
+}
+
 // Broken is the error for what should not happen; the cause is for the log alone.
 func Broken(cause error) *Error {
 	return &Error{Code: Internal, Retryable: true, Message: "Something broke on our side.", Cause: cause}
@@ -136,6 +166,8 @@ func (c Command) outcomeError() *Error {
 	case c.State == Failed:
 		return &Error{Code: CommandFailed, RetryAfter: retryLook,
 			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, because(c.Detail))}
+	case c.State == Expired && c.Reason == ByHalt:
+		return Halted(Halt{})
 	case c.State == Expired:
 		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
 			Message: "The command could not be sent in time; nothing was executed."}

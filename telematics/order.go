@@ -8,10 +8,18 @@ import (
 
 // Order is what a caller asks for: an action on a vehicle, within a budget.
 type Order struct {
-	Vehicle   VehicleID
-	Action    Action
-	Attention *Attention    // with AttentionSignal only
-	Budget    time.Duration // MinBudget to MaxBudget; zero: DefaultBudget
-	Actor     Actor
-	RequestID uuid.UUID
+	Vehicle     VehicleID
+	Action      Action
+	Attention   *Attention    // with AttentionSignal only
+	Budget      time.Duration // MinBudget to MaxBudget; zero: DefaultBudget
+	Actor       Actor
+	RequestID   uuid.UUID
+	Idempotency *IdempotencyKey // nil: a repetition is a new order
+	Bulk        BulkID          // the order to many vehicles that it is part of
+}
+
+// Receipt is what an order has led to.
+type Receipt struct {
+	Command  Command
+	Replayed bool // made by an earlier order under the same idempotency key
 }

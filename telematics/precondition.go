@@ -13,11 +13,15 @@ const (
 // Forbids reports why an action must not be sent to a vehicle in this state, or
 // nil. Only what fresh readings say counts: a stale one forbids nothing.
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
-	speed := s.Number(SpeedKmh)
-	if speed == nil || now.Sub(s[SpeedKmh].At) > FreshFor {
+	reading, reported := s[SpeedKmh]
+	if !reported || now.Sub(reading.At) > FreshFor {
 		return nil
 	}
-	if *speed > MovingKmh && (a.Immobilises() || a.Opens()) {
+	speed := s.Number(SpeedKmh)
+	blind := speed == nil // a vehicle that says it does not know counts as moving, for the immobiliser
+	switch {
+	case a.Immobilises() && (blind || *speed > MovingKmh),
+		a.Opens() && !blind && *speed > MovingKmh:
 		return Conflict(a, Moving)
 	}
 	return nil

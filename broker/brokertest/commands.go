@@ -47,6 +47,12 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"NewsIsWhatWasReceivedOrSettled":              newsOfCommands,
 		"OverdueCommandsComeLongestOverdueFirst":      overdueCommands,
 		"AFastClockMakesNothingOverdue":               fastClock,
+		"AKeyNamesItsCommandAsItIsNow":                keyNamesItsCommand,
+		"AKeyMakesOneCommand":                         keyMakesOneCommand,
+		"AKeyIsItsCallersOwn":                         keyOfAnotherCallerIsAnotherKey,
+		"OnlyWhatWasNotExecutedFreesItsKey":           refusalFreesItsKey,
+		"ATakenLaneLeavesTheKeyFree":                  takenLaneLeavesTheKeyFree,
+		"OneOfManyRepetitionsWins":                    oneOfManyRepetitionsWins,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

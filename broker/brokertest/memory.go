@@ -14,6 +14,7 @@ import (
 var (
 	_ broker.Vehicles     = (*Memory)(nil)
 	_ broker.Commands     = (*Memory)(nil)
+	_ broker.Halts        = (*Memory)(nil)
 	_ broker.History      = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
 	_ broker.Twins        = (*Memory)(nil)
@@ -29,6 +30,8 @@ type Memory struct {
 	commands map[telematics.CommandID]telematics.Command
 	seq      int64
 	lines    []telematics.Activity
+	made     map[callerKey]telematics.CommandID
+	halts    telematics.Halts
 
 	pending   map[pendingKey]telematics.Pending
 	listeners map[string][]chan telematics.CommandID
@@ -40,6 +43,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		broken:    map[string]error{},
 		twins:     map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
+		made:      map[callerKey]telematics.CommandID{},
 		pending:   map[pendingKey]telematics.Pending{},
 		listeners: map[string][]chan telematics.CommandID{},
 	}
@@ -108,6 +112,9 @@ func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Cl
 		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() {
 			return telematics.Claim{Occupant: &other}, nil
 		}
+	}
+	if c.Key != nil && !m.keep(*c.Key, c.ID) {
+		return telematics.Claim{KeyTaken: true}, nil
 	}
 	m.seq++
 	c.Seq, c.State = m.seq, telematics.Accepted

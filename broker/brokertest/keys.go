@@ -1,0 +1,142 @@
+package brokertest
+
+import (
+	"crypto/sha256"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// NewKey returns an idempotency key that nobody has used.
+func NewKey() *telematics.IdempotencyKey {
+	return &telematics.IdempotencyKey{Agency: 1, Subject: "admin-7", Key: uuid.NewString(), Fingerprint: sha256.Sum256([]byte("lock"))}
+}
+
+// keyed returns a command that is asked for under a key.
+func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
+	c := NewCommand(r.Vehicle(), telematics.Lock)
+	c.Requested = time.Now().UTC().Truncate(time.Millisecond)
+	c.Deadline = c.Requested.Add(10 * time.Second)
+	c.Key = k
+	return c
+}
+
+func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (telematics.Made, bool) {
+	t.Helper()
+	made, found, err := r.There.Made(t.Context(), *k)
+	if err != nil {
+		t.Fatalf("Made: %v", err)
+	}
+	return made, found
+}
+
+func keyNamesItsCommand(t *testing.T, r CommandRecord) {
+	k := NewKey()
+	if _, found := r.made(t, k); found {
+		t.Fatal("a new key has made something")
+	}
+	c := r.claim(t, r.keyed(k))
+	made, found := r.made(t, k)
+	if !found || made.Command.ID != c.ID || made.Command.State != telematics.Accepted || made.Fingerprint != k.Fingerprint {
+		t.Errorf("Made = %+v, %v", made, found)
+	}
+	r.settle(t, settlement(c, telematics.Unknown))
+	if made, found := r.made(t, k); !found || made.Command.State != telematics.Unknown {
+		t.Errorf("of an unknown command: %+v, %v; want it as it is now", made, found)
+	}
+	r.settle(t, settlement(c, telematics.Succeeded))
+	if made, found := r.made(t, k); !found || made.Command.State != telematics.Succeeded {
+		t.Errorf("of a command that was executed late: %+v, %v", made, found)
+	}
+}
+
+func keyMakesOneCommand(t *testing.T, r CommandRecord) {
+	k := NewKey()
+	first := r.claim(t, r.keyed(k))
+	for range 2 {
+		claim, err := r.There.Claim(t.Context(), r.keyed(k)) // of another vehicle
+		if err != nil || !claim.KeyTaken || claim.Taken() {
+			t.Fatalf("Claim = %+v, %v; want the key to be taken", claim, err)
+		}
+	}
+	if made, _ := r.made(t, k); made.Command.ID != first.ID {
+		t.Errorf("the key names %s, want the first command", made.Command.ID)
+	}
+}
+
+func keyOfAnotherCallerIsAnotherKey(t *testing.T, r CommandRecord) {
+	k := NewKey()
+	r.claim(t, r.keyed(k))
+	for _, other := range []telematics.IdempotencyKey{
+		{Agency: 2, Subject: k.Subject, Key: k.Key}, {Agency: k.Agency, Subject: "admin-8", Key: k.Key},
+		{Agency: k.Agency, Subject: k.Subject, Key: k.Key + "x"}, {Subject: k.Subject, Key: k.Key},
+	} {
+		if made, found := r.made(t, &other); found {
+			t.Errorf("%+v has made %+v", other, made)
+		}
+		r.claim(t, r.keyed(&other))
+	}
+}
+
+func refusalFreesItsKey(t *testing.T, r CommandRecord) {
+	for _, state := range []telematics.State{telematics.Rejected, telematics.Expired} {
+		k := NewKey()
+		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
+		if made, found := r.made(t, k); found {
+			t.Errorf("%s: the key still names %+v", state, made)
+		}
+		r.claim(t, r.keyed(k))
+	}
+	for _, state := range []telematics.State{telematics.Failed, telematics.Unknown, telematics.Succeeded} {
+		k := NewKey()
+		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
+		if _, found := r.made(t, k); !found {
+			t.Errorf("%s: the key is free, though something may have happened", state)
+		}
+	}
+}
+
+func takenLaneLeavesTheKeyFree(t *testing.T, r CommandRecord) {
+	k := NewKey()
+	occupant := r.claimLock(t)
+	c := r.keyed(k)
+	c.Vehicle, c.Unit = occupant.Vehicle, occupant.Unit
+	if claim, err := r.Here.Claim(t.Context(), c); err != nil || claim.Occupant == nil {
+		t.Fatalf("Claim = %+v, %v; want an occupant", claim, err)
+	}
+	if made, found := r.made(t, k); found {
+		t.Errorf("a command that was never made holds its key: %+v", made)
+	}
+}
+
+func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
+	k := NewKey()
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	won := 0
+	for i := range 16 {
+		c, commands := r.keyed(k), r.Here
+		if i%2 == 0 {
+			commands = r.There
+		}
+		group.Go(func() {
+			claim, err := commands.Claim(t.Context(), c)
+			if err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if claim.Taken() {
+				won++
+			}
+		})
+	}
+	group.Wait()
+	if won != 1 {
+		t.Errorf("%d of 16 claims under one key won, want 1", won)
+	}
+}

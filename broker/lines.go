@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+const (
+	maxOwedLines = 4096
+	lineOwedFor  = 10 * time.Minute
+)
+
+// owedLines are lines that the history could not take. It is offered them again, while
+// this process lives [LAW-9]; a line whose writing was only believed to have failed may
+// then be there twice, which misleads less than one that is missing.
+type owedLines struct {
+	mu    sync.Mutex
+	lines []telematics.Activity
+}
+
+// add reports false where there is no room.
+func (o *owedLines) add(line telematics.Activity) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.lines) >= maxOwedLines {
+		return false
+	}
+	o.lines = append(o.lines, line)
+	return true
+}
+
+func (o *owedLines) take() []telematics.Activity {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := o.lines
+	o.lines = nil
+	return lines
+}
+
+// addLine adds a line to the history, now or as soon as it takes it.
+func (b *Broker) addLine(ctx context.Context, line telematics.Activity) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	err := b.History.Add(ctx, line)
+	if err == nil {
+		return
+	}
+	if !b.owedLines.add(line) {
+		b.logLost(line, err)
+		return
+	}
+	b.Logger.Debug("the history is owed a line", "vehicle", line.Vehicle, "action", line.Action, "request_id", line.RequestID, "err", err)
+}
+
+// payOwedLines offers the lines to the history again.
+func (b *Broker) payOwedLines(ctx context.Context) {
+	lines := b.owedLines.take()
+	if len(lines) == 0 {
+		return
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(sweepBatch) // they share statements
+	for _, line := range lines {
+		group.Go(func() error {
+			err := b.History.Add(ctx, line)
+			if err != nil && (time.Since(line.At) > lineOwedFor || !b.owedLines.add(line)) {
+				b.logLost(line, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// settleDebts pays what can be paid before the end, and logs what cannot.
+func (b *Broker) settleDebts(ctx context.Context) {
+	b.payOwed(ctx)
+	b.payOwedLines(ctx)
+	for _, line := range b.owedLines.take() {
+		b.logLost(line, context.Canceled)
+	}
+}
+
+func (b *Broker) logLost(line telematics.Activity, err error) {
+	b.Logger.Error("line missing from the history", "vehicle", line.Vehicle, "action", line.Action,
+		"code", line.Code, "request_id", line.RequestID, "err", err)
+}

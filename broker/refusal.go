@@ -1,0 +1,35 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// recordRefusal adds the line of an order that never became a command on the air [LAW-9].
+func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c telematics.Command, refusal *telematics.Error) {
+	line := orderLine(order, c)
+	line.Outcome, line.Code = telematics.NotExecuted, refusal.Code
+	if refusal.Code == telematics.IdempotencyInProgress { // the first request will say
+		line.Outcome, line.Command = telematics.Undecided, refusal.Command
+	}
+	b.addLine(ctx, line)
+}
+
+// recordReplay adds the line of an order that was carried out under its key before: it
+// says nothing new of the vehicle.
+func (b *Broker) recordReplay(ctx context.Context, order telematics.Order, earlier telematics.Command) {
+	line := orderLine(order, earlier)
+	line.Code, line.Command = telematics.IdempotencyReplayed, earlier.ID
+	line.Latency = 0
+	b.addLine(ctx, line)
+}
+
+func orderLine(order telematics.Order, c telematics.Command) telematics.Activity {
+	return telematics.Activity{
+		At: time.Now().UTC(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle,
+		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
+		RequestID: order.RequestID, Latency: time.Since(c.Requested),
+	}
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+// keyTaken is the constraint that an idempotency key in use violates.
+const keyTaken = "idempotency_keys_pkey"
+
+// isKeyTaken reports whether a statement failed, and did nothing, because its key is in use.
+func isKeyTaken(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && refusal.Constraint == keyTaken
+}
+
+// keyRow is what is written down of a key, beside what it names.
+type keyRow struct {
+	AgencyID    int64  `json:"key_agency_id"`
+	Subject     string `json:"key_subject"`
+	Key         string `json:"key"`
+	Fingerprint string `json:"key_fingerprint"` // hex
+}
+
+func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
+	if k == nil {
+		return nil
+	}
+	return &keyRow{AgencyID: int64(k.Agency), Subject: k.Subject, Key: k.Key, Fingerprint: hex.EncodeToString(k.Fingerprint[:])}
+}
+
+// Made returns what was made under an idempotency key, as it is now. What was not
+// executed, and never will be, has freed its key; so has telematics.KeptFor.
+func (p *Postgres) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+	made, found, err := p.made(ctx, k)
+	return made, found, wrap("look for an idempotency key", err)
+}
+
+func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+	if !searchable(k.Subject, k.Key) {
+		return telematics.Made{}, false, nil
+	}
+	var rows []struct {
+		Fingerprint []byte     `db:"fingerprint"`
+		CommandID   *uuid.UUID `db:"command_id"`
+		BulkID      *uuid.UUID `db:"bulk_id"`
+		Old         bool       `db:"old"`
+	}
+	err := p.db.SelectContext(ctx, &rows, `
+		select fingerprint, command_id, bulk_id, made_at <= $4 as old
+		from idempotency_keys
+		where agency_id = $1 and subject = $2 and key = $3`,
+		k.Agency, k.Subject, k.Key, keptSince())
+	if err != nil || len(rows) == 0 {
+		return telematics.Made{}, false, err
+	}
+	row := rows[0]
+	if row.Old {
+		_, err := p.db.ExecContext(ctx, `
+			delete from idempotency_keys
+			where agency_id = $1 and subject = $2 and key = $3 and made_at <= $4`,
+			k.Agency, k.Subject, k.Key, keptSince())
+		return telematics.Made{}, false, err
+	}
+	made := telematics.Made{Bulk: value(row.BulkID)}
+	copy(made.Fingerprint[:], row.Fingerprint)
+	if row.CommandID != nil {
+		made.Command, err = p.Command(ctx, *row.CommandID)
+	}
+	return made, err == nil, err
+}
+
+// ForgetKeys removes idempotency keys that nobody may repeat any more, up to limit of
+// them, and reports whether there may be others.
+func (p *Postgres) ForgetKeys(ctx context.Context, limit int) (more bool, err error) {
+	result, err := p.db.ExecContext(ctx, `
+		delete from idempotency_keys
+		where (agency_id, subject, key) in (
+			select agency_id, subject, key from idempotency_keys
+			where made_at <= $1 order by made_at limit $2 for update skip locked)`,
+		keptSince(), limit)
+	if err != nil {
+		return false, wrap("forget idempotency keys", err)
+	}
+	n, err := result.RowsAffected()
+	return n == int64(limit), wrap("forget idempotency keys", err)
+}
+
+func keptSince() time.Time { return time.Now().UTC().Add(-telematics.KeptFor) }

@@ -1,0 +1,44 @@
+package telematics
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MaxBulk is how many vehicles one order may name.
+const MaxBulk = 1000
+
+// BulkFor is how long commands of an order to many vehicles may still be made. A vehicle
+// for which there is neither a command nor a refusal by then has been forgotten by an
+// instance that died, and nothing was sent to it.
+const BulkFor = 30 * time.Second
+
+// Bulk is an order to many vehicles.
+type Bulk struct {
+	ID        BulkID
+	Action    Action
+	Attention *Attention // with AttentionSignal only
+	Vehicles  []VehicleID
+	Actor     Actor
+	RequestID uuid.UUID
+	Requested time.Time
+	Key       *IdempotencyKey // under which it was asked for; not read back
+	Items     []BulkItem      // one for each vehicle, in their order
+}
+
+// BulkItem is what became of one vehicle of a bulk.
+type BulkItem struct {
+	Vehicle VehicleID
+	Command *Command // nil: none was made, or not yet
+	Refusal *Error   // why none was made
+}
+
+// Forgotten returns the refusal of a vehicle that nobody will get to any more, or nil.
+func (b Bulk) Forgotten(now time.Time) *Error {
+	if now.Sub(b.Requested) <= BulkFor {
+		return nil
+	}
+	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
+		Message: "The process that carried out the order ended before it came to this vehicle; nothing was sent."}
+}
