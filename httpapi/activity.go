@@ -22,6 +22,7 @@ type activityBody struct {
 	RequestID  *string             `json:"request_id"`
 	LatencyMS  int64               `json:"latency_ms"`
 	Late       bool                `json:"late"`
+	Note       *string             `json:"note"`
 }
 
 func newActivityBody(a telematics.Activity) activityBody {
@@ -30,7 +31,7 @@ func newActivityBody(a telematics.Activity) activityBody {
 		AgencyID: orNull(int64(a.Agency)), VehicleID: orNull(int64(a.Vehicle)),
 		Action: a.Action, Parameters: newAttentionBody(a.Attention),
 		Outcome: orNull(a.Outcome), Code: orNull(a.Code),
-		LatencyMS: a.Latency.Milliseconds(), Late: a.Late,
+		LatencyMS: a.Latency.Milliseconds(), Late: a.Late, Note: orNull(a.Note),
 	}
 	if a.Command != telematics.NoCommand {
 		body.CommandID = orNull(a.Command.String())

@@ -18,9 +18,10 @@ import (
 type call struct {
 	id      uuid.UUID // the request id
 	started time.Time
-	actor   telematics.Actor // once the token was checked
-	body    []byte           // once it was read
-	values  map[string]any   // the body's, once the contract was checked; nil: none expected
+	actor   telematics.Actor           // once the token was checked
+	body    []byte                     // once it was read
+	key     *telematics.IdempotencyKey // nil: none
+	values  map[string]any             // the body's, once the contract was checked; nil: none expected
 	failure *telematics.Error
 	stack   []byte // of a panic
 }

@@ -1,9 +1,10 @@
 package httpapi
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -11,7 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// order returns the handler of a control action. It answers when the command is settled.
+// order returns the handler of a control action. It answers when the command is settled,
+// or, for a caller that prefers so, once it is on its way.
 func (s *server) order(a telematics.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		call := callOf(c)
@@ -19,28 +21,51 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		// A caller that hangs up does not cancel its command: it may be on the air.
-		ctx := context.WithoutCancel(c.Request().Context())
-		command, err := s.Controller.Send(ctx, telematics.Order{
-			Vehicle: vehicle, Action: a, Attention: call.attention(a), Budget: s.Budget,
-			Actor: call.actor, RequestID: call.id,
-		})
+		preferences := readPreferences(c.Request().Header)
+		order := telematics.Order{
+			Vehicle: vehicle, Action: a, Attention: attention(a, call.values), Budget: cmp.Or(preferences.wait, s.Budget),
+			Actor: call.actor, RequestID: call.id, Idempotency: call.key,
+		}
+		// A caller that hangs up does not cancel its command: the controller sees to that.
+		carry := s.Controller.Send
+		if preferences.async {
+			carry = s.Controller.Start
+		}
+		receipt, err := carry(c.Request().Context(), order)
+		markReplayed(c, receipt.Replayed)
+		preferences.apply(c)
 		if err != nil {
 			return err
 		}
-		return s.answer(c, done(command), newCommandBody(command))
+		return s.answerCommand(c, receipt.Command)
 	}
 }
 
-// attention returns the parameters in the body, which the contract has checked; nil for an action that
+// answerCommand answers with a command: done, or, where nobody waited for it, whatever it
+// is by now.
+func (s *server) answerCommand(c echo.Context, command telematics.Command) error {
+	if command.State.IsOpen() {
+		c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
+		return s.write(c, http.StatusAccepted, envelope{
+			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; Location tells what becomes of it.", command.Vehicle),
+			Data: newCommandBody(command),
+		})
+	}
+	if err := command.Err(); err != nil {
+		return err
+	}
+	return s.answer(c, done(command), newCommandBody(command))
+}
+
+// attention returns the parameters among values that the contract has checked; nil for an action that
 // takes none.
-func (call *call) attention(a telematics.Action) *telematics.Attention {
+func attention(a telematics.Action, values map[string]any) *telematics.Attention {
 	if a != telematics.AttentionSignal {
 		return nil
 	}
-	signal, _ := call.values["signal"].(string)
+	signal, _ := values["signal"].(string)
 	attention := &telematics.Attention{Signal: telematics.Signal(signal), Duration: telematics.DefaultPulse}
-	if number, ok := call.values["duration_ms"].(json.Number); ok {
+	if number, ok := values["duration_ms"].(json.Number); ok {
 		milliseconds, _ := number.Float64() // 1000.0 is an integer, too
 		attention.Duration = time.Duration(milliseconds) * time.Millisecond
 	}

@@ -1,9 +1,7 @@
 package httpapi_test
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -160,42 +158,4 @@ func TestAVehicleIsNamedByAnInteger(t *testing.T) {
 			t.Errorf("%s: %v", id, r.body.Errors)
 		}
 	}
-}
-
-func TestACallerThatHangsUpDoesNotCancelItsCommand(t *testing.T) {
-	a := newAPI(t)
-	entered, release := make(chan struct{}), make(chan struct{})
-	survived := make(chan error, 1)
-	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
-		close(entered)
-		<-release
-		survived <- ctx.Err()
-		return settled(o, telematics.Succeeded), nil
-	}
-	server := httptest.NewServer(a.handler)
-	defer server.Close()
-	ctx, hangUp := context.WithCancel(context.Background())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/api/v1/admin/vehicles/42/control/lock", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+adminToken(t))
-	gone := make(chan error, 1)
-	go func() {
-		response, err := server.Client().Do(request)
-		if err == nil {
-			response.Body.Close()
-		}
-		gone <- err
-	}()
-	<-entered
-	hangUp()
-	if err := <-gone; err == nil {
-		t.Fatal("the call was answered before it was cancelled")
-	}
-	close(release)
-	if err := <-survived; err != nil {
-		t.Errorf("the command's context ended with its caller: %v", err)
-	}
-	server.Client().CloseIdleConnections()
 }

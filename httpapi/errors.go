@@ -34,18 +34,22 @@ var statuses = map[telematics.Code]int{
 	notFound:                         http.StatusNotFound,
 	telematics.VehicleNotFound:       http.StatusNotFound,
 	telematics.CommandNotFound:       http.StatusNotFound,
+	telematics.BulkNotFound:          http.StatusNotFound,
 	methodNotAllowed:                 http.StatusMethodNotAllowed,
 	telematics.CommandNotSupported:   http.StatusConflict,
 	telematics.VehicleStateConflict:  http.StatusConflict,
 	telematics.CommandInProgress:     http.StatusConflict,
+	telematics.IdempotencyInProgress: http.StatusConflict,
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
 	unsupportedMediaType:             http.StatusUnsupportedMediaType,
 	validationFailed:                 http.StatusUnprocessableEntity,
+	telematics.IdempotencyMismatch:   http.StatusUnprocessableEntity,
 	telematics.Internal:              http.StatusInternalServerError,
 	telematics.CommandRejected:       http.StatusBadGateway,
 	telematics.CommandFailed:         http.StatusBadGateway,
 	telematics.VehicleOffline:        http.StatusServiceUnavailable,
 	telematics.TelematicsUnavailable: http.StatusServiceUnavailable,
+	telematics.CommandsHalted:        http.StatusServiceUnavailable,
 	serviceUnavailable:               http.StatusServiceUnavailable,
 	telematics.CommandTimeout:        http.StatusGatewayTimeout,
 }
@@ -61,6 +65,17 @@ type errorBody struct {
 	Detail     *string             `json:"detail"`
 }
 
+func newErrorBody(e *telematics.Error) *errorBody {
+	body := &errorBody{
+		Code: e.Code, Retryable: e.Retryable, RetryAfter: orNull(wholeSeconds(e.RetryAfter)),
+		Outcome: orNull(e.Outcome), Reason: orNull(e.Reason), Detail: orNull(e.Detail),
+	}
+	if e.Command != telematics.NoCommand {
+		body.CommandID = orNull(e.Command.String())
+	}
+	return body
+}
+
 // fail answers with an error: the only way in which one becomes a response.
 func (s *server) fail(err error, c echo.Context) {
 	failure := asError(err)
@@ -73,13 +88,7 @@ func (s *server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	body := &errorBody{
-		Code: failure.Code, Retryable: failure.Retryable, RetryAfter: orNull(wholeSeconds(failure.RetryAfter)),
-		Outcome: orNull(failure.Outcome), Reason: orNull(failure.Reason), Detail: orNull(failure.Detail),
-	}
-	if failure.Command != telematics.NoCommand {
-		body.CommandID = orNull(failure.Command.String())
-	}
+	body := newErrorBody(failure)
 	if body.RetryAfter != nil {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}

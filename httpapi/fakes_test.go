@@ -15,13 +15,25 @@ type controller struct {
 	mu     sync.Mutex
 	orders []telematics.Order
 	send   func(context.Context, telematics.Order) (telematics.Command, error)
+	start  func(context.Context, telematics.Order) (telematics.Receipt, error)
+	replay bool // every order repeats an earlier one
 }
 
-func (c *controller) Send(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+func (c *controller) Send(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
+	c.note(o)
+	command, err := c.send(ctx, o)
+	return telematics.Receipt{Command: command, Replayed: c.replay}, err
+}
+
+func (c *controller) Start(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
+	c.note(o)
+	return c.start(ctx, o)
+}
+
+func (c *controller) note(o telematics.Order) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.orders = append(c.orders, o)
-	c.mu.Unlock()
-	return c.send(ctx, o)
 }
 
 func (c *controller) last() telematics.Order {
@@ -112,6 +124,62 @@ func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]t
 		}
 	}
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
+}
+
+// bulks keeps orders to many vehicles in memory. Where err is set it answers nothing else.
+type bulks struct {
+	mu     sync.Mutex
+	byID   map[telematics.BulkID]telematics.Bulk
+	err    error
+	opened int
+}
+
+func (b *bulks) OpenBulk(_ context.Context, bulk telematics.Bulk) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, used := b.made(bulk.Key); used || b.err != nil {
+		return used, b.err
+	}
+	b.byID[bulk.ID] = bulk
+	b.opened++
+	return false, nil
+}
+
+func (b *bulks) made(k *telematics.IdempotencyKey) (telematics.Bulk, bool) {
+	for _, bulk := range b.byID {
+		if k != nil && bulk.Key != nil && bulk.Key.Key == k.Key && bulk.Key.Subject == k.Subject {
+			return bulk, true
+		}
+	}
+	return telematics.Bulk{}, false
+}
+
+func (b *bulks) RefuseBulk(_ context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bulk := b.byID[id]
+	bulk.Items = items
+	b.byID[id] = bulk
+	return b.err
+}
+
+func (b *bulks) Bulk(_ context.Context, id telematics.BulkID) (telematics.Bulk, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bulk, ok := b.byID[id]; ok || b.err != nil {
+		return bulk, b.err
+	}
+	return telematics.Bulk{}, telematics.NoSuchBulk(id)
+}
+
+func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bulk, used := b.made(&k)
+	if !used || b.err != nil {
+		return telematics.Made{}, false, b.err
+	}
+	return telematics.Made{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
 }
 
 // history remembers lines, or refuses them.

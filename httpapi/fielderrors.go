@@ -61,10 +61,13 @@ func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
 	}
 }
 
-// addMember takes an error inside an object. Objects of requests are flat.
+// addMember takes an error inside an object, whose members may be objects.
 func (f *fieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
 	name := err.JSONPointer()[0]
 	member := object.Properties[name]
+	if path := err.JSONPointer(); len(path) > 1 && member != nil && member.Value.Properties[path[1]] != nil {
+		name, member = name+"."+path[1], member.Value.Properties[path[1]]
+	}
 	switch {
 	case member == nil:
 		f.say(name, err.Reason)
@@ -86,6 +89,8 @@ func rule(s *openapi3.Schema) string {
 		return "must be one of " + strings.Join(words, ", ")
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
+	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:
+		return fmt.Sprintf("must be a list of %d to %d members that differ; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
 	case s.Format == "date-time":
 		return "must be a time such as 2026-01-02T10:00:00Z (in a query, + is written %2B)"
 	case s.Format == "uuid":

@@ -14,6 +14,11 @@ type gate struct {
 	role      telematics.Role
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
+	check     func(*call) error // of what the contract cannot say; nil: nothing
+}
+
+func checkedBy(check func(*call) error) func(*gate) {
+	return func(g *gate) { g.check = check }
 }
 
 func recordedAs(activity string) func(*gate) {
@@ -46,7 +51,13 @@ func (g gate) admit(c echo.Context, call *call) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
 	}
-	return validate(c, call, g.operation)
+	if err := call.readKey(c.Request()); err != nil {
+		return err
+	}
+	if err := validate(c, call, g.operation); err != nil || g.check == nil {
+		return err
+	}
+	return g.check(call)
 }
 
 // within bounds a read, so that a frozen server of ours costs its caller a 503 and

@@ -28,6 +28,7 @@ type api struct {
 	handler    http.Handler
 	controller *controller
 	fleet      *fleet
+	bulks      *bulks
 	history    *history
 	log        *logbook
 }
@@ -38,7 +39,10 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 		t: t,
 		controller: &controller{send: func(_ context.Context, o telematics.Order) (telematics.Command, error) {
 			return settled(o, telematics.Succeeded), nil
+		}, start: func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+			return telematics.Receipt{Command: accepted(o)}, nil
 		}},
+		bulks: &bulks{byID: map[telematics.BulkID]telematics.Bulk{}},
 		fleet: &fleet{twins: map[telematics.VehicleID]telematics.Twin{
 			1: twin(1, 1), 2: twin(2, 1), 42: twin(42, 1), 9: twin(9, 2),
 		}},
@@ -46,7 +50,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 		log:     &logbook{},
 	}
 	config := httpapi.Config{
-		Controller: a.controller, Fleet: a.fleet, History: a.history,
+		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history,
 		Tokens: goodTokens(t),
 		Log:    slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now:    func() time.Time { return now },
@@ -56,6 +60,13 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 	}
 	a.handler = httpapi.New(config)
 	return a
+}
+
+// accepted is what the broker would return for an order that it has just taken.
+func accepted(o telematics.Order) telematics.Command {
+	c := settled(o, telematics.Accepted)
+	c.ID, c.Attempts, c.SentAt, c.Completed, c.Reported, c.Bulk = uuid.New(), 0, time.Time{}, time.Time{}, nil, o.Bulk
+	return c
 }
 
 // settled is what the broker would return for an order.

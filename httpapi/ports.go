@@ -6,13 +6,30 @@ import (
 	"motorpool/telematics"
 )
 
-// Controller carries orders to vehicles.
+// Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the
+// vehicle exists, and is the actor's to see, is checked there, and every refusal leaves
+// its line of the history there. An order that repeats an earlier one, by its idempotency
+// key, is answered from what that one made.
 type Controller interface {
-	// Send blocks until the command is settled, and returns it. Its error is a
-	// *telematics.Error where the vehicle did not do it; the command is zero where it was
-	// refused before there was one. Whether the vehicle exists, and is the actor's
-	// to see, is checked there, and every refusal leaves its line of the history there.
-	Send(context.Context, telematics.Order) (telematics.Command, error)
+	// Send blocks until the command is settled, and returns it. It fails where the vehicle
+	// did not do it; the command is zero where it was refused before there was one.
+	Send(context.Context, telematics.Order) (telematics.Receipt, error)
+	// Start returns once the command is on its way.
+	Start(context.Context, telematics.Order) (telematics.Receipt, error)
+}
+
+// Bulks keeps orders to many vehicles.
+type Bulks interface {
+	// OpenBulk writes an order down. Where its idempotency key is in use it reports true and
+	// does nothing.
+	OpenBulk(context.Context, telematics.Bulk) (keyTaken bool, err error)
+	// RefuseBulk notes why there is no command for some of the vehicles.
+	RefuseBulk(context.Context, telematics.BulkID, []telematics.BulkItem) error
+	// Bulk returns the order with what has become of each vehicle, or a *telematics.Error
+	// with BulkNotFound.
+	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
+	// Made returns what was made under an idempotency key.
+	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)
 }
 
 // Fleet is what is known of vehicles and what was done to them. An error that has

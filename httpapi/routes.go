@@ -27,6 +27,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/vehicles/{vehicle}", s.vehicle)
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands)
 	r.get("/api/v1/admin/commands/{id}", s.command)
+	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
+	r.get("/api/v1/admin/commands", s.bulk)
 	r.get("/api/v1/admin/activity", s.activity)
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
@@ -42,8 +44,16 @@ type router struct {
 }
 
 func (r router) control(path string, a telematics.Action) {
-	g := gate{role: telematics.Admin, activity: telematics.CommandActivity(a), operation: r.contract.operation(http.MethodPost, path)}
-	r.echo.POST(echoPath(path), r.pass(g, r.order(a)))
+	r.post(path, telematics.CommandActivity(a), r.order(a))
+}
+
+// post adds a change, whose refusals are written down under the activity.
+func (r router) post(path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
+	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.operation(http.MethodPost, path)}
+	for _, option := range options {
+		option(&g)
+	}
+	r.echo.POST(echoPath(path), r.pass(g, h))
 }
 
 // get adds a read, which HEAD may ask for too.

@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Controller Controller
 	Fleet      Fleet
+	Bulks      Bulks
 	History    History
 	Tokens     *Tokens
 
@@ -62,14 +63,14 @@ const (
 )
 
 // NewServer returns a server with timeouts for slow and idle callers that still let
-// the longest command, of the given budget, answer. The caller starts and stops it.
-func NewServer(addr string, handler http.Handler, budget time.Duration) *http.Server {
+// the longest command answer. The caller starts and stops it.
+func NewServer(addr string, handler http.Handler) *http.Server {
 	return &http.Server{
 		Addr:              addr,
 		Handler:           handler,
 		ReadHeaderTimeout: headerBudget,
 		ReadTimeout:       headerBudget + bodyBudget,
-		WriteTimeout:      headerBudget + bodyBudget + cmp.Or(budget, telematics.MaxBudget) + answerSlack,
+		WriteTimeout:      headerBudget + bodyBudget + telematics.MaxBudget + answerSlack,
 		IdleTimeout:       idleBudget,
 		MaxHeaderBytes:    maxHeader,
 	}

@@ -164,6 +164,7 @@ type unitRow struct {
 	LastSeen  *time.Time                 `json:"last_seen"`
 	Actions   []telematics.Action        `json:"actions"`
 	Firmware  string                     `json:"firmware"`
+	GapMS     *int64                     `json:"gap_ms"`
 }
 
 type snapshotRow struct {
@@ -179,6 +180,7 @@ func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*obs
 			Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
 			SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
 			Actions: u.contact.Actions, Firmware: u.contact.Firmware,
+			GapMS: nullable(u.contact.Gap.Milliseconds()),
 		})
 		if !u.reported {
 			continue
@@ -206,10 +208,10 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	_, err := tx.ExecContext(ctx, `
 		update units u
 		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
-			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware
+			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
-			last_seen timestamptz, actions text[], firmware text)
+			last_seen timestamptz, actions text[], firmware text, gap_ms bigint)
 		where u.serial = n.serial and u.serial = any ($2)`,
 		recordset(rows), pq.Array(serials))
 	return err

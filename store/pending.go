@@ -75,6 +75,7 @@ func (r *Redis) Register(ctx context.Context, p telematics.Pending) error {
 			Score: float64(p.Deadline.UnixMilli()), Member: deadlinesMember(p.Unit, p.Command),
 		})
 		pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())
+		pipe.Expire(ctx, deadlinesKey, telematics.MaxBudget+pendingFor) // with its last entry, at the latest
 		return nil
 	})
 	return wrap("register command", err)

@@ -41,9 +41,10 @@ type contactRow struct {
 	LastSeen  *time.Time     `db:"last_seen"`
 	Actions   pq.StringArray `db:"actions"`
 	Firmware  *string        `db:"firmware"`
+	GapMS     *int64         `db:"gap_ms"`
 }
 
-const contactColumns = `u.status as contact_status, u.session, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware`
+const contactColumns = `u.status as contact_status, u.session, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
 
 // Vehicles with their units' contacts and their snapshots.
 const selectTwins = `
@@ -55,7 +56,7 @@ func (r contactRow) contact() telematics.Contact {
 	return telematics.Contact{
 		Status: telematics.PresenceStatus(value(r.Status)), Session: value(r.Session),
 		SaidAt: read(r.SaidAt), ChangedAt: read(r.ChangedAt), LastSeen: read(r.LastSeen),
-		Actions: actions(r.Actions), Firmware: value(r.Firmware),
+		Actions: actions(r.Actions), Firmware: value(r.Firmware), Gap: time.Duration(value(r.GapMS)) * time.Millisecond,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // Activities that are no command.
 const (
 	StatusRead     = "status.read"
+	BulkOrder      = "commands.bulk" // its commands have lines of their own
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
 )

@@ -58,7 +58,6 @@ func (e *Error) Unwrap() error { return e.Cause }
 // When to try, or to look, again.
 const (
 	retryConflict    = 30 * time.Second // a door is closed, a drive ends
-	retryOffline     = 30 * time.Second
 	retryUnavailable = 5 * time.Second
 	retryLook        = 10 * time.Second // a late answer has usually come by then
 	retryHalted      = time.Minute
@@ -108,7 +107,7 @@ func AwayFor(c Contact, now time.Time) *Error {
 	if !c.LastSeen.IsZero() {
 		seen = fmt.Sprintf("last seen %v ago", now.Sub(c.LastSeen).Round(time.Second))
 	}
-	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: retryOffline,
+	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.LookAgain(now),
 		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
 }
 

@@ -17,5 +17,8 @@ func (c Contact) Observe(o Observation) Contact {
 		after, _ := c.Apply(*o.Presence, o.At, o.Retained)
 		return after
 	}
+	if o.Report != nil {
+		return c.Reported(o.At)
+	}
 	return c.Heard(o.At)
 }

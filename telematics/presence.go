@@ -40,6 +40,44 @@ type Contact struct {
 	LastSeen  time.Time // by ours: the last sign of life
 	Actions   []Action  // nil: the unit never said [PRE-3]
 	Firmware  string    // empty: the unit never said
+	// Gap is the usual time between two signs of the unit, as an estimate: it depends on
+	// the order of arrival, and nothing but a hint is made of it. Zero: not known.
+	Gap time.Duration
+}
+
+const (
+	gapWeight = 8 // a new gap counts one part in so many
+	maxGap    = time.Hour
+)
+
+// Reported returns the contact after a report.
+func (c Contact) Reported(at time.Time) Contact {
+	gap := min(at.Sub(c.LastSeen), maxGap)
+	switch {
+	case c.LastSeen.IsZero() || gap < time.Second: // the first; or a burst, as around a command
+	case c.Gap == 0:
+		c.Gap = gap
+	default:
+		c.Gap += (gap - c.Gap) / gapWeight
+	}
+	c.Gap = c.Gap.Truncate(time.Millisecond)
+	return c.Heard(at)
+}
+
+// Within which a unit that is away is asked for again.
+const (
+	soonestLook = 5 * time.Second
+	usualLook   = 30 * time.Second // of a unit whose habits are not known
+	latestLook  = 10 * time.Minute
+)
+
+// LookAgain returns how long to wait before a unit that is away may have been heard again.
+func (c Contact) LookAgain(now time.Time) time.Duration {
+	if c.Gap <= 0 {
+		return usualLook
+	}
+	left := c.Gap - now.Sub(c.LastSeen)%c.Gap
+	return min(max(left, soonestLook), latestLook)
 }
 
 // Heard returns the contact after a sign of life.

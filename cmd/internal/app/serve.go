@@ -15,6 +15,7 @@ import (
 	"motorpool/broker"
 	"motorpool/httpapi"
 	"motorpool/store"
+	"motorpool/telematics"
 )
 
 // answerSlack is what a call may need beside the command's budget.
@@ -48,12 +49,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: postgres, Commands: postgres, History: postgres, Twins: postgres, Pending: redis,
+		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Pending: redis,
 		Air: link, Key: key, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: postgres, History: postgres, Budget: c.Budget, Log: log,
+		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Budget: c.Budget, Log: log,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
 	internal := internalHandler(carrier,
@@ -74,15 +75,23 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	parts.Go(func() error { return tokenKeys.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
-	err = serveHTTP(ctx, log, c.Budget+answerSlack,
-		face{httpapi.NewServer("", public, c.Budget), listeners.Public},
-		face{httpapi.NewServer("", internal, c.Budget), listeners.Internal})
+	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
+		face{httpapi.NewServer("", public), listeners.Public},
+		face{httpapi.NewServer("", internal), listeners.Internal})
+	err = errors.Join(err, drain(carrier))
 	stopListening() // first: what was taken from the MQTT broker is handled below
 	err = errors.Join(err, ears.Wait())
 	stopBelow()
 	err = errors.Join(err, parts.Wait())
 	log.Info("stopped")
 	return err
+}
+
+// drain lets the commands under way end for which no call waits.
+func drain(b *broker.Broker) error {
+	ctx, cancel := context.WithTimeout(context.Background(), telematics.MaxBudget+answerSlack)
+	defer cancel()
+	return b.Drain(ctx)
 }
 
 // face is a server and where it listens.

@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+// bulkWorkers is how many vehicles of one order are turned to at once.
+const bulkWorkers = 64
+
+// orderMany answers POST /admin/commands once every vehicle has been turned to.
+func (s *server) orderMany(c echo.Context) error {
+	// A caller that hangs up does not leave half of its vehicles out.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), telematics.BulkFor)
+	defer cancel()
+	call := callOf(c)
+	preferences := readPreferences(c.Request().Header)
+	b := newBulk(call)
+	b.Requested = s.Now()
+	keyTaken, err := s.Bulks.OpenBulk(ctx, b)
+	switch {
+	case err != nil:
+		return telematics.Unavailable("Postgres", err)
+	case keyTaken:
+		return s.repeatMany(ctx, c)
+	}
+	b.Items = s.startMany(ctx, b, preferences)
+	if err := s.Bulks.RefuseBulk(ctx, b.ID, b.Items); err != nil { // they are in the history, and in this answer
+		s.Log.WarnContext(ctx, "refusals of a bulk not written down", "bulk", b.ID, "err", err)
+	}
+	preferences.apply(c)
+	return s.answerMany(c, b)
+}
+
+func (s *server) answerMany(c echo.Context, b telematics.Bulk) error {
+	body := newBulkBody(b)
+	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands?bulk="+body.ID)
+	return s.write(c, http.StatusAccepted, envelope{
+		Success: true, Message: body.Summary.sentence(), Data: body,
+	})
+}
+
+// checkBulk checks what the contract cannot say of an order to many vehicles.
+func checkBulk(call *call) error {
+	b := newBulk(call)
+	if err := b.Action.Validate(b.Attention); err != nil {
+		return invalid("parameters", err.Error())
+	}
+	met := make(map[telematics.VehicleID]bool, len(b.Vehicles))
+	for _, v := range b.Vehicles {
+		if met[v] {
+			return invalid("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
+		}
+		met[v] = true
+	}
+	return nil
+}
+
+// newBulk returns the order in the body, which the contract has checked.
+func newBulk(call *call) telematics.Bulk {
+	action, _ := call.values["action"].(string)
+	parameters, _ := call.values["parameters"].(map[string]any)
+	ids, _ := call.values["vehicle_ids"].([]any)
+	b := telematics.Bulk{
+		ID: uuid.Must(uuid.NewV7()), Action: telematics.Action(action), Actor: call.actor, RequestID: call.id, Key: call.key,
+		Attention: attention(telematics.Action(action), parameters),
+	}
+	for _, id := range ids {
+		b.Vehicles = append(b.Vehicles, vehicleNumber(id))
+	}
+	return b
+}
+
+// vehicleNumber reads an integer, which may be written as 42.0. What has more than 64 bits
+// names no vehicle.
+func vehicleNumber(id any) telematics.VehicleID {
+	number, _ := id.(json.Number)
+	if n, err := number.Int64(); err == nil {
+		return telematics.VehicleID(n)
+	}
+	f, err := number.Float64()
+	if err != nil || math.Abs(f) > maxExact {
+		return 0
+	}
+	return telematics.VehicleID(f)
+}
+
+// maxExact is the largest integer up to which a float64 has every one.
+const maxExact = 1 << 53
+
+// startMany turns to each vehicle, some at a time, until the context ends.
+func (s *server) startMany(ctx context.Context, b telematics.Bulk, p preferences) []telematics.BulkItem {
+	items := make([]telematics.BulkItem, len(b.Vehicles))
+	var group errgroup.Group
+	group.SetLimit(bulkWorkers)
+	for i, vehicle := range b.Vehicles {
+		group.Go(func() error {
+			items[i] = s.startOne(ctx, b, vehicle, p)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return items
+}
+
+func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, p preferences) telematics.BulkItem {
+	item := telematics.BulkItem{Vehicle: vehicle}
+	if err := ctx.Err(); err != nil {
+		item.Refusal = telematics.Unavailable("A server of ours", err)
+		return item
+	}
+	receipt, err := s.Controller.Start(ctx, telematics.Order{
+		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),
+		Actor: b.Actor, RequestID: b.RequestID, Bulk: b.ID,
+	})
+	if err != nil {
+		item.Refusal = asError(err)
+		return item
+	}
+	item.Command = &receipt.Command
+	return item
+}
+
+// repeatMany answers an order to many vehicles whose key is in use.
+func (s *server) repeatMany(ctx context.Context, c echo.Context) error {
+	b, refusal := s.madeMany(ctx, *callOf(c).key)
+	line := callOf(c).line(telematics.BulkOrder, 0, s.Now())
+	line.Code = telematics.IdempotencyReplayed
+	if refusal != nil {
+		line.Code, line.Outcome = asError(refusal).Code, telematics.NotExecuted
+	}
+	if err := s.History.Add(ctx, line); err != nil {
+		return telematics.Unavailable("Postgres", err)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	markReplayed(c, true)
+	return s.answerMany(c, b)
+}
+
+// madeMany returns what was made under a key, as it is now.
+func (s *server) madeMany(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
+	made, found, err := s.Bulks.Made(ctx, key)
+	switch {
+	case err != nil:
+		return telematics.Bulk{}, telematics.Unavailable("Postgres", err)
+	case !found: // freed a moment ago
+		return telematics.Bulk{}, telematics.StillOpen(telematics.Command{})
+	case made.Fingerprint != key.Fingerprint:
+		return telematics.Bulk{}, telematics.KeyMismatch()
+	}
+	return s.Bulks.Bulk(ctx, made.Bulk)
+}
+
+// bulk answers GET /admin/commands?bulk={id}.
+func (s *server) bulk(c echo.Context) error {
+	id, err := parseUUID(c.QueryParam("bulk"))
+	if err != nil {
+		return invalid("bulk", "must be a UUID")
+	}
+	b, err := s.Bulks.Bulk(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	if !callOf(c).actor.Sees(b.Actor.Agency) {
+		return telematics.NoSuchBulk(id)
+	}
+	body := newBulkBody(b)
+	return s.answer(c, body.Summary.sentence(), body)
+}

@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"fmt"
+
+	"motorpool/telematics"
+)
+
+// bulkBody is an order to many vehicles, and what has become of it.
+type bulkBody struct {
+	ID          string            `json:"id"`
+	Action      telematics.Action `json:"action"`
+	Parameters  *attentionBody    `json:"parameters"`
+	RequestedBy string            `json:"requested_by"`
+	RequestedAt string            `json:"requested_at"`
+	Summary     bulkSummary       `json:"summary"`
+	Items       []bulkItemBody    `json:"items"`
+}
+
+// bulkSummary counts vehicles.
+type bulkSummary struct {
+	Total       int `json:"total"`
+	Open        int `json:"open"` // not settled yet
+	Executed    int `json:"executed"`
+	NotExecuted int `json:"not_executed"` // refused, too
+	Failed      int `json:"failed"`
+	Unknown     int `json:"unknown"`
+}
+
+type bulkItemBody struct {
+	VehicleID int64        `json:"vehicle_id"`
+	Command   *commandBody `json:"command"` // null: none was made
+	Error     *errorBody   `json:"error"`   // null: the vehicle did it, or is still asked
+	Message   *string      `json:"message"` // of the error
+}
+
+func newBulkBody(b telematics.Bulk) bulkBody {
+	body := bulkBody{
+		ID: b.ID.String(), Action: b.Action, Parameters: newAttentionBody(b.Attention),
+		RequestedBy: b.Actor.Subject, RequestedAt: timestamp(b.Requested),
+		Items: bodies(b.Items, newBulkItemBody),
+	}
+	for _, item := range b.Items {
+		body.Summary.count(item)
+	}
+	return body
+}
+
+func newBulkItemBody(item telematics.BulkItem) bulkItemBody {
+	body := bulkItemBody{VehicleID: int64(item.Vehicle)}
+	failure := item.Refusal
+	if item.Command != nil {
+		command := newCommandBody(*item.Command)
+		body.Command = &command
+		if !item.Command.State.IsOpen() {
+			failure = item.Command.Err()
+		}
+	}
+	if failure != nil {
+		body.Error, body.Message = newErrorBody(failure), &failure.Message
+	}
+	return body
+}
+
+func (s *bulkSummary) count(item telematics.BulkItem) {
+	outcome := telematics.Undecided
+	switch {
+	case item.Refusal != nil:
+		outcome = telematics.NotExecuted
+	case item.Command != nil:
+		outcome = item.Command.State.Outcome()
+	}
+	s.Total++
+	switch outcome {
+	case telematics.Undecided:
+		s.Open++
+	case telematics.Executed:
+		s.Executed++
+	case telematics.NotExecuted:
+		s.NotExecuted++
+	case telematics.HasFailed:
+		s.Failed++
+	case telematics.MayHave:
+		s.Unknown++
+	}
+}
+
+func (s bulkSummary) sentence() string {
+	return fmt.Sprintf("Of %d vehicles, %d did it, %d did not, %d failed, %d may have done it, and %d are still asked.",
+		s.Total, s.Executed, s.NotExecuted, s.Failed, s.Unknown, s.Open)
+}

@@ -1,0 +1,149 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+const many = "/api/v1/admin/commands"
+
+func TestOneActionReachesManyVehicles(t *testing.T) {
+	a := newAPI(t)
+	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+		if o.Vehicle == 2 {
+			return telematics.Receipt{}, telematics.AwayFor(telematics.Contact{}, now)
+		}
+		return telematics.Receipt{Command: accepted(o)}, nil
+	}
+	r := a.post(many, withJSON(`{"action":"attention","vehicle_ids":[42,2,1.0],"parameters":{"signal":"lights"}}`), withHeader("Prefer", "wait=5")).wants(http.StatusAccepted, "")
+	id, _ := r.at("id").(string)
+	if r.header.Get("Location") != many+"?bulk="+id || r.header.Get("Preference-Applied") != "wait=5" {
+		t.Errorf("headers %v", r.header)
+	}
+	if got := r.at("summary"); fmt.Sprint(got) != "map[executed:0 failed:0 not_executed:1 open:2 total:3 unknown:0]" {
+		t.Errorf("summary %v", got)
+	}
+	items, _ := r.at("items").([]any)
+	for i, want := range []struct {
+		vehicle float64
+		code    string
+	}{{42, ""}, {2, "vehicle_offline"}, {1, ""}} {
+		item, _ := items[i].(map[string]any)
+		failure, _ := item["error"].(map[string]any)
+		if item["vehicle_id"] != want.vehicle || (item["command"] == nil) != (want.code != "") || want.code != "" && failure["code"] != want.code {
+			t.Errorf("item %d: %v", i, item)
+		}
+	}
+	if a.controller.count() != 3 {
+		t.Errorf("%d orders", a.controller.count())
+	}
+	order := a.controller.last()
+	if order.Bulk.String() != id || order.Budget != 5*time.Second || order.Attention == nil || order.Attention.Signal != telematics.Lights || order.Idempotency != nil {
+		t.Errorf("ordered %+v", order)
+	}
+	stored, _ := a.bulks.Bulk(context.Background(), order.Bulk)
+	if len(stored.Items) != 3 || stored.Items[1].Refusal == nil {
+		t.Errorf("written down: %+v", stored)
+	}
+}
+
+func TestABulkThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
+	ids := make([]int, 1001)
+	for i := range ids {
+		ids[i] = i
+	}
+	tooMany, _ := json.Marshal(ids)
+	for body, field := range map[string]string{
+		``:              "action",
+		`{"action":""}`: "action",
+		`{"action":"report-state","vehicle_ids":[1]}`:                                  "action",
+		`{"action":"lock"}`:                                                            "vehicle_ids",
+		`{"action":"lock","vehicle_ids":[]}`:                                           "vehicle_ids",
+		`{"action":"lock","vehicle_ids":["1"]}`:                                        "vehicle_ids",
+		`{"action":"lock","vehicle_ids":[1.5]}`:                                        "vehicle_ids",
+		`{"action":"lock","vehicle_ids":[1,1]}`:                                        "vehicle_ids",
+		`{"action":"lock","vehicle_ids":[1,1.0]}`:                                      "vehicle_ids",
+		`{"action":"lock","vehicle_ids":` + string(tooMany) + `}`:                      "vehicle_ids",
+		`{"action":"attention","vehicle_ids":[1]}`:                                     "parameters",
+		`{"action":"attention","vehicle_ids":[1],"parameters":{}}`:                     "parameters",
+		`{"action":"attention","vehicle_ids":[1],"parameters":{"signal":"siren"}}`:     "parameters.signal",
+		`{"action":"attention","vehicle_ids":[1],"parameters":{"duration_ms":999999}}`: "parameters.duration_ms",
+	} {
+		a := newAPI(t)
+		r := a.post(many, withJSON(body)).wants(http.StatusUnprocessableEntity, "validation_failed")
+		if len(r.body.Errors[field]) == 0 {
+			t.Errorf("%.80s: errors %v, want some for %s", body, r.body.Errors, field)
+		}
+		if lines := a.history.all(); a.controller.count() != 0 || len(lines) != 1 || lines[0].Action != "commands.bulk" || lines[0].Code != "validation_failed" {
+			t.Errorf("%.80s: ordered %d, history %+v", body, a.controller.count(), lines)
+		}
+	}
+	a := newAPI(t)
+	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,1]}`))
+	if got := r.body.Errors["vehicle_ids"]; len(got) != 1 || got[0] != "must be a list of 1 to 1000 members that differ; each must be an integer" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestARepeatedBulkOrdersNothing(t *testing.T) {
+	a := newAPI(t)
+	order := func(body string) *response {
+		t.Helper()
+		return a.post(many, withJSON(body), withHeader("Idempotency-Key", "night"))
+	}
+	first := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
+	again := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
+	if first.at("id") != again.at("id") || again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("first %v, again %v %v", first.at("id"), again.at("id"), again.header)
+	}
+	order(`{"action":"unlock","vehicle_ids":[1,2]}`).wants(http.StatusUnprocessableEntity, "idempotency_mismatch")
+	if a.controller.count() != 2 || a.bulks.opened != 1 {
+		t.Errorf("%d orders, %d bulks", a.controller.count(), a.bulks.opened)
+	}
+	var codes []string
+	for _, line := range a.history.all() {
+		codes = append(codes, line.Action+" "+string(line.Code))
+	}
+	if got := strings.Join(codes, ", "); got != "commands.bulk idempotency_replayed, commands.bulk idempotency_mismatch" {
+		t.Errorf("history %s", got)
+	}
+}
+
+func TestABulkIsReadBackAsItIsNow(t *testing.T) {
+	a := newAPI(t)
+	id := uuid.New()
+	b := telematics.Bulk{ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now}
+	for i, state := range []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed, telematics.Unknown, telematics.Sent, telematics.Expired} {
+		c := settled(telematics.Order{Vehicle: telematics.VehicleID(i + 1), Action: telematics.Lock, Bulk: id}, state)
+		b.Items = append(b.Items, telematics.BulkItem{Vehicle: c.Vehicle, Command: &c})
+	}
+	b.Items = append(b.Items, telematics.BulkItem{Vehicle: 90}, telematics.BulkItem{Vehicle: 91, Refusal: telematics.NoSuchVehicle(91)})
+	a.bulks.byID[id] = b
+	r := a.get(many+"?bulk="+id.String()).wants(http.StatusOK, "")
+	if got := fmt.Sprint(r.at("summary")); got != "map[executed:1 failed:1 not_executed:3 open:2 total:8 unknown:1]" {
+		t.Errorf("summary %s", got)
+	}
+	a.get(many+"?bulk="+id.String(), withToken(agencyToken(t, 1))).wants(http.StatusOK, "")
+	a.get(many+"?bulk="+id.String(), withToken(agencyToken(t, 2))).wants(http.StatusNotFound, "bulk_not_found")
+	a.get(many+"?bulk="+uuid.NewString()).wants(http.StatusNotFound, "bulk_not_found")
+	a.get(many).wants(http.StatusUnprocessableEntity, "validation_failed")
+	a.get(many+"?bulk=7").wants(http.StatusUnprocessableEntity, "validation_failed")
+}
+
+func TestWithoutTheRecordNoBulkIsBegun(t *testing.T) {
+	a := newAPI(t)
+	a.bulks.err = gone{}
+	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,2]}`)).wants(http.StatusServiceUnavailable, "telematics_unavailable")
+	if r.wantsRetryAfter("5"); a.controller.count() != 0 {
+		t.Errorf("%d orders", a.controller.count())
+	}
+}

@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+const (
+	headerPrefer            = "Prefer"
+	headerPreferenceApplied = "Preference-Applied"
+)
+
+// preferences are what a caller would like of its answer (RFC 7240). What is not
+// understood, or cannot be granted, is ignored.
+type preferences struct {
+	async bool          // respond-async: do not wait for the vehicle
+	wait  time.Duration // how long the vehicle may take; zero: not said
+}
+
+func readPreferences(h http.Header) preferences {
+	var p preferences
+	for preference := range strings.SplitSeq(strings.Join(h.Values(headerPrefer), ","), ",") {
+		preference, _, _ = strings.Cut(preference, ";") // none of ours has parameters
+		name, value, _ := strings.Cut(preference, "=")
+		value = strings.Trim(strings.TrimSpace(value), `"`)
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			p.async = true
+		case "wait":
+			seconds, err := strconv.Atoi(value)
+			wait := time.Duration(seconds) * time.Second
+			if err == nil && wait >= telematics.MinBudget && wait <= telematics.MaxBudget && p.wait == 0 { // the first one counts
+				p.wait = wait
+			}
+		}
+	}
+	return p
+}
+
+// apply says in the answer which preferences were granted.
+func (p preferences) apply(c echo.Context) {
+	var applied []string
+	if p.async {
+		applied = append(applied, "respond-async")
+	}
+	if p.wait != 0 {
+		applied = append(applied, "wait="+strconv.Itoa(int(p.wait.Seconds())))
+	}
+	if applied != nil {
+		c.Response().Header().Set(headerPreferenceApplied, strings.Join(applied, ", "))
+	}
+}

@@ -1,0 +1,143 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const lock42 = "/api/v1/admin/vehicles/42/control/lock"
+
+func TestACallersNameForItsRequestReachesTheController(t *testing.T) {
+	a := newAPI(t)
+	order := func(path string, change ...func(*http.Request)) telematics.IdempotencyKey {
+		t.Helper()
+		a.post(path, append(change, withHeader("Idempotency-Key", "morning-round"))...).wants(http.StatusOK, "")
+		key := a.controller.last().Idempotency
+		if key == nil || key.Key != "morning-round" || key.Subject != "admin-7" {
+			t.Fatalf("key %+v", key)
+		}
+		return *key
+	}
+	first := order(lock42)
+	if order(lock42) != first {
+		t.Error("the same request has another fingerprint")
+	}
+	for name, other := range map[string]telematics.IdempotencyKey{
+		"another vehicle": order("/api/v1/admin/vehicles/2/control/lock"),
+		"another action":  order("/api/v1/admin/vehicles/42/control/unlock"),
+		"another query":   order(lock42 + "?x=1"),
+		"another body":    order(lock42, withBody("x")),
+	} {
+		if other.Fingerprint == first.Fingerprint {
+			t.Errorf("%s has the same fingerprint", name)
+		}
+	}
+	a.post(lock42).wants(http.StatusOK, "")
+	if key := a.controller.last().Idempotency; key != nil {
+		t.Errorf("without the header: %+v", key)
+	}
+}
+
+func TestABadIdempotencyKeyIsRefusedAndWrittenDown(t *testing.T) {
+	for _, key := range []string{"", "two words", "naïve", "tab\t", strings.Repeat("k", 256)} {
+		a := newAPI(t)
+		r := a.post(lock42, withHeader("Idempotency-Key", key)).wants(http.StatusUnprocessableEntity, "validation_failed")
+		if len(r.body.Errors["Idempotency-Key"]) == 0 || a.controller.count() != 0 || len(a.history.all()) != 1 {
+			t.Errorf("%q: errors %v", key, r.body.Errors)
+		}
+	}
+	a := newAPI(t)
+	twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
+	a.post(lock42, twice).wants(http.StatusUnprocessableEntity, "validation_failed")
+	a.post(lock42, withHeader("Idempotency-Key", strings.Repeat("k", 255))).wants(http.StatusOK, "")
+	a.get("/api/v1/admin/vehicles/42", withHeader("Idempotency-Key", "two words")).wants(http.StatusOK, "")
+}
+
+func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
+	for state, want := range map[telematics.State]struct {
+		status int
+		code   string
+	}{
+		telematics.Succeeded: {http.StatusOK, ""},
+		telematics.Failed:    {http.StatusBadGateway, "command_failed"},
+		telematics.Unknown:   {http.StatusGatewayTimeout, "command_timeout"},
+	} {
+		a := newAPI(t)
+		a.controller.replay = true
+		a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+			c := settled(o, state)
+			if err := c.Err(); err != nil {
+				return c, err
+			}
+			return c, nil
+		}
+		r := a.post(lock42, withHeader("Idempotency-Key", "k")).wants(want.status, want.code)
+		if r.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: headers %v", state, r.header)
+		}
+	}
+	for code, failure := range map[string]*telematics.Error{
+		"idempotency_in_progress": telematics.StillOpen(telematics.Command{}),
+		"idempotency_mismatch":    telematics.KeyMismatch(),
+		"commands_halted":         telematics.Halted(telematics.Halt{Why: "recall"}),
+	} {
+		a := newAPI(t)
+		a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+			return telematics.Command{}, failure
+		}
+		r := a.post(lock42)
+		if r.body.Error.Code != code || r.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%s: %+v", code, r.body.Error)
+		}
+	}
+}
+
+func TestACallerMayPreferNotToWait(t *testing.T) {
+	a := newAPI(t)
+	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(http.StatusAccepted, "")
+	id, _ := r.at("id").(string)
+	if r.header.Get("Location") != "/api/v1/admin/commands/"+id || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
+		t.Errorf("headers %v", r.header)
+	}
+	if r.at("state") != "accepted" || r.at("outcome") != nil || a.controller.last().Budget != 20*time.Second {
+		t.Errorf("command %v, budget %v", r.body.Data, a.controller.last().Budget)
+	}
+	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+		return telematics.Receipt{Command: settled(o, telematics.Succeeded), Replayed: true}, nil
+	}
+	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(http.StatusOK, "")
+	if r.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("headers %v", r.header)
+	}
+}
+
+func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
+	for prefer, want := range map[string]struct {
+		budget  time.Duration
+		applied string
+	}{
+		"wait=1":                        {time.Second, "wait=1"},
+		"wait=30":                       {30 * time.Second, "wait=30"},
+		`return=minimal; x=1, Wait="7"`: {7 * time.Second, "wait=7"},
+		"wait=3, wait=9":                {3 * time.Second, "wait=3"},
+		"wait=0":                        {10 * time.Second, ""},
+		"wait=31":                       {10 * time.Second, ""},
+		"wait=99999999999999999999":     {10 * time.Second, ""},
+		"wait=9223372037":               {10 * time.Second, ""},
+		"wait":                          {10 * time.Second, ""},
+		"wait=-5":                       {10 * time.Second, ""},
+		"handling=lenient":              {10 * time.Second, ""},
+		"":                              {10 * time.Second, ""},
+	} {
+		a := newAPI(t)
+		r := a.post(lock42, withHeader("Prefer", prefer)).wants(http.StatusOK, "")
+		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
+			t.Errorf("%q: budget %v, applied %q", prefer, got, r.header.Get("Preference-Applied"))
+		}
+	}
+}
