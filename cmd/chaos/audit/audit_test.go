@@ -332,7 +332,7 @@ func TestAWholeRunIsJudgedInSeconds(t *testing.T) {
 	w.Sampled = w.History
 	begin := time.Now()
 	r := Check(w.Evidence)
-	if took := time.Since(begin); took > 30*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("took %v", took)
 	} else {
 		t.Logf("%d commands and %d events in %v", commands, len(w.Flights), took)
