@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
@@ -85,6 +86,35 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// After one prompt command no clock can be so wrong, nor a way so slow, that a command begins late. [CMD-9]
+func TestHoweverWrongTheClockBecomesNothingStartsLate(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	started := 0
+	for range 200 {
+		b := newBench(t)
+		b.order(b.command(telematics.Lock))
+		for range 20 {
+			b.clock.Skew = uniform(rng, -2*time.Minute, 2*time.Minute)
+			c := b.command(telematics.Lock)
+			b.now = b.now.Add(uniform(rng, 0, time.Minute))
+			b.send(c)
+			b.pass(uniform(rng, 0, time.Minute))
+		}
+		for _, e := range b.events {
+			if e.Kind != CommandStarted {
+				continue
+			}
+			started++
+			if late := e.True.Sub(e.Expires); late > time.Second { // iat is rounded down
+				t.Fatalf("started %v after its expiry, with the clock off by %v", late, e.Clock.Sub(e.True))
+			}
+		}
+	}
+	if started < 400 {
+		t.Errorf("only %d commands started: this proves little", started)
 	}
 }
 

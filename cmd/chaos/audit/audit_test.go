@@ -101,6 +101,7 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		{"failed, but the car did it", "unknown settles", "the car did it", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Failed }},
 		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Rejected }},
 		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Expired }},
+		{"expired, but it was on the air", "unknown settles", "it was on the air", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
 		{"open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
 			e.row(lostOne).State, e.row(lostOne).Completed = telematics.Sent, time.Time{}
 		}},
@@ -277,8 +278,8 @@ func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
 		"+150 ms  car       00000008  unit-3 ended succeeded",
 		"+200 ms  postgres  00000008  succeeded after 1 attempts",
 		"+200 ms  history   00000008  line 9: command.lock executed, call request-8",
-		"+205 ms  caller              no answer",
-		"+210 ms  caller    00000008  answered 200 executed, command 00000008, replayed",
+		"+205 ms  caller              call request-8 got no answer",
+		"+210 ms  caller    00000008  call again answered 200 executed, command 00000008, replayed",
 		"+2050 ms  car       00000008  unit-3 started",
 		"at the end  redis     00000008  motorpool:{unit-3}:pending:" + id(cutOne).String() + " is left, for 1m0s",
 	} {

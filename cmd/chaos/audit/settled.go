@@ -12,7 +12,7 @@ const reported = 8
 
 // unknownSettles claims that no command stays unknown whose final answer its unit still repeats: every unit has reported
 // since. And that what is settled agrees with the flight recorder: succeeded started and ended well, failed did not end
-// well, rejected and expired never started.
+// well, rejected and expired never started. What expired was never on the air either: that is what the word says.
 //
 // Exempt are answers that the unit does not remember [CMD-4]: those to messages that it could not verify, or that were
 // not for it; and what fell out of its latest eight, of which every answer may have been lost on the way. A unit that was
@@ -31,6 +31,7 @@ func unknownSettles(h *hearing) {
 			h.must(h.did(r.ID) == nil, about, "the record says failed, but the car did it")
 		case telematics.Rejected, telematics.Expired:
 			h.must(h.started(r.ID) == nil, about, "the record says %s, but the car started", r.State)
+			h.must(r.State != telematics.Expired || len(h.air[r.ID]) == 0, about, "the record says that it never left, but it was on the air")
 		}
 	}
 }

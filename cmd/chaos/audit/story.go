@@ -174,13 +174,13 @@ func (v *view) ofRequest(id string) []moment {
 
 func (c *Call) answer() string {
 	if c.Status == 0 {
-		return "no answer"
+		return fmt.Sprintf("call %s got no answer", c.RequestID)
 	}
 	named := ""
 	if c.Command != telematics.NoCommand {
 		named = ", command " + short(c.Command)
 	}
-	return fmt.Sprintf("answered %d%s%s%s", c.Status, words(string(c.Outcome), string(c.Code)), named, mark(c.Replayed, ", replayed"))
+	return fmt.Sprintf("call %s answered %d%s%s%s", c.RequestID, c.Status, words(string(c.Outcome), string(c.Code)), named, mark(c.Replayed, ", replayed"))
 }
 
 func (l *Line) text() string {
