@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxAhead = 5 * time.Second  // of iat before our clock
+	maxAhead = 5 * time.Second  // of iat before our time
 	maxTTL   = 35 * time.Second // from iat to exp
 )
 
@@ -19,7 +19,7 @@ func (t *turn) objection(c telematics.Claims) (reason, detail string) {
 	switch {
 	case !t.at.Valid || t.faults.Refuse.strikes(t.rng):
 		return telematics.ClockUnset, ""
-	case c.IssuedAt.After(t.at.Clock.Add(maxAhead)):
+	case c.IssuedAt.After(t.now().Add(maxAhead)):
 		return telematics.ClockBehind, ""
 	case c.Expires.Sub(c.IssuedAt) > maxTTL:
 		return telematics.TTLTooLong, ""
@@ -50,7 +50,7 @@ func (t *turn) overtaken(c telematics.Claims) (reason, detail string) {
 	return "", ""
 }
 
-func (t *turn) tooLate(c telematics.Claims) bool { return !t.at.Clock.Before(c.Expires) }
+func (t *turn) tooLate(c telematics.Claims) bool { return !t.now().Before(c.Expires) }
 
 // able reports whether the car has what the command needs. A command in another lane than its action's would slip past
 // the order of its own.

@@ -37,6 +37,7 @@ func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
 		{telematics.StateConflict, telematics.Moving, func() { b.body.SpeedKmh = 0 }},
 	} {
 		c.Command = b.command(c.Action).Command // a refused one is remembered
+		b.floor = floor{}                       // and one that was understood teaches the time
 		saysOnce(t, b.deliver(sign(t, signer, c)), telematics.Rejected, step.reason, step.detail)
 		step.mend()
 	}

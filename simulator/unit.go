@@ -25,6 +25,7 @@ type Unit struct {
 	memory  Memory
 
 	log   Log
+	floor floor
 	lanes map[telematics.Lane][]*job // the first is at work, the others wait for it [CMD-8]
 }
 
@@ -56,6 +57,7 @@ func (u *Unit) Boot(at Moment) (Effects, error) {
 		return Effects{}, err
 	}
 	u.log, u.lanes = log, map[telematics.Lane][]*job{}
+	u.floor = floor{told: log.Floor, since: at.True} // the time without power is not known, and left out
 	if u.log.Armed {
 		u.body.Immobiliser = Armed
 	}
@@ -111,10 +113,13 @@ func (t *turn) receive(message []byte) {
 		return
 	}
 	if known := t.log.find(claims.Command); known != nil {
+		t.learn(claims)
 		t.repeat(claims, known)
 		return
 	}
-	if reason, detail := t.objection(claims); reason != "" {
+	reason, detail := t.objection(claims)
+	t.learn(claims)
+	if reason != "" {
 		// Remembered too: a command that was refused once must not be executed when it comes again.
 		t.log.add(Remembered{Command: claims.Command, Action: claims.Action, Lane: claims.Lane, Seq: claims.Seq})
 		t.reject(claims, reason, detail)
@@ -208,6 +213,7 @@ func (t *turn) dated(claims telematics.Claims, a telematics.Answer) telematics.A
 }
 
 func (t *turn) save() bool {
+	t.log.Floor = t.floor.now(t.at.True)
 	if err := t.memory.Save(t.log); err != nil {
 		t.Err = err
 		return false

@@ -61,7 +61,7 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 	for _, channel := range channels {
 		says("topic", "`motorpool/v1/{unit}/"+string(channel)+"`")
 	}
-	for kind, n := range map[string]int{"TOP": 4, "CMD": 8, "ACK": 4, "TEL": 5, "PRE": 3} {
+	for kind, n := range map[string]int{"TOP": 4, "CMD": 9, "ACK": 4, "TEL": 5, "PRE": 3} {
 		for i := range n {
 			says("clause", fmt.Sprintf("**[%s-%d]**", kind, i+1))
 		}

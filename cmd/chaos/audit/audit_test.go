@@ -1,0 +1,344 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
+	r := Check(healthy())
+	for _, v := range r.Violations {
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+	}
+	for _, l := range r.Laws {
+		if l.Checked == 0 {
+			t.Errorf("%q was never checked", l.Law)
+		}
+	}
+}
+
+// Each breach is caught by its law, with what is wrong and the story of the command in question.
+func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
+	for _, c := range []struct {
+		breach string
+		law    string
+		what   string
+		of     int // the command; zero: none
+		commit func(*Evidence)
+	}{
+		{"a command starts twice", "executed at most once", "started again", doneOne, func(e *Evidence) {
+			again := *e.event(doneOne, simulator.CommandStarted)
+			again.True = again.True.Add(time.Second)
+			e.Flights = append(e.Flights, again)
+		}},
+		{"two commands of one key start", "executed at most once", `of the key "key-1"`, cutOne, func(e *Evidence) {
+			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
+			w.add(order{vehicle: 3, action: telematics.Lock, key: "key-1", at: noon.Add(20 * time.Minute), end: telematics.Succeeded})
+			*e = w.Evidence
+		}},
+		{"a command starts late", "never late", "5.001s after its expiry", doneOne, func(e *Evidence) {
+			start := e.event(doneOne, simulator.CommandStarted)
+			start.True = start.Expires.Add(5001 * time.Millisecond)
+		}},
+		{"a start has no row", "never forged", "which the record does not say", 99, func(e *Evidence) {
+			forged := *e.event(doneOne, simulator.CommandStarted)
+			forged.Command, forged.Lane = id(99), telematics.TopCaseLane
+			e.Flights = append(e.Flights, forged)
+		}},
+		{"another unit starts", "never forged", "which the record does not say", doneOne, func(e *Evidence) {
+			e.event(doneOne, simulator.CommandStarted).Unit = "unit-9"
+		}},
+		{"another action starts", "never forged", "which the record does not say", doneOne, func(e *Evidence) {
+			e.event(doneOne, simulator.CommandStarted).Action = telematics.Unlock
+		}},
+		{"a message has no row", "never forged", "has no row", 99, func(e *Evidence) { e.Taken[0].Command = id(99) }},
+		{"a message is older than its row", "never forged", "older than its row", doneOne, func(e *Evidence) {
+			e.Taken[0].At = e.row(doneOne).Requested.Add(-time.Second)
+		}},
+		{"a message is not signed", "never forged", "no signature", doneOne, func(e *Evidence) { e.Taken[0].Signed = false }},
+		{"a message is retained", "never forged", "is retained", doneOne, func(e *Evidence) { e.Taken[0].Retained = true }},
+		{"a message is on another unit's topic", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Taken[0].Unit = "unit-9" }},
+		{"a message expires later than its row", "never forged", "expires at", doneOne, func(e *Evidence) {
+			e.Taken[0].Expires = e.Taken[0].Expires.Add(time.Minute)
+		}},
+		{"the record has an answer that nobody gave", "never forged", "never did", failedOne, func(e *Evidence) {
+			e.event(failedOne, simulator.CommandEnded).Status = telematics.Succeeded
+			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(failedOne) && f.Status == telematics.Failed })
+		}},
+		{"executed, but no car did it", "HTTP told the truth", "no car did it", doneOne, func(e *Evidence) {
+			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(doneOne) })
+		}},
+		{"executed, before the car did it", "HTTP told the truth", "before the car", doneOne, func(e *Evidence) {
+			e.call(doneOne).End = e.row(doneOne).Requested.Add(100 * time.Millisecond)
+		}},
+		{"executed, but the record says otherwise", "HTTP told the truth", "record does not say", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Unknown }},
+		{"executed, of another command", "HTTP told the truth", "record does not say", lateOne, func(e *Evidence) { e.call(doneTwo).Command = id(lateOne) }},
+		{"not executed, but the car started", "HTTP told the truth", "the car started", doneOne, func(e *Evidence) {
+			e.call(doneOne).Status, e.call(doneOne).Outcome = 503, telematics.NotExecuted
+		}},
+		{"not executed, and no id, but the car started", "HTTP told the truth", "what the call had made", doneOne, func(e *Evidence) {
+			c := e.call(doneOne)
+			c.Status, c.Outcome, c.Command = 503, telematics.NotExecuted, telematics.NoCommand
+		}},
+		{"refused for the lane, but the car started", "HTTP told the truth", "what the call had made", doneTwo, func(e *Evidence) {
+			c := e.call(doneTwo)
+			c.Status, c.Code, c.Outcome, c.Command = 409, telematics.CommandInProgress, telematics.NotExecuted, id(doneOne)
+		}},
+		{"failed, but the car did it", "HTTP told the truth", "the car did it", doneOne, func(e *Evidence) {
+			e.call(doneOne).Status, e.call(doneOne).Outcome = 502, telematics.HasFailed
+		}},
+		{"unknown, though the unit repeats its answer", "unknown settles", "repeats its final answer", lateOne, func(e *Evidence) {
+			e.row(lateOne).State, e.row(lateOne).Late = telematics.Unknown, false
+		}},
+		{"succeeded, but no car did it", "unknown settles", "no car did it", failedOne, func(e *Evidence) { e.row(failedOne).State = telematics.Succeeded }},
+		{"failed, but the car did it", "unknown settles", "the car did it", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Failed }},
+		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Rejected }},
+		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Expired }},
+		{"expired, but it was on the air", "unknown settles", "it was on the air", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
+		{"open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
+			e.row(lostOne).State, e.row(lostOne).Completed = telematics.Sent, time.Time{}
+		}},
+		{"settled too late", "final in time", "settled 5.3s after", lostOne, func(e *Evidence) {
+			at := e.row(lostOne).Deadline.Add(5300 * time.Millisecond)
+			e.row(lostOne).Completed, e.History[e.linesOf(lostOne)[0]].At = at, at
+		}},
+		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
+			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: []telematics.CommandID{id(doneOne), id(doneTwo)}}}
+		}},
+		{"executions overlap", "one at a time in a lane", "while lock was at work", doneTwo, func(e *Evidence) {
+			e.event(doneOne, simulator.CommandEnded).True = noon.Add(2 * time.Minute)
+		}},
+		{"an execution that never ended is overtaken", "one at a time in a lane", "while lock was at work", lateOne, func(e *Evidence) {
+			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Reason == telematics.Interrupted })
+		}},
+		{"executions out of order", "one at a time in a lane", "after seq 1000", doneTwo, func(e *Evidence) {
+			e.event(doneOne, simulator.CommandStarted).Seq = 1000
+		}},
+		{"a key in Redis has no expiry", "nothing left in Redis", "stays for ever", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
+		{"a key in Redis stays too long", "nothing left in Redis", "stays for 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
+		{"a settlement has no line", "history complete", "0 lines of its settlement, want 1", doneOne, func(e *Evidence) {
+			e.History = slices.Delete(e.History, 0, 1)
+			e.Sampled = nil
+		}},
+		{"a late settlement has one line", "history complete", "1 lines of its settlement, want 2", lateOne, func(e *Evidence) {
+			at := e.linesOf(lateOne)[0]
+			e.History = slices.Delete(e.History, at, at+1)
+		}},
+		{"the history tells another outcome", "history complete", "the history ends with failed", doneOne, func(e *Evidence) {
+			e.History[0].Outcome = telematics.HasFailed
+			e.Sampled = nil
+		}},
+		{"a late line is not marked", "history complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
+			e.History[e.linesOf(lateOne)[1]].Late = false
+		}},
+		{"a refused call has no line", "history complete", "an answered call has no line", 0, func(e *Evidence) {
+			w := &world{Evidence: *e}
+			w.refuse(noon.Add(30*time.Minute), 503, telematics.VehicleOffline, telematics.NoCommand, false)
+			*e = w.Evidence
+		}},
+		{"a settlement is told twice", "history append-only", "written twice", doneOne, func(e *Evidence) {
+			again := e.History[0]
+			again.ID = 1000
+			e.History = append(e.History, again)
+		}},
+		{"two lines have one id", "history append-only", "two lines have the id 1", doneTwo, func(e *Evidence) { e.History[1].ID = 1 }},
+		{"a line is gone", "history append-only", "line 4 is gone", failedOne, func(e *Evidence) { e.History = slices.Delete(e.History, 3, 4) }},
+		{"a line was changed", "history append-only", "line 1 was changed", doneOne, func(e *Evidence) {
+			e.History[0].At = e.History[0].At.Add(time.Microsecond)
+		}},
+		{"a line could be deleted", "history append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
+		{"two numbers are the same", "seq grows", "have seq 1", doneTwo, func(e *Evidence) { e.row(doneTwo).Seq = 1 }},
+		{"a number is drawn before the lane is free", "seq grows", "before seq 1 was settled", doneTwo, func(e *Evidence) {
+			at := noon.Add(70 * time.Second)
+			e.row(doneOne).Completed, e.History[0].At = at, at
+		}},
+	} {
+		t.Run(c.breach, func(t *testing.T) {
+			e := healthy()
+			c.commit(&e)
+			caught := slices.DeleteFunc(Check(e).Violations, func(v Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) })
+			if len(caught) != 1 {
+				t.Fatalf("caught %d times: %+v", len(caught), Check(e).Violations)
+			}
+			v := caught[0]
+			if c.of == 0 {
+				return
+			}
+			if v.Command != id(c.of) {
+				t.Errorf("of command %s, want %s", v.Command, id(c.of))
+			}
+			if !strings.Contains(v.Story, "command "+id(c.of).String()) {
+				t.Errorf("no story of the command:\n%s", v.Story)
+			}
+		})
+	}
+}
+
+// What looks like a breach, and is none.
+func TestWhatTheLawsExempt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		commit func(*Evidence)
+	}{
+		{"a settlement that waited for Postgres", func(e *Evidence) {
+			at := e.row(lostOne).Deadline.Add(time.Minute)
+			e.row(lostOne).Completed, e.History[e.linesOf(lostOne)[0]].At = at, at
+			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-4 * time.Second)}}
+			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
+		}},
+		{"a start at the edge of the allowed clock error", func(e *Evidence) {
+			for _, kind := range []simulator.Kind{simulator.CommandStarted, simulator.CommandEnded} {
+				e.event(lateOne, kind).True = e.event(lateOne, kind).Expires.Add(5 * time.Second)
+			}
+		}},
+		{"an unknown command that eight others pushed out of the reports", func(e *Evidence) {
+			e.row(doneOne).State, e.row(doneOne).Late = telematics.Unknown, false
+			e.History[0].Outcome, e.Sampled = telematics.MayHave, nil
+			e.call(doneOne).Outcome, e.call(doneOne).Status = telematics.MayHave, 504
+			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
+			for n := range reported - 4 {
+				w.add(order{vehicle: 1, action: telematics.AttentionSignal, at: noon.Add(time.Duration(20+n) * time.Minute), end: telematics.Succeeded})
+			}
+			*e = w.Evidence
+		}},
+		{"an answer that the unit does not remember", func(e *Evidence) {
+			e.Flights = append(e.Flights, simulator.Event{
+				Kind: simulator.CommandAnswered, Unit: "unit-2", Command: id(lostOne), Status: telematics.Rejected,
+				Reason: telematics.BadSignature, True: e.row(lostOne).Requested.Add(time.Second),
+			})
+		}},
+		{"a refusal by an instance that was cut off from Postgres", func(e *Evidence) {
+			w := &world{Evidence: *e}
+			c := w.refuse(noon.Add(30*time.Minute), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false)
+			w.Reach = map[int][]Interval{c.Instance: {e.Up[0], {From: e.Up[1].From, To: c.Start}, {From: c.End}}}
+			*e = w.Evidence
+		}},
+		{"a command that expired, and was rejected late", func(e *Evidence) {
+			r := e.row(rejectedOne)
+			r.Late, r.Completed = true, r.Deadline.Add(time.Second)
+			line := &e.History[e.linesOf(rejectedOne)[0]]
+			later := *line
+			line.At = r.Deadline
+			later.ID, later.At, later.Late = 1000, r.Completed, true
+			e.History = append(e.History, later)
+		}},
+		{"a request that waited while the lane was taken", func(e *Evidence) {
+			e.row(doneTwo).Requested = e.row(doneOne).Requested.Add(100 * time.Millisecond)
+			e.call(doneTwo).Start = e.row(doneTwo).Requested
+		}},
+		{"a key of many vehicles", func(e *Evidence) {
+			for _, n := range []int{doneOne, lateOne, cutOne} {
+				e.call(n).Key = "key-many"
+			}
+			e.call(doneOne).Vehicle, e.call(lateOne).Vehicle = 1, 2
+			e.row(lateOne).Vehicle = 2
+			for _, at := range e.linesOf(lateOne) {
+				e.History[at].Vehicle = 2
+			}
+			e.row(lateOne).Seq, e.event(lateOne, simulator.CommandStarted).Seq = 6, 6
+		}},
+		{"a sampled line in another zone", func(e *Evidence) {
+			e.Sampled[0].At = e.Sampled[0].At.In(time.FixedZone("", 3600))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := healthy()
+			c.commit(&e)
+			for _, v := range Check(e).Violations {
+				t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+			}
+		})
+	}
+}
+
+func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
+	e := healthy()
+	start := e.event(cutOne, simulator.CommandStarted)
+	start.Clock = start.True.Add(-time.Minute)
+	again := *start
+	again.True = again.True.Add(2 * time.Second)
+	e.Flights = append(e.Flights, again)
+	e.Pending = append(e.Pending, Entry{Key: "motorpool:{unit-3}:pending:" + id(cutOne).String(), TTL: time.Minute})
+	story := Check(e).Violations[0].Story
+	from := 0
+	for _, line := range []string{
+		"command " + id(cutOne).String() + ": lock, seq 8 in access, vehicle 3, unit unit-3",
+		"0 ms is 12:07:00.000",
+		"-3 ms  caller              lock of vehicle 3, instance 1, call request-8, key key-1",
+		"+0 ms  postgres  00000008  requested, by call request-8",
+		"+22 ms  mqtt      00000008  on the topic of unit unit-3, exp 12:07:10.000",
+		"+50 ms  car       00000008  unit-3 started; the car's clock says 12:06:00.050, exp 12:07:10.000",
+		"+150 ms  car       00000008  unit-3 ended succeeded",
+		"+200 ms  postgres  00000008  succeeded after 1 attempts",
+		"+200 ms  history   00000008  line 9: command.lock executed, call request-8",
+		"+205 ms  caller              call request-8 got no answer",
+		"+210 ms  caller    00000008  call again answered 200 executed, command 00000008, replayed",
+		"+2050 ms  car       00000008  unit-3 started",
+		"at the end  redis     00000008  motorpool:{unit-3}:pending:" + id(cutOne).String() + " is left, for 1m0s",
+	} {
+		at := strings.Index(story[from:], line)
+		if at < 0 {
+			t.Fatalf("missing, or out of order: %s\n%s", line, story)
+		}
+		from += at
+	}
+	if n := strings.Count(story, "line 9:"); n != 1 {
+		t.Errorf("the line is told %d times:\n%s", n, story)
+	}
+}
+
+func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
+	e := healthy()
+	for n := range 13 {
+		e.Pending = append(e.Pending, Entry{Key: fmt.Sprintf("key-%d", n), TTL: -1})
+	}
+	var out bytes.Buffer
+	Check(e).Write(&out)
+	text := out.String()
+	if n := strings.Count(text, "VIOLATION"); n != toldPerLaw {
+		t.Errorf("told %d times", n)
+	}
+	for _, want := range []string{"law  checked  violations", "nothing left in Redis       29          13", `"nothing left in Redis": 3 more violations`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in:\n%s", want, text)
+		}
+	}
+}
+
+// Sixty thousand commands must be judged in seconds: no law may compare each with each.
+func TestAWholeRunIsJudgedInSeconds(t *testing.T) {
+	w := &world{}
+	const vehicles, commands = 300, 60_000
+	for n := range commands {
+		w.add(order{
+			vehicle: telematics.VehicleID(n%vehicles + 1), action: telematics.Lock, key: fmt.Sprint("key-", n),
+			at: noon.Add(time.Duration(n/vehicles) * time.Minute), end: telematics.Succeeded, lost: n%10 == 0,
+		})
+	}
+	for i := range w.Flights { // every message came many times
+		if e := w.Flights[i]; e.Kind == simulator.CommandReceived {
+			for range 12 {
+				w.Flights = append(w.Flights, e)
+			}
+		}
+	}
+	w.Up = []Interval{{From: noon}}
+	w.Sampled = w.History
+	begin := time.Now()
+	r := Check(w.Evidence)
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("took %v", took)
+	} else {
+		t.Logf("%d commands and %d events in %v", commands, len(w.Flights), took)
+	}
+	for _, v := range r.Violations[:min(3, len(r.Violations))] {
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+	}
+}

@@ -1,0 +1,35 @@
+package audit
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStretchesOfTimeAreJoinedAndMeasured(t *testing.T) {
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	up := joined([]Interval{{at(20), at(30)}, {at(0), at(10)}, {at(5), at(12)}, {at(12), at(14)}, {at(40), time.Time{}}, {at(50), at(60)}})
+	if len(up) != 3 || !up[0].To.Equal(at(14)) || !up[2].To.IsZero() {
+		t.Fatalf("joined %v", up)
+	}
+	for _, c := range []struct {
+		from, to int
+		longest  time.Duration
+		covered  bool
+	}{
+		{2, 9, 7 * time.Second, true},
+		{0, 14, 14 * time.Second, true},
+		{13, 26, 6 * time.Second, false},
+		{14, 20, 0, false},
+		{15, 19, 0, false},
+		{25, 45, 5 * time.Second, false},
+		{70, 90, 20 * time.Second, true},
+		{9, 8, 0, true},
+	} {
+		if got := longest(up, at(c.from), at(c.to)); got != c.longest {
+			t.Errorf("longest from %d to %d: %v, want %v", c.from, c.to, got, c.longest)
+		}
+		if got := covers(up, at(c.from), at(c.to)); got != c.covered {
+			t.Errorf("covers %d to %d: %t, want %t", c.from, c.to, got, c.covered)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package simulator
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// A unit whose clock is wrong must not start a command that was held back on the way: by its clock it looks fresh. [CMD-9]
+func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
+	type command struct {
+		skew   time.Duration // of the unit's clock when the command arrives
+		held   time.Duration // on the way; it may take ten seconds
+		reason string        // of the refusal; empty: it is done
+	}
+	for _, c := range []struct {
+		name     string
+		commands []command
+	}{
+		{"right", []command{
+			{0, 0, ""},
+			{0, 20 * time.Second, telematics.TooLate},
+			{0, 8 * time.Second, ""},
+		}},
+		{"behind: the first prompt command teaches it", []command{
+			{-30 * time.Second, 0, telematics.ClockBehind},
+			{-30 * time.Second, 0, ""},
+			{-30 * time.Second, 20 * time.Second, telematics.TooLate},
+			{-30 * time.Second, 27 * time.Second, telematics.TooLate},
+			{-30 * time.Second, 8 * time.Second, ""},
+		}},
+		{"behind, and the first command was held back", []command{
+			{-30 * time.Second, 20 * time.Second, telematics.ClockBehind},
+			{-30 * time.Second, 0, telematics.ClockBehind}, // 20 s are still missing
+			{-30 * time.Second, 0, ""},
+		}},
+		{"set back after a command", []command{
+			{0, 0, ""},
+			{-time.Hour, 20 * time.Second, telematics.TooLate},
+			{-time.Hour, 0, ""},
+		}},
+		{"drifting back within what is allowed", []command{
+			{-3 * time.Second, 0, ""},
+			{-3 * time.Second, 12 * time.Second, telematics.TooLate}, // by its clock it had a second left
+		}},
+		{"ahead, as much as is allowed", []command{
+			{5 * time.Second, 0, ""},
+			{5 * time.Second, 6 * time.Second, telematics.TooLate},
+			{5 * time.Second, 4 * time.Second, ""},
+		}},
+		{"ahead, too far", []command{
+			{30 * time.Second, 0, telematics.TooLate},
+			{0, 0, ""}, // set right, it is right
+		}},
+		{"so far behind that it believes nobody", []command{
+			{-6 * time.Minute, 0, telematics.ClockBehind},
+			{-6 * time.Minute, 0, telematics.ClockBehind},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.body.Locked = false
+			for i, step := range c.commands {
+				command := b.command(telematics.Lock)
+				b.clock.Skew = step.skew
+				b.now = b.now.Add(step.held)
+				state := telematics.Succeeded
+				if step.reason != "" {
+					state = telematics.Rejected
+				}
+				got := b.order(command)
+				if got.State != state || got.Reason != step.reason {
+					t.Fatalf("command %d: %s %q, want %s %q", i+1, got.State, got.Reason, state, step.reason)
+				}
+				b.pass(time.Minute)
+			}
+			for _, e := range b.events {
+				if e.Kind == CommandStarted && e.True.After(e.Expires.Add(maxAhead)) {
+					t.Errorf("started %v after its expiry", e.True.Sub(e.Expires))
+				}
+				if want := e.True.Add(b.clock.Skew); e.Kind == CommandStarted && c.commands[0].skew == b.clock.Skew && !e.Clock.Equal(want) {
+					t.Errorf("the recorder says %s of the car's clock, which shows %s", e.Clock, want)
+				}
+			}
+		})
+	}
+}
+
+// After one prompt command no clock can be so wrong, nor a way so slow, that a command begins late. [CMD-9]
+func TestHoweverWrongTheClockBecomesNothingStartsLate(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	started := 0
+	for range 200 {
+		b := newBench(t)
+		b.order(b.command(telematics.Lock))
+		for range 20 {
+			b.clock.Skew = uniform(rng, -2*time.Minute, 2*time.Minute)
+			c := b.command(telematics.Lock)
+			b.now = b.now.Add(uniform(rng, 0, time.Minute))
+			b.send(c)
+			b.pass(uniform(rng, 0, time.Minute))
+		}
+		for _, e := range b.events {
+			if e.Kind != CommandStarted {
+				continue
+			}
+			started++
+			if late := e.True.Sub(e.Expires); late > time.Second { // iat is rounded down
+				t.Fatalf("started %v after its expiry, with the clock off by %v", late, e.Clock.Sub(e.True))
+			}
+		}
+	}
+	if started < 400 {
+		t.Errorf("only %d commands started: this proves little", started)
+	}
+}
+
+func TestWhatWasSignedCountsAcrossARestart(t *testing.T) {
+	for name, memory := range map[string]Memory{"ram": &RAM{}, "file": File{Path: filepath.Join(t.TempDir(), "unit.json")}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.memory = memory
+			b.boot()
+			b.order(b.command(telematics.Lock))
+			b.clock.Skew = -30 * time.Second
+			b.boot()
+			c := b.command(telematics.Unlock)
+			b.now = b.now.Add(27 * time.Second)
+			says(t, b.order(c), telematics.Rejected, telematics.TooLate, "")
+		})
+	}
+}
+
+// A clock that is set back while a command waits for its turn does not make it fresh again. [CMD-8]
+func TestACommandThatWaitsIsJudgedByWhatWasSigned(t *testing.T) {
+	b := newBench(t)
+	b.body.Locked = false
+	first, second := b.command(telematics.LockAndDisableDriving), b.command(telematics.Unlock)
+	b.effort = 20 * time.Second
+	b.send(first)
+	b.send(second)
+	b.clock.Skew = -time.Minute
+	for _, a := range b.pass(time.Minute) {
+		if a.Command == second.Command {
+			says(t, a, telematics.Rejected, telematics.TooLate, "")
+			return
+		}
+	}
+	t.Fatal("the second command was not answered")
+}
+
+// Only what the fleet signed for this unit tells the time, and only what can be true.
+func TestWhatTeachesAUnitTheTime(t *testing.T) {
+	ahead := func(c telematics.Claims, d time.Duration) telematics.Claims {
+		c.IssuedAt, c.Expires = c.IssuedAt.Add(d), c.Expires.Add(d)
+		return c
+	}
+	for _, c := range []struct {
+		name    string
+		tell    func(*bench)
+		teaches bool
+	}{
+		{"a command", func(b *bench) { b.send(b.command(telematics.Lock)) }, true},
+		{"a refused command", func(b *bench) { b.send(b.command(telematics.Action("fly"))) }, true},
+		{"a seen id", func(b *bench) {
+			c := b.command(telematics.Lock)
+			b.clock.Unset = true
+			b.send(c)
+			b.clock.Unset = false
+			b.send(c)
+		}, true},
+		{"one from five minutes ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 5*time.Minute)) }, true},
+		{"one from further ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 5*time.Minute+time.Second)) }, false},
+		{"one while the clock is not set", func(b *bench) {
+			b.clock.Unset = true
+			b.send(b.command(telematics.Lock))
+		}, false},
+		{"one for another unit", func(b *bench) {
+			c := b.command(telematics.Lock)
+			c.Unit = "another"
+			b.send(c)
+		}, false},
+		{"a forged one", func(b *bench) { b.deliver(sign(t, newKey(t), b.command(telematics.Lock))) }, false},
+		{"a retained one", func(b *bench) {
+			b.take(b.Receive(b.clock.Read(b.now), sign(t, b.key, b.command(telematics.Lock)), true))
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			c.tell(b)
+			if taught := !b.floor.told.IsZero(); taught != c.teaches {
+				t.Errorf("taught: %t, want %t", taught, c.teaches)
+			}
+		})
+	}
+}
