@@ -23,6 +23,7 @@ const (
 	unsupportedMediaType telematics.Code = "unsupported_media_type"
 	malformedJSON        telematics.Code = "malformed_json"
 	validationFailed     telematics.Code = "validation_failed"
+	rateLimited          telematics.Code = "rate_limited"
 	serviceUnavailable   telematics.Code = "service_unavailable"
 )
 
@@ -41,6 +42,7 @@ var statuses = map[telematics.Code]int{
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
 	unsupportedMediaType:             http.StatusUnsupportedMediaType,
 	validationFailed:                 http.StatusUnprocessableEntity,
+	rateLimited:                      http.StatusTooManyRequests,
 	telematics.Internal:              http.StatusInternalServerError,
 	telematics.CommandRejected:       http.StatusBadGateway,
 	telematics.CommandFailed:         http.StatusBadGateway,

@@ -42,7 +42,7 @@ type router struct {
 }
 
 func (r router) control(path string, a telematics.Action) {
-	g := gate{role: telematics.Admin, activity: telematics.CommandActivity(a), operation: r.contract.operation(http.MethodPost, path)}
+	g := gate{role: telematics.Admin, order: true, activity: telematics.CommandActivity(a), operation: r.contract.operation(http.MethodPost, path)}
 	r.echo.POST(echoPath(path), r.pass(g, r.order(a)))
 }
 
