@@ -31,6 +31,7 @@ var homes = map[string][]string{
 	"github.com/jmoiron/sqlx":                    {"store"},
 	"github.com/lib/pq":                          {"store", "simulator/devstack"}, // devstack asks whether the server is up
 	"github.com/redis/go-redis/":                 {"store"},
+	"github.com/go-redis/redis_rate/":            {"store"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},

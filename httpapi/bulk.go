@@ -119,6 +119,11 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 		item.Refusal = telematics.Unavailable("A server of ours", err)
 		return item
 	}
+	if _, refusal := s.takeVehicle(ctx, b.Actor, vehicle); refusal != nil {
+		s.recordLimited(ctx, b, vehicle, refusal)
+		item.Refusal = refusal
+		return item
+	}
 	receipt, err := s.Controller.Start(ctx, telematics.Order{
 		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),
 		Actor: b.Actor, RequestID: b.RequestID, Bulk: b.ID,
@@ -129,6 +134,18 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 	}
 	item.Command = &receipt.Command
 	return item
+}
+
+// recordLimited writes down that a vehicle was left out: the controller never hears of it [LAW-9].
+func (s *server) recordLimited(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, refusal *telematics.Error) {
+	line := telematics.Activity{
+		At: s.Now(), Actor: b.Actor, Agency: b.Actor.Agency, Vehicle: vehicle, Action: telematics.CommandActivity(b.Action),
+		Attention: b.Attention, RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested),
+		Outcome: telematics.NotExecuted, Code: refusal.Code,
+	}
+	if err := s.History.Add(ctx, line); err != nil {
+		s.Log.ErrorContext(ctx, "refusal not written down", "request_id", b.RequestID, "vehicle", vehicle, "err", err)
+	}
 }
 
 // repeatMany answers an order to many vehicles whose key is in use.

@@ -23,6 +23,7 @@ const (
 	unsupportedMediaType telematics.Code = "unsupported_media_type"
 	malformedJSON        telematics.Code = "malformed_json"
 	validationFailed     telematics.Code = "validation_failed"
+	rateLimited          telematics.Code = "rate_limited"
 	serviceUnavailable   telematics.Code = "service_unavailable"
 )
 
@@ -44,6 +45,7 @@ var statuses = map[telematics.Code]int{
 	unsupportedMediaType:             http.StatusUnsupportedMediaType,
 	validationFailed:                 http.StatusUnprocessableEntity,
 	telematics.IdempotencyMismatch:   http.StatusUnprocessableEntity,
+	rateLimited:                      http.StatusTooManyRequests,
 	telematics.Internal:              http.StatusInternalServerError,
 	telematics.CommandRejected:       http.StatusBadGateway,
 	telematics.CommandFailed:         http.StatusBadGateway,

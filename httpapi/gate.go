@@ -12,10 +12,14 @@ import (
 // gate is what a request must pass before its handler runs.
 type gate struct {
 	role      telematics.Role
+	order     bool   // to a vehicle, which has a limit of its own
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
 	check     func(*call) error // of what the contract cannot say; nil: nothing
 }
+
+// ofVehicle says that the path names the vehicle that is ordered something.
+func ofVehicle(g *gate) { g.order = true }
 
 func checkedBy(check func(*call) error) func(*gate) {
 	return func(g *gate) { g.check = check }
@@ -39,17 +43,20 @@ func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 			return err // 401
 		}
 		call.actor = actor
-		if err := g.admit(c, call); err != nil {
+		if err := s.admit(c, call, g); err != nil {
 			s.recordRefusal(c, g, err)
-			return err // 403, 415, 400, 422
+			return err // 403, 429, 415, 400, 422
 		}
 		return h(c)
 	}
 }
 
-func (g gate) admit(c echo.Context, call *call) error {
+func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
+	}
+	if err := s.limit(c, g); err != nil {
+		return err
 	}
 	if err := call.readKey(c.Request()); err != nil {
 		return err

@@ -48,6 +48,13 @@ type Fleet interface {
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 
+// Limiter counts requests against limits, for all instances together.
+type Limiter interface {
+	// Take takes one of so many a minute, unless none is left. An error says that it was
+	// not counted; it comes within a fraction of a second.
+	Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error)
+}
+
 // History takes lines for reads of a vehicle's status, and for what is turned away
 // before the broker hears of it.
 type History interface {

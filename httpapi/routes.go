@@ -44,7 +44,7 @@ type router struct {
 }
 
 func (r router) control(path string, a telematics.Action) {
-	r.post(path, telematics.CommandActivity(a), r.order(a))
+	r.post(path, telematics.CommandActivity(a), r.order(a), ofVehicle)
 }
 
 // post adds a change, whose refusals are written down under the activity.

@@ -19,6 +19,12 @@ type Config struct {
 	History    History
 	Tokens     *Tokens
 
+	// Limiter counts requests. Without one nothing is limited.
+	Limiter Limiter
+	// VehicleRate is how many commands a minute may be given to a vehicle, by all together; zero: any number.
+	VehicleRate int
+	// AdminRate is how many requests a minute an administrator may make; zero: any number.
+	AdminRate int
 	// Budget is how long a command may take. Defaults to telematics.DefaultBudget.
 	Budget time.Duration
 	// ReadBudget is how long the answer to a read may take. Defaults to 5 s.

@@ -1,5 +1,5 @@
 // Package store keeps what must survive: the truth in [Postgres], the table of
-// commands that wait for an answer in [Redis].
+// commands that wait for an answer, and the count of requests, in [Redis].
 //
 // # Postgres decides
 //
@@ -23,7 +23,8 @@
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment: nothing but waiting time is lost.
+// Redis may be emptied at any moment: nothing but waiting time is lost. [Limits] counts
+// requests there; while it is away they pass uncounted.
 //
 // # Errors
 //

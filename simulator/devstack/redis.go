@@ -31,6 +31,9 @@ func StartMiniredis(addr string) (*Miniredis, error) {
 // URL is where clients connect.
 func (m *Miniredis) URL() string { return redisURL(m.server.Addr()) }
 
+// SetTime stops its clock at a time.
+func (m *Miniredis) SetTime(t time.Time) { m.server.SetTime(t) }
+
 // Close disconnects every client. What was stored is lost.
 func (m *Miniredis) Close() error {
 	m.server.Close()

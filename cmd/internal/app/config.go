@@ -35,10 +35,15 @@ type Config struct {
 	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
 	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
+	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
+	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
 }
+
+// maxRate is the highest limit, in requests a minute, that is still counted exactly.
+const maxRate = 1_000_000
 
 // Check returns everything that is wrong with the settings, at once.
 func (c Config) Check() error {
@@ -50,6 +55,8 @@ func (c Config) Check() error {
 		serverURL("mqtt-url", c.MQTTURL, "tcp", "ssl"),
 		between("database-conns", c.DatabaseConns, 2, 1000),
 		between("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
+		between("vehicle-rate", c.VehicleRate, 0, maxRate),
+		between("admin-rate", c.AdminRate, 0, maxRate),
 		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", c.LogFormat, "text", "json"),
 		notEmpty("mqtt-username", c.MQTTUsername),

@@ -251,6 +251,7 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 // reply is an answer of the API.
 type reply struct {
 	status     int
+	header     http.Header
 	retryAfter string
 	took       time.Duration
 	Success    bool            `json:"success"`
@@ -299,7 +300,7 @@ func (i *instance) do(method, path string) reply {
 	response, err := http.DefaultClient.Do(request)
 	i.must(err)
 	defer response.Body.Close()
-	r := reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+	r := reply{status: response.StatusCode, header: response.Header, retryAfter: response.Header.Get("Retry-After")}
 	i.must(json.NewDecoder(response.Body).Decode(&r))
 	r.took = time.Since(start)
 	return r

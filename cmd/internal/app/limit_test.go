@@ -1,0 +1,73 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/telematics"
+)
+
+func limited(c *app.Config) { c.VehicleRate, c.AdminRate = 10, 600 }
+
+func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.T) {
+	overBothStacks(t, 2, func(s *stack) {
+		instances := []*instance{s.serve(limited), s.serve(limited)}
+		s.drive(nil, healthy)
+		var passed int
+		var refusal reply
+		for calls := 0; refusal.status == 0; calls++ {
+			r := instances[calls%2].control(1, telematics.Lock)
+			switch {
+			case r.status == 429:
+				refusal = r
+			case r.status != 200 || calls > 30:
+				s.Fatalf("call %d: %d %+v", calls+1, r.status, r.Error)
+			case r.header.Get("RateLimit-Limit") == "10": // absent where a busy machine made Redis slow
+				passed++
+			}
+		}
+		if passed != 10 {
+			s.Errorf("%d commands passed, want 10", passed)
+		}
+		for _, i := range instances {
+			r := i.control(1, telematics.Unlock)
+			h := r.header
+			if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.retryAfter != h.Get("RateLimit-Reset") ||
+				h.Get("RateLimit-Limit") != "10" || h.Get("RateLimit-Remaining") != "0" {
+				s.Errorf("%d %+v, headers %v", r.status, r.Error, h)
+			}
+		}
+		if r := instances[0].control(2, telematics.Lock); r.status != 200 {
+			s.Errorf("another vehicle: %d %+v", r.status, r.Error)
+		}
+		var lines []struct{ Code string }
+		instances[1].get("/api/v1/admin/activity?vehicle_id=1&outcome=not_executed", &lines)
+		if len(lines) != 3 || lines[0].Code != "rate_limited" {
+			s.Errorf("history %+v, want three refusals", lines)
+		}
+		wait, err := time.ParseDuration(refusal.retryAfter + "s")
+		s.must(err)
+		if wait > 6*time.Second {
+			s.Errorf("told to wait %v", wait)
+		}
+	})
+}
+
+func TestAFrozenRedisDelaysNoRead(t *testing.T) {
+	s := realStack(t, 1)
+	i := s.serve(limited)
+	s.must(s.redis.Pause())
+	defer func() { s.must(s.redis.Resume()) }()
+	const patience = 250 * time.Millisecond // of a limit with a silent Redis
+	start := time.Now()
+	for range 50 {
+		r := i.get("/api/v1/admin/vehicles/1", nil)
+		if r.status != 200 {
+			t.Fatalf("%d %+v", r.status, r.Error)
+		}
+	}
+	if took := time.Since(start); took > 25*patience {
+		t.Errorf("50 reads took %v: each waited", took)
+	}
+}

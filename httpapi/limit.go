@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// Headers that say what is left of a limit.
+const (
+	headerLimit     = "RateLimit-Limit"
+	headerRemaining = "RateLimit-Remaining"
+	headerReset     = "RateLimit-Reset"
+)
+
+// limit takes a request from its actor's limit, and an order from its vehicle's too. The
+// actor's comes first, and alone: who is over it must not use up a vehicle that others need.
+func (s *server) limit(c echo.Context, g gate) error {
+	call, ctx := callOf(c), c.Request().Context()
+	quota, refusal := s.takeActor(ctx, call.actor)
+	if vehicle, err := vehicleParam(c); g.order && err == nil && refusal == nil {
+		var left telematics.Quota
+		left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
+		quota = tighter(quota, left)
+	}
+	showQuota(c.Response().Header(), quota)
+	if refusal == nil {
+		return nil
+	}
+	if g.order {
+		refusal.Outcome = telematics.NotExecuted
+	}
+	return refusal
+}
+
+// takeActor takes a request from the actor's limit.
+func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
+	quota := s.take(ctx, fmt.Sprintf("%s:%d:%s", actor.Role, actor.Agency, actor.Subject), s.AdminRate)
+	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d requests a minute is used up.", quota.Limit))
+}
+
+// takeVehicle takes an order from the vehicle's limit. A vehicle that is not the actor's to
+// see has none: else an agency could use up another's, and learn when it is driven.
+func (s *server) takeVehicle(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
+	if s.VehicleRate == 0 || !s.mayOrder(ctx, actor, vehicle) {
+		return telematics.Quota{}, nil
+	}
+	quota := s.take(ctx, fmt.Sprintf("vehicle:%d", vehicle), s.VehicleRate)
+	refusal := overLimit(quota, fmt.Sprintf("The limit of %d commands a minute for vehicle %d is used up; nothing was sent.", quota.Limit, vehicle))
+	if refusal != nil {
+		refusal.Outcome = telematics.NotExecuted
+	}
+	return quota, refusal
+}
+
+// mayOrder reports whether the actor may see the vehicle. Where that cannot be known,
+// the controller refuses the order anyway.
+func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
+	if actor.Agency == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
+	defer cancel()
+	twin, err := s.Fleet.Twin(ctx, vehicle)
+	return err == nil && actor.Sees(twin.AgencyID)
+}
+
+// take returns no quota where there is no limit, or nobody to count: what needs Redis is
+// refused without it anyway, and everything else goes on.
+func (s *server) take(ctx context.Context, key string, perMinute int) telematics.Quota {
+	if perMinute == 0 || s.Limiter == nil {
+		return telematics.Quota{}
+	}
+	// Whoever hangs up at once is counted, too.
+	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, perMinute)
+	if err != nil {
+		return telematics.Quota{}
+	}
+	return quota
+}
+
+func overLimit(q telematics.Quota, message string) *telematics.Error {
+	if !q.Over {
+		return nil
+	}
+	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
+		Message: fmt.Sprintf("%s Try again in %s", message, counted(int(wholeSeconds(q.Reset)), "second"))}
+}
+
+// tighter returns the quota that ends sooner.
+func tighter(actor, vehicle telematics.Quota) telematics.Quota {
+	if actor.Limit == 0 || vehicle.Limit > 0 && vehicle.Remaining <= actor.Remaining {
+		return vehicle
+	}
+	return actor
+}
+
+func showQuota(h http.Header, q telematics.Quota) {
+	if q.Limit == 0 {
+		return
+	}
+	h.Set(headerLimit, strconv.Itoa(q.Limit))
+	h.Set(headerRemaining, strconv.Itoa(q.Remaining))
+	h.Set(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
+}

@@ -1,0 +1,228 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+// limiter counts down, and never up again.
+type limiter struct {
+	mu    sync.Mutex
+	taken map[string]int
+	asked []string
+	err   error
+}
+
+const (
+	untilFull = 5500 * time.Millisecond
+	untilOne  = 2300 * time.Millisecond
+)
+
+func (l *limiter) Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, key)
+	if err := errors.Join(ctx.Err(), l.err); err != nil {
+		return telematics.Quota{}, err
+	}
+	if l.taken[key] == perMinute {
+		return telematics.Quota{Limit: perMinute, Over: true, Reset: untilOne}, nil
+	}
+	l.taken[key]++
+	return telematics.Quota{Limit: perMinute, Remaining: perMinute - l.taken[key], Reset: untilFull}, nil
+}
+
+func (l *limiter) drain() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.asked
+	l.asked = nil
+	return asked
+}
+
+func limitedAPI(t *testing.T, vehicleRate, adminRate int) (*api, *limiter) {
+	t.Helper()
+	l := &limiter{taken: map[string]int{}}
+	return newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate = l, vehicleRate, adminRate }), l
+}
+
+// wantsQuota checks the three headers; empty: none is there.
+func (r *response) wantsQuota(limit, remaining, reset string) *response {
+	r.t.Helper()
+	got := []string{r.header.Get("RateLimit-Limit"), r.header.Get("RateLimit-Remaining"), r.header.Get("RateLimit-Reset")}
+	if want := []string{limit, remaining, reset}; !reflect.DeepEqual(got, want) {
+		r.t.Errorf("RateLimit-Limit, -Remaining and -Reset are %q, want %q", got, want)
+	}
+	return r
+}
+
+const status = "/api/v1/admin/vehicles/42/status"
+
+func TestAVehicleIsGivenSoManyCommandsAMinuteByEverybodyTogether(t *testing.T) {
+	a, _ := limitedAPI(t, 2, 100)
+	a.post(lock).wants(200, "").wantsQuota("2", "1", "6")
+	a.post(strings.Replace(lock, "lock", "unlock", 1), withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
+	r := a.post(lock).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
+	if e := r.body.Error; !e.Retryable || text(e.Outcome) != "not_executed" || e.CommandID != nil {
+		t.Errorf("error %s", r.text)
+	}
+	if want := "The limit of 2 commands a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
+		t.Errorf("says %q, want %q", r.body.Message, want)
+	}
+	if n := a.controller.count(); n != 2 {
+		t.Errorf("%d orders were given", n)
+	}
+	a.get(status).wants(200, "").wantsQuota("100", "97", "6") // a read costs the car nothing
+	a.post("/api/v1/admin/vehicles/2/control/lock").wants(200, "").wantsQuota("2", "1", "6")
+}
+
+func TestAnAdministratorMakesSoManyRequestsAMinute(t *testing.T) {
+	a, _ := limitedAPI(t, 10, 7)
+	for range reads {
+		a.get("/api/v1/admin/vehicles/42").wants(200, "")
+	}
+	a.post(lock).wants(200, "").wantsQuota("7", "0", "6")
+	for _, read := range reads {
+		r := a.get(read).wants(429, "rate_limited").wantsQuota("7", "0", "3").wantsRetryAfter("3")
+		if r.body.Error.Outcome != nil || r.body.Message != "Your limit of 7 requests a minute is used up. Try again in 3 seconds." {
+			t.Errorf("%s: %s", read, r.text)
+		}
+	}
+	a.do(http.MethodHead, status).wantsQuota("7", "0", "3")
+	if r := a.post(lock).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
+		t.Errorf("a refused order reads %s", r.text)
+	}
+	// Others have limits of their own: of another subject, of another agency.
+	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("7", "6", "6")
+	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("7", "6", "6")
+}
+
+func TestWhoIsOverTheirOwnLimitUsesUpNoVehicle(t *testing.T) {
+	a, l := limitedAPI(t, 10, 1)
+	a.post(lock).wants(200, "")
+	if asked, want := l.drain(), []string{"admin:0:admin-7", "vehicle:42"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+	a.post(lock).wants(429, "rate_limited").wantsQuota("1", "0", "3")
+	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+}
+
+func TestTheHeadersTellOfTheLimitThatHasTheLeastLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		vehicle, admin int
+		limit, left    string
+	}{
+		"the vehicle's":       {3, 9, "3", "2"},
+		"the administrator's": {9, 3, "3", "2"},
+		"the same":            {5, 5, "5", "4"},
+		"one of the vehicle":  {5, 0, "5", "4"},
+		"one of the admin":    {0, 5, "5", "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _ := limitedAPI(t, c.vehicle, c.admin)
+			a.post(lock).wants(200, "").wantsQuota(c.limit, c.left, "6")
+		})
+	}
+}
+
+func TestErrorsBehindTheLimitTellWhatIsLeft(t *testing.T) {
+	a, _ := limitedAPI(t, 0, 100)
+	a.get("/api/v1/admin/vehicles/43").wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
+	a.get("/api/v1/admin/vehicles?limit=0").wants(422, "validation_failed").wantsQuota("100", "98", "6")
+	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON("{")).wants(400, "malformed_json").wantsQuota("100", "97", "6")
+	a.post("/api/v1/admin/vehicles/42/control/attention", withBody("{}")).wants(415, "unsupported_media_type").wantsQuota("100", "96", "6")
+	a.fleet.err = gone{}
+	a.get(status).wants(503, "service_unavailable").wantsQuota("100", "95", "6")
+}
+
+func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
+	a, l := limitedAPI(t, 1, 100)
+	a.post(lock, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large").wantsQuota("", "", "")
+	a.post(lock, anonymous).wants(401, "unauthenticated").wantsQuota("", "", "")
+	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden").wantsQuota("", "", "")
+	a.get("/api/v1/admin/nothing").wants(404, "not_found").wantsQuota("", "", "")
+	a.do(http.MethodDelete, lock).wants(405, "method_not_allowed").wantsQuota("", "", "")
+	if asked := l.drain(); len(asked) != 0 {
+		t.Errorf("took of %q", asked)
+	}
+	// A path that names no vehicle counts for its caller alone.
+	a.post("/api/v1/admin/vehicles/x/control/lock").wants(422, "validation_failed").wantsQuota("100", "99", "6")
+	// What breaks a rule was an attempt; and at the limit nobody looks at the fields.
+	attention := strings.Replace(lock, "lock", "attention", 1)
+	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(422, "validation_failed").wantsQuota("1", "0", "6")
+	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(429, "rate_limited")
+	a.post(attention, withBody(`{`)).wants(429, "rate_limited")
+}
+
+func TestWhatALimitRefusesIsWrittenDown(t *testing.T) {
+	a, _ := limitedAPI(t, 1, 2)
+	a.post(lock).wants(200, "")
+	order := a.post(lock).wants(429, "rate_limited") // by the vehicle's
+	read := a.get(status).wants(429, "rate_limited") // by the administrator's
+	a.get("/api/v1/admin/vehicles").wants(429, "rate_limited")
+	lines := a.history.all()
+	if len(lines) != 2 {
+		t.Fatalf("history %+v", lines)
+	}
+	for i, want := range []struct{ action, request string }{{"command.lock", order.body.RequestID}, {"status.read", read.body.RequestID}} {
+		line := lines[i]
+		if line.Action != want.action || line.Code != "rate_limited" || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 ||
+			line.Actor.Subject != "admin-7" || line.RequestID.String() != want.request {
+			t.Errorf("line %+v, want %+v", line, want)
+		}
+	}
+}
+
+func TestZeroIsNoLimit(t *testing.T) {
+	a, l := limitedAPI(t, 0, 0)
+	a.post(lock).wants(200, "").wantsQuota("", "", "")
+	a.get(status).wants(200, "").wantsQuota("", "", "")
+	if asked := l.drain(); len(asked) != 0 {
+		t.Errorf("took of %q", asked)
+	}
+}
+
+func TestWithoutTheCountNothingIsRefused(t *testing.T) {
+	a, l := limitedAPI(t, 1, 1)
+	l.err = gone{}
+	for range 3 {
+		a.post(lock).wants(200, "").wantsQuota("", "", "")
+	}
+}
+
+// Else an agency could use up another's vehicles, and would learn when they are driven.
+func TestAnotherAgencysVehicleReadsAsNoneAndLosesNothing(t *testing.T) {
+	a, l := limitedAPI(t, 5, 100)
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
+	}
+	stranger := withToken(agencyToken(t, 2))
+	a.post(lock, stranger).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
+	a.post("/api/v1/admin/vehicles/43/control/lock", stranger).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
+	if asked := strings.Join(l.drain(), " "); strings.Contains(asked, "vehicle") {
+		t.Errorf("took of %s", asked)
+	}
+	a.post("/api/v1/admin/vehicles/9/control/lock", stranger).wants(404, "vehicle_not_found").wantsQuota("5", "4", "6")
+}
+
+func TestWhoHangsUpAtOnceIsCounted(t *testing.T) {
+	a, _ := limitedAPI(t, 1, 0)
+	left := func(r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		*r = *r.WithContext(ctx)
+	}
+	a.post(lock, left).wants(200, "").wantsQuota("1", "0", "6")
+	a.post(lock, left).wants(429, "rate_limited")
+}

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// limitsAt opens an instance that a busy machine does not make impatient.
+func limitsAt(t *testing.T, address string) *Limits {
+	t.Helper()
+	l := openRedis(t, address).Limits()
+	l.patience = patience
+	return l
+}
+
+func counted(t *testing.T, l *Limits, key string, perMinute int) telematics.Quota {
+	t.Helper()
+	q, err := l.Take(t.Context(), key, perMinute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestALimitIsSharedByAllInstances(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			here, there := limitsAt(t, address), limitsAt(t, address)
+			for i := range 10 {
+				q := counted(t, []*Limits{here, there}[i%2], "vehicle:1", 10)
+				if q.Over || q.Limit != 10 || q.Remaining > 9-i || q.Remaining < 8-i || q.Reset <= 0 || q.Reset > time.Duration(i+1)*6*time.Second {
+					t.Errorf("taking %d: %+v", i+1, q)
+				}
+			}
+			for _, l := range []*Limits{here, there} {
+				if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Limit != 10 || q.Remaining != 0 || q.Reset <= 0 || q.Reset > 6*time.Second {
+					t.Errorf("taking one more: %+v", q)
+				}
+			}
+			if q := counted(t, here, "vehicle:2", 10); q.Over {
+				t.Errorf("another vehicle: %+v", q)
+			}
+		})
+	}
+}
+
+func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			instances := []*Limits{limitsAt(t, address), limitsAt(t, address)}
+			var passed atomic.Int64
+			var all sync.WaitGroup
+			for i := range 60 {
+				all.Go(func() {
+					q, err := instances[i%2].Take(t.Context(), "vehicle:1", 10)
+					if err != nil {
+						t.Error(err)
+					} else if !q.Over {
+						passed.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			if n := passed.Load(); n != 10 {
+				t.Errorf("%d of 60 passed, want 10", n)
+			}
+		})
+	}
+}
+
+func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
+	server, err := devstack.StartMiniredis("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	server.SetTime(clock)
+	l := limitsAt(t, server.URL())
+	for range 10 {
+		if q := counted(t, l, "vehicle:1", 10); q.Over {
+			t.Fatalf("%+v", q)
+		}
+		clock = clock.Add(100 * time.Millisecond)
+		server.SetTime(clock)
+	}
+	for range 20 { // for two minutes, one each six seconds
+		refused := counted(t, l, "vehicle:1", 10)
+		if !refused.Over || refused.Reset <= 0 || refused.Reset > 6*time.Second {
+			t.Fatalf("%+v", refused)
+		}
+		server.SetTime(clock.Add(refused.Reset - time.Millisecond))
+		if q := counted(t, l, "vehicle:1", 10); !q.Over {
+			t.Errorf("passed a millisecond early: %+v", q)
+		}
+		clock = clock.Add(refused.Reset + time.Microsecond) // Redis counts in microseconds
+		server.SetTime(clock)
+		if q := counted(t, l, "vehicle:1", 10); q.Over {
+			t.Errorf("refused when it should pass: %+v", q)
+		}
+	}
+	clock = clock.Add(time.Hour)
+	server.SetTime(clock)
+	if q := counted(t, l, "vehicle:1", 10); q.Remaining != 9 {
+		t.Errorf("after an hour of rest: %+v, want a minute's worth and no more", q)
+	}
+}
+
+func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
+	r := openRedis(t, startRedis(t).URL())
+	l := r.Limits()
+	l.patience = patience
+	for range 10 {
+		counted(t, l, "admin:1:admin-7", 10)
+	}
+	left, err := r.client.TTL(t.Context(), "rate:motorpool:admin:1:admin-7").Result()
+	if err != nil || left <= 0 || left > time.Minute {
+		t.Errorf("the entry stays for %v, %v", left, err)
+	}
+}
+
+// hands is a clock that a test moves.
+type hands struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (h *hands) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+func (h *hands) move(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = h.at.Add(d)
+}
+
+func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
+	server := startRedis(t)
+	for _, trouble := range []struct {
+		name       string
+		begin, end func() error
+	}{
+		{"killed", server.Kill, server.Restart},
+		{"frozen", server.Pause, server.Resume},
+	} {
+		t.Run(trouble.name, func(t *testing.T) {
+			var log bytes.Buffer
+			l := openRedis(t, server.URL()).Limits()
+			clock := &hands{at: time.Now()}
+			l.log, l.now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
+			counted(t, l, "vehicle:1", 1_000)
+			if err := trouble.begin(); err != nil {
+				t.Fatal(err)
+			}
+			refused := func(within time.Duration) {
+				t.Helper()
+				start := time.Now()
+				if _, err := l.Take(t.Context(), "vehicle:1", 1_000); !Away(err) {
+					t.Errorf("Take = %v, want the error of a server that is away", err)
+				}
+				if took := time.Since(start); took > within {
+					t.Errorf("Take took %v, at most %v may be", took, within)
+				}
+			}
+			const slack = 500 * time.Millisecond // of a busy machine
+			refused(askFor + slack)
+			start := time.Now()
+			for range 1_000 {
+				refused(slack)
+			}
+			if took := time.Since(start); took > slack {
+				t.Errorf("1000 requests were held up for %v", took)
+			}
+			clock.move(holdOff)
+			refused(askFor + slack) // sees whether it is back
+			refused(slack)
+			if err := trouble.end(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "requests are counted again", func() bool {
+				clock.move(holdOff)
+				_, err := l.Take(t.Context(), "vehicle:1", 1_000)
+				return err == nil
+			})
+			counted(t, l, "vehicle:1", 1_000)
+			if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "counted against their limits again") != 1 || !strings.Contains(text, "uncounted=100") {
+				t.Errorf("log:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
+	server := startRedis(t)
+	l := openRedis(t, server.URL()).Limits()
+	clock := &hands{at: time.Now()}
+	l.now = clock.now
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(t.Context(), "vehicle:1", 10); !Away(err) {
+		t.Fatalf("Take = %v", err)
+	}
+	clock.move(holdOff)
+	var slow atomic.Int64
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if l.mayAsk() {
+				slow.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := slow.Load(); n != 1 {
+		t.Errorf("%d requests wait for a frozen Redis, want 1", n)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
+	l := limitsAt(t, miniredis(t))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := l.Take(gone, "vehicle:1", 10); err == nil {
+		t.Error("a caller that left was counted")
+	}
+	counted(t, l, "vehicle:1", 10)
+}
