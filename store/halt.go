@@ -31,7 +31,7 @@ func (p *Postgres) Halt(ctx context.Context, h telematics.Halt) (bool, error) {
 	done, err := p.changeHalts(ctx, `
 		with changed as (
 			insert into halts (agency_id, why, by)
-			select $1, $2, $3 where $1 = 0 or exists (select from agencies where id = $1)
+			select $1::bigint, $2::text, $3::text where $1::bigint = 0 or exists (select from agencies where id = $1::bigint)
 			on conflict (agency_id) do update set why = excluded.why, by = excluded.by, since = excluded.since
 			returning agency_id
 		)`, telematics.CommandsHalt, h)
@@ -41,7 +41,7 @@ func (p *Postgres) Halt(ctx context.Context, h telematics.Halt) (bool, error) {
 // Resume lifts a halt, with its line of the history. It reports false where there was none.
 func (p *Postgres) Resume(ctx context.Context, h telematics.Halt) (bool, error) {
 	done, err := p.changeHalts(ctx, `
-		with changed as (delete from halts where agency_id = $1 returning agency_id)`,
+		with changed as (delete from halts where agency_id = $1::bigint returning agency_id)`,
 		telematics.CommandsResume, h)
 	return done, wrap("resume commands", err)
 }
@@ -50,7 +50,7 @@ func (p *Postgres) Resume(ctx context.Context, h telematics.Halt) (bool, error) 
 func (p *Postgres) changeHalts(ctx context.Context, change, activity string, h telematics.Halt) (bool, error) {
 	result, err := p.db.ExecContext(ctx, change+`
 		insert into activity (at, actor_subject, actor_role, agency_id, action, outcome, code, latency_us, late, note)
-		select clock_timestamp(), $3::text, 'system', nullif(agency_id, 0), $4, '', '', 0, false, $2::text from changed`,
+		select clock_timestamp(), $3::text, 'system', nullif(agency_id, 0), $4::text, '', '', 0, false, $2::text from changed`,
 		h.Agency, h.Why, h.By, activity)
 	if err != nil {
 		return false, err

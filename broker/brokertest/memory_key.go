@@ -29,7 +29,7 @@ func (m *Memory) keep(k telematics.IdempotencyKey, id telematics.CommandID) bool
 func (m *Memory) use(k telematics.IdempotencyKey) (telematics.Command, bool) {
 	id, ok := m.made[scoped(k)]
 	c := m.commands[id]
-	if !ok || c.State.Outcome() == telematics.NotExecuted || time.Since(c.Requested) > telematics.KeptFor {
+	if !ok || c.State.Outcome() == telematics.NotExecuted || time.Since(c.Requested) >= telematics.KeptFor {
 		return telematics.Command{}, false
 	}
 	return c, true

@@ -22,6 +22,10 @@ type commands struct {
 	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
 	Import  load    `cmd:"" name:"import" help:"Put agencies, stations, vehicles and units into the database; again changes nothing."`
 
+	Halt   halt   `cmd:"" help:"Let no command to any vehicle leave any more: the kill switch."`
+	Resume resume `cmd:"" help:"Lift a halt."`
+	Halts  halts  `cmd:"" help:"List the halts in force."`
+
 	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
 	Keys   keys   `cmd:"" help:"Make signing keys, and print their public halves."`
 	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,24 +31,60 @@ type vehicle struct {
 	Vehicle int64 `arg:"" help:"Number of the vehicle."`
 }
 
-func (v vehicle) call(ctx context.Context, method, path string, body any) error {
-	return v.remote.call(ctx, method, fmt.Sprintf("vehicles/%d/%s", v.Vehicle, path), body)
+func (v vehicle) call(ctx context.Context, method, path string, body any, headers ...string) error {
+	return v.remote.call(ctx, method, fmt.Sprintf("vehicles/%d/%s", v.Vehicle, path), body, headers...)
 }
 
-type control struct{ vehicle }
+// manner is how a command is to be carried out.
+type manner struct {
+	Wait  int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
+	Async bool   `env:"-" help:"Do not wait for the vehicle."`
+	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A name for this command: with the same one, within a day, it is not sent twice (default none)."`
+}
+
+// headers returns names and values in turn.
+func (m manner) headers() ([]string, error) {
+	var headers []string
+	if m.Wait != 0 {
+		if wait := time.Duration(m.Wait) * time.Second; wait < telematics.MinBudget || wait > telematics.MaxBudget {
+			return nil, fmt.Errorf("--wait: want 1 to 30 seconds")
+		}
+		headers = append(headers, "Prefer", fmt.Sprintf("wait=%d", m.Wait))
+	}
+	if m.Async {
+		headers = append(headers, "Prefer", "respond-async")
+	}
+	if m.Key != "" {
+		headers = append(headers, "Idempotency-Key", m.Key)
+	}
+	return headers, nil
+}
+
+type control struct {
+	vehicle
+	manner
+}
 
 func (c control) Run(ctx context.Context, parsed *kong.Context) error {
-	return c.call(ctx, http.MethodPost, "control/"+parsed.Selected().Name, nil)
+	return c.order(ctx, parsed.Selected().Name, nil)
+}
+
+func (c control) order(ctx context.Context, action string, body any) error {
+	headers, err := c.headers()
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, "control/"+action, body, headers...)
 }
 
 type attention struct {
-	vehicle
+	control
 	Signal     string `enum:"horn,lights,both" default:"both" help:"horn, lights or both (default ${default})."`
 	DurationMS int    `name:"duration-ms" default:"1000" placeholder:"N" help:"Length of the pulse in milliseconds, 1 to 5000 (default ${default})."`
 }
 
 func (a attention) Run(ctx context.Context) error {
-	return a.call(ctx, http.MethodPost, "control/attention", map[string]any{"signal": a.Signal, "duration_ms": a.DurationMS})
+	return a.order(ctx, "attention", map[string]any{"signal": a.Signal, "duration_ms": a.DurationMS})
 }
 
 type status struct{ vehicle }
@@ -65,8 +102,9 @@ func (c command) Run(ctx context.Context) error {
 	return c.call(ctx, http.MethodGet, "commands/"+url.PathEscape(c.ID), nil)
 }
 
-// call prints what the service answers, and fails where the service did.
-func (r remote) call(ctx context.Context, method, path string, body any) error {
+// call prints what the service answers, and fails where the service did. Headers are names
+// and values in turn.
+func (r remote) call(ctx context.Context, method, path string, body any, headers ...string) error {
 	var reader io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -86,6 +124,9 @@ func (r remote) call(ctx context.Context, method, path string, body any) error {
 	}
 	request.Header.Set("Authorization", "Bearer "+r.Token)
 	request.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Add(pair[0], pair[1])
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("%w (is the service running there? see --url)", err)

@@ -73,6 +73,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	ears.Go(func() error { return link.Run(listening, carrier) })
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
+	parts.Go(func() error { return forget(below, postgres, log) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)

@@ -1,0 +1,94 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
+	for name, test := range map[string]struct {
+		halt   telematics.Halt
+		halted bool
+	}{
+		"of everybody":        {telematics.Halt{Why: "recall"}, true},
+		"of the agency":       {telematics.Halt{Agency: 1, Why: "recall"}, true},
+		"of another agency's": {telematics.Halt{Agency: 2, Why: "recall"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				w.answers(0, time.Second, telematics.Succeeded)
+				w.Halt(test.halt)
+				time.Sleep(broker.HaltWithin)
+				for instance := range 2 {
+					_, err := w.sendVia(instance, w.order(telematics.Lock))
+					if !test.halted {
+						w.wantCode(err, "")
+						continue
+					}
+					w.wantCode(err, telematics.CommandsHalted)
+					if err.Outcome != telematics.NotExecuted || !err.Retryable || err.RetryAfter != time.Minute {
+						t.Errorf("error %+v", err)
+					}
+				}
+				if test.halted {
+					w.wantLines(telematics.CommandsHalted, telematics.CommandsHalted)
+				}
+				w.Halt()
+				time.Sleep(broker.HaltWithin)
+				_, err := w.send(telematics.Unlock)
+				w.wantCode(err, "")
+			})
+		})
+	}
+}
+
+func TestAHaltStopsRepublishing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout) // it had left: nobody can say
+		if c.Attempts != 1 || len(w.air.published()) != 1 {
+			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.air.published()))
+		}
+	})
+}
+
+func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
+		start := time.Now()
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandsHalted)
+		if took := time.Since(start); c.State != telematics.Expired || took > 2*time.Second {
+			t.Errorf("after %v: %+v", took, c)
+		}
+		w.wantLines(telematics.CommandsHalted)
+		if c := w.record(c.ID); c.State != telematics.Expired || c.Reason != telematics.ByHalt {
+			t.Errorf("record %+v", c)
+		}
+	})
+}
+
+func TestWhoCannotReadTheHaltsLetsNothingLeave(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Break(errAway, "Halts")
+		c, err := w.send(telematics.Lock) // published once, while the last reading was fresh
+		w.wantCode(err, telematics.CommandTimeout)
+		published := w.air.published()
+		for _, p := range published {
+			if p.at.Sub(c.Requested) > broker.HaltWithin {
+				t.Errorf("published %v after the halts could be read last", p.at.Sub(c.Requested))
+			}
+		}
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.Break(nil, "Halts")
+		w.answers(0, 0, telematics.Succeeded)
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}

@@ -1,0 +1,88 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// reportWith is a report that repeats results.
+func reportWith(answers ...telematics.Answer) []byte {
+	return telematics.EncodeReport(telematics.Report{At: time.Now(), Answers: answers})
+}
+
+func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.air.car = func(p publication) {
+			time.Sleep(3 * time.Second)
+			w.brokers[1].Report(unit, reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), false)
+		}
+		start := time.Now()
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if c.Late || time.Since(start) != 3*time.Second {
+			t.Errorf("after %v: %+v", time.Since(start), c)
+		}
+	})
+}
+
+func TestAReportSettlesAnUnknownCommand(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		done := telematics.Answer{Command: c.ID, State: telematics.Failed, Reason: "interrupted", At: time.Now()}
+		for range 3 { // each report repeats it
+			w.brokers[0].Report(unit, reportWith(done), false)
+			time.Sleep(time.Second)
+		}
+		if c := w.record(c.ID); c.State != telematics.Failed || !c.Late || c.Reason != "interrupted" {
+			t.Errorf("record %+v", c)
+		}
+		w.wantLines(telematics.CommandTimeout, telematics.CommandFailed)
+		if n := w.brokers[0].Counts.Get("answers_recalled"); n != 1 {
+			t.Errorf("looked into %d times, want once", n)
+		}
+	})
+}
+
+func TestAReportSpeaksOnlyForItsOwnUnit(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		forged := reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		w.brokers[0].Report("another-unit", forged, false)
+		time.Sleep(time.Second)
+		if c := w.record(c.ID); c.State != telematics.Unknown {
+			t.Errorf("record %+v", c)
+		}
+		w.brokers[0].Report(unit, forged, false) // its own word still counts
+		time.Sleep(time.Second)
+		if c := w.record(c.ID); c.State != telematics.Succeeded {
+			t.Errorf("record %+v", c)
+		}
+	})
+}
+
+func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Break(errAway, "Claim", "Add")
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantLines()
+		w.Break(nil, "Claim", "Add")
+		time.Sleep(2 * time.Second)
+		w.wantLines(telematics.TelematicsUnavailable)
+	})
+}
+
+func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Break(errAway, "Twin", "Add")
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.Break(nil, "Twin", "Add")
+		w.stops[0]()
+		w.wantLines(telematics.TelematicsUnavailable)
+	})
+}

@@ -1,0 +1,210 @@
+package broker_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// named returns an order under a key of the caller's.
+func (w *world) named(action telematics.Action, key string) telematics.Order {
+	order := w.order(action)
+	order.Idempotency = &telematics.IdempotencyKey{Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(action))}
+	return order
+}
+
+func (w *world) repeat(instance int, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+	w.Helper()
+	r, err := w.brokers[instance].Send(w.Context(), order)
+	refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
+	return r, refused
+}
+
+func TestARepeatedOrderIsNotCarriedOutAgain(t *testing.T) {
+	for state, code := range map[telematics.State]telematics.Code{
+		telematics.Succeeded: "", telematics.Failed: telematics.CommandFailed,
+	} {
+		inWorld(t, 2, func(w *world) {
+			w.answers(0, time.Second, state)
+			first, err := w.repeat(0, w.named(telematics.Lock, "k"))
+			w.wantCode(err, code)
+			for instance := range 2 {
+				start := time.Now()
+				again, err := w.repeat(instance, w.named(telematics.Lock, "k"))
+				w.wantCode(err, code)
+				if !again.Replayed || again.Command.ID != first.Command.ID || again.Command.State != state || time.Since(start) != 0 {
+					t.Errorf("%s: repeated: %+v", state, again)
+				}
+			}
+			if n := len(w.air.published()); n != 1 {
+				t.Errorf("%d messages, want 1", n)
+			}
+			w.wantLines(code, telematics.IdempotencyReplayed, telematics.IdempotencyReplayed)
+			for _, line := range w.Lines()[1:] {
+				if line.Command != first.Command.ID || line.Outcome != telematics.Undecided {
+					t.Errorf("line %+v", line)
+				}
+			}
+		})
+	}
+}
+
+func TestARepeatedOrderHearsOfALateAnswer(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		first, err := w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, telematics.CommandTimeout)
+		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, telematics.CommandTimeout)
+		w.answer(0, unit, telematics.Answer{Command: first.Command.ID, State: telematics.Succeeded, At: time.Now()})
+		time.Sleep(time.Second)
+		again, err := w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, "")
+		if !again.Command.Late {
+			t.Errorf("command %+v", again.Command)
+		}
+	})
+}
+
+func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.answers(0, 5*time.Second, telematics.Succeeded)
+		var callers sync.WaitGroup
+		callers.Go(func() { _, _ = w.repeat(0, w.named(telematics.Lock, "k")) })
+		time.Sleep(time.Second)
+		again, err := w.repeat(1, w.named(telematics.Lock, "k"))
+		w.wantCode(err, telematics.IdempotencyInProgress)
+		if err.Command != again.Command.ID || err.RetryAfter != time.Second || !err.Retryable {
+			t.Errorf("error %+v", err)
+		}
+		callers.Wait()
+	})
+}
+
+func TestARefusalFreesTheKey(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(errAway, nil)
+		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.air.fail(nil, errAway) // it is taken, and never leaves
+		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.air.fail(nil, nil)
+		w.answers(0, 0, telematics.Succeeded)
+		r, err := w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, "")
+		if r.Replayed {
+			t.Error("the order was not carried out")
+		}
+	})
+}
+
+func TestAKeyStandsForOneRequest(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
+		w.wantCode(err, "")
+		_, err = w.repeat(0, w.named(telematics.Unlock, "k"))
+		w.wantCode(err, telematics.IdempotencyMismatch)
+	})
+}
+
+func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.answers(0, 3*time.Second, telematics.Succeeded)
+		var mu sync.Mutex
+		codes := map[telematics.Code]int{}
+		var callers sync.WaitGroup
+		for i := range 20 {
+			callers.Go(func() {
+				_, err := w.repeat(i%2, w.named(telematics.Lock, "k"))
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					err = &telematics.Error{}
+				}
+				codes[err.Code]++
+			})
+		}
+		callers.Wait()
+		if codes[""] != 1 || codes[telematics.IdempotencyInProgress] != 19 || len(w.air.published()) != 2 {
+			t.Errorf("codes %v, %d messages", codes, len(w.air.published()))
+		}
+	})
+}
+
+func TestTheNextInstanceKnowsWhatADeadOneWasAsked(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		order := w.named(telematics.Lock, "k")
+		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that died
+		c.Unit, c.Key, c.Requested = unit, order.Idempotency, time.Now()
+		c.Deadline = c.Requested.Add(telematics.DefaultBudget)
+		if _, err := w.Claim(w.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.repeat(1, order)
+		w.wantCode(err, telematics.IdempotencyInProgress)
+		time.Sleep(telematics.DefaultBudget + 3*time.Second) // the sweeper
+		_, err = w.repeat(1, order)
+		w.wantCode(err, telematics.CommandTimeout)
+		if err.Command != c.ID || len(w.air.published()) != 0 {
+			t.Errorf("error %+v, %d messages", err, len(w.air.published()))
+		}
+	})
+}
+
+func TestAStartedCommandIsCarriedOutBeside(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 2*time.Second, telematics.Succeeded)
+		ctx, hangUp := context.WithCancel(w.Context())
+		order := w.named(telematics.Lock, "k")
+		start := time.Now()
+		r, err := w.brokers[0].Start(ctx, order)
+		hangUp()
+		if err != nil || r.Command.State != telematics.Accepted || time.Since(start) != 0 {
+			t.Fatalf("Start = %+v, %v", r, err)
+		}
+		again, err := w.brokers[0].Start(w.Context(), order)
+		if err != nil || !again.Replayed || again.Command.ID != r.Command.ID {
+			t.Errorf("repeated: %+v, %v", again, err)
+		}
+		if err := w.brokers[0].Drain(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c := w.record(r.Command.ID); c.State != telematics.Succeeded || time.Since(start) != 2*time.Second {
+			t.Errorf("after %v: %+v", time.Since(start), c)
+		}
+	})
+}
+
+func TestDrainingEndsWithItsContext(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		if _, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		if err := w.brokers[0].Drain(ctx); err == nil {
+			t.Error("a command is under way, and nobody says so")
+		}
+		if err := w.brokers[0].Drain(w.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestARefusedStartIsInTheHistory(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Halt(telematics.Halt{Why: "recall"})
+		time.Sleep(broker.HaltWithin)
+		_, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock))
+		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
+		w.wantCode(refused, telematics.CommandsHalted)
+		w.wantLines(telematics.CommandsHalted)
+	})
+}

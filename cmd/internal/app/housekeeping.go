@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"motorpool/store"
+)
+
+const (
+	forgetEvery = 10 * time.Minute
+	forgetBatch = 1000
+)
+
+// forget removes what nobody may ask for any more, again and again, until the context ends.
+func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
+	tick := time.NewTicker(forgetEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = p.ForgetKeys(ctx, forgetBatch); err != nil {
+				log.Warn("old idempotency keys not removed", "err", err)
+			}
+		}
+	}
+}
