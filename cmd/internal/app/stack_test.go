@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,8 +39,9 @@ type stack struct {
 	tokens   telematics.SigningKey
 	postgres *devstack.Postgres
 	redisURL string
-	units    string // URL of the MQTT broker's listener for units
-	service  string // URL of its listener for the service
+	units    string        // URL of the MQTT broker's listener for units
+	service  string        // URL of its listener for the service
+	interval time.Duration // between the reports of a car. Defaults to the simulator's
 
 	// Of the real servers only.
 	redis     *devstack.Redis
@@ -211,7 +213,7 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID),
 		})
 	}
-	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder}, cars...)
+	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval}, cars...)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -275,8 +277,6 @@ type command struct {
 	Attempts int    `json:"attempts"`
 }
 
-func (i *instance) post(path string) reply { i.Helper(); return i.do(http.MethodPost, path) }
-
 func (i *instance) get(path string, into any) reply {
 	i.Helper()
 	r := i.do(http.MethodGet, path)
@@ -286,16 +286,25 @@ func (i *instance) get(path string, into any) reply {
 	return r
 }
 
-func (i *instance) do(method, path string) reply {
+func (i *instance) do(method, path string, headers ...string) reply {
+	i.Helper()
+	return i.send(method, path, `{"signal":"horn","duration_ms":10}`, headers...)
+}
+
+// send makes a call; headers are names and values in turn.
+func (i *instance) send(method, path, text string, headers ...string) reply {
 	i.Helper()
 	var body io.Reader
 	if method == http.MethodPost {
-		body = bytes.NewReader([]byte(`{"signal":"horn","duration_ms":10}`))
+		body = strings.NewReader(text)
 	}
 	request, err := http.NewRequest(method, i.base+path, body)
 	i.must(err)
 	request.Header.Set("Authorization", "Bearer "+i.admin)
 	request.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
 	start := time.Now()
 	response, err := http.DefaultClient.Do(request)
 	i.must(err)
@@ -306,9 +315,9 @@ func (i *instance) do(method, path string) reply {
 	return r
 }
 
-func (i *instance) control(vehicle int, action telematics.Action) reply {
+func (i *instance) control(vehicle int, action telematics.Action, headers ...string) reply {
 	i.Helper()
-	return i.post(fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action))
+	return i.do(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), headers...)
 }
 
 // readiness returns the status of /readyz and what it says.

@@ -1,0 +1,157 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/simulator"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+func commandOf(t *testing.T, r reply) command {
+	t.Helper()
+	var c command
+	if err := json.Unmarshal(r.Data, &c); err != nil {
+		t.Fatalf("%d %s: %v", r.status, r.Data, err)
+	}
+	return c
+}
+
+func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		var recorder simulator.Recorder
+		instances := []*instance{s.serve(), s.serve()}
+		s.drive(&recorder, slow(500*time.Millisecond))
+		var mu sync.Mutex
+		codes := map[string]int{}
+		var callers sync.WaitGroup
+		for n := range 10 {
+			callers.Go(func() {
+				r := instances[n%2].control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
+				mu.Lock()
+				defer mu.Unlock()
+				codes[r.Error.Code]++
+			})
+		}
+		callers.Wait()
+		if codes[""] != 1 || codes["idempotency_in_progress"] != 9 {
+			s.Errorf("ten calls at once under one key: %v", codes)
+		}
+		for _, i := range instances {
+			r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
+			if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
+				s.Errorf("repeated: %d %+v %v", r.status, r.Error, r.header)
+			}
+			if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 || r.Error.Code != "idempotency_mismatch" {
+				s.Errorf("another request under the key: %d %+v", r.status, r.Error)
+			}
+		}
+		starts := 0
+		for _, e := range recorder.Events() {
+			if e.Kind == simulator.CommandStarted {
+				starts++
+			}
+		}
+		if starts != 1 {
+			s.Errorf("the car acted %d times, want once", starts)
+		}
+	})
+}
+
+func TestManyVehiclesAreAskedAtOnce(t *testing.T) {
+	const fleet = 60
+	overBothStacks(t, fleet, func(s *stack) {
+		i := s.serve()
+		s.drive(nil, slow(300*time.Millisecond))
+		ids := []string{"4711"}
+		for n := range fleet {
+			ids = append(ids, fmt.Sprint(n+1))
+		}
+		r := i.send(http.MethodPost, "/api/v1/admin/commands", `{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)
+		if r.status != http.StatusAccepted {
+			s.Fatalf("%d %+v", r.status, r.Error)
+		}
+		var bulk struct {
+			Summary struct {
+				Total, Open, Executed int
+				NotExecuted           int `json:"not_executed"`
+			}
+			Items []struct {
+				VehicleID int      `json:"vehicle_id"`
+				Command   *command `json:"command"`
+				Error     *struct{ Code string }
+			}
+		}
+		s.must(json.Unmarshal(r.Data, &bulk))
+		if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil || bulk.Items[0].Error.Code != "vehicle_not_found" || bulk.Items[1].Command == nil {
+			s.Errorf("answered %+v", bulk.Summary)
+		}
+		s.eventually(15*time.Second, "all have done it", func() bool {
+			return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Executed == fleet
+		})
+	})
+}
+
+func TestAHaltHoldsAtEveryInstance(t *testing.T) {
+	overBothStacks(t, 2, func(s *stack) {
+		instances := []*instance{s.serve(), s.serve()}
+		s.drive(nil, healthy)
+		postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+		s.must(err)
+		defer postgres.Close()
+		_, err = postgres.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks", By: "eva"})
+		s.must(err)
+		time.Sleep(broker.HaltWithin) // what it promises
+		for _, i := range instances {
+			r := i.control(1, telematics.Lock)
+			if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" || !strings.Contains(r.Message, "recall of the locks") {
+				s.Errorf("agency 1: %d %+v %s", r.status, r.Error, r.Message)
+			}
+			if r := i.control(2, telematics.Lock); r.status != 200 {
+				s.Errorf("agency 2: %d %+v", r.status, r.Error)
+			}
+		}
+		_, err = postgres.Resume(s.Context(), telematics.Halt{Agency: 1, By: "eva"})
+		s.must(err)
+		s.eventually(broker.HaltWithin, "it is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
+	})
+}
+
+func TestAnAnswerThatIsLostIsFoundInTheNextReport(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		s.interval = 2 * time.Second
+		i := s.serve()
+		s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
+			p := healthy(id)
+			p.Faults.DropAnswer = simulator.Always
+			return p
+		})
+		r := i.control(1, telematics.Lock)
+		if r.status != 200 || commandOf(s.T, r).Late {
+			s.Errorf("%d %+v", r.status, r.Error)
+		}
+	})
+}
+
+func TestACallerThatDoesNotWaitIsNotForgottenAtTheEnd(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i, other := s.serve(), s.serve()
+		s.drive(nil, slow(700*time.Millisecond))
+		r := i.control(1, telematics.Lock, "Prefer", "respond-async, wait=20")
+		if r.status != 202 || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
+			s.Fatalf("%d %+v %v", r.status, r.Error, r.header)
+		}
+		i.stop()
+		var c command
+		if other.get(r.header.Get("Location"), &c); c.State != "succeeded" || c.Late {
+			s.Errorf("after the instance has stopped: %+v", c)
+		}
+	})
+}
