@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -219,8 +220,8 @@ func (k FleetKey) idle(now time.Time) error {
 		return errors.New("may have signed a moment ago: the file does not say when it stopped")
 	}
 	if free := k.Deactivated.Add(RetireAfter); now.Before(free) {
-		return fmt.Errorf("signed until %s: its last commands may still be under way for %v; it may be retired from %s on",
-			k.Deactivated.Format(time.RFC3339), free.Sub(now).Round(time.Second), free.Format(time.RFC3339))
+		return fmt.Errorf("signed until %s: its last commands may still be under way; it may be retired in %.0f s, from %s on",
+			k.Deactivated.Format(time.RFC3339), math.Ceil(free.Sub(now).Seconds()), free.Format(time.RFC3339))
 	}
 	return nil
 }

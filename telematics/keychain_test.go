@@ -108,7 +108,7 @@ func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
 	}{
 		"the active one":                    {rotated, "b", time.Hour, `"b" is active`},
 		"an unknown one":                    {rotated, "x", time.Hour, `no key "x"; the file has b (active), a (standby), c (standby)`},
-		"at once":                           {rotated, "a", 0, "may be retired from 2026-01-05T09:01:00Z on"},
+		"at once":                           {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
 		"a millisecond early":               {rotated, "a", RetireAfter - time.Millisecond, "signed until 2026-01-05T09:00:00Z"},
 		"in time":                           {rotated, "a", RetireAfter, ""},
 		"a clock that was put back":         {rotated, "a", -time.Hour, "signed until"},

@@ -3,12 +3,12 @@ package telematics
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
@@ -26,11 +26,8 @@ func NewSigningKey() (SigningKey, error) {
 	if err != nil {
 		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
 	}
-	id := make([]byte, 9)
-	if _, err := rand.Read(id); err != nil {
-		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
-	}
-	return SigningKey{ID: base64.RawURLEncoding.EncodeToString(id), Private: private}, nil
+	// Letters and digits only: people type it, and a dash in front would look like a flag.
+	return SigningKey{ID: strings.ToLower(rand.Text()[:12]), Private: private}, nil
 }
 
 // String hides the private half.
