@@ -252,7 +252,7 @@ func TestAKeychainIsNeverPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed := fmt.Sprintf("%v %+v %#v %s %x %s", c, c, c, c[0], c, encoded)
-	for _, secret := range []string{set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprint([]byte(c[0].Private.Seed())), "[]")} {
+	for _, secret := range []string{set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprintf("%d", c[0].Private.Seed()), "[]")} {
 		if secret == "" || strings.Contains(printed, secret) {
 			t.Errorf("the private key was printed: %s", printed)
 		}
