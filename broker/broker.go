@@ -24,7 +24,7 @@ type Config struct {
 	Pending  PendingTable
 	Twins    Twins
 	Air      Air
-	Key      telematics.SigningKey // signs every command
+	Key      Signer // signs every command, once
 
 	Instance    string        // of this process, unique among all. Defaults to a random one.
 	QueueSize   int           // messages that wait to be handled, for each kind. Defaults to 16,384.

@@ -80,3 +80,8 @@ type Air interface {
 	// be received; nil: nothing.
 	Ready() error
 }
+
+// Signer signs commands with the key that is active at the moment.
+type Signer interface {
+	Sign(telematics.Claims) ([]byte, error)
+}

@@ -66,6 +66,14 @@ func (f *Fleet) Car(unit telematics.Unit) *Car {
 	return nil
 }
 
+// SetKeyring provisions every car of the fleet with other public keys, also those whose own Config named some. It blocks
+// until the cars run, as each car's does.
+func (f *Fleet) SetKeyring(ring telematics.Keyring) {
+	for _, c := range f.cars {
+		c.SetKeyring(ring)
+	}
+}
+
 // Connected returns how many cars are connected.
 func (f *Fleet) Connected() int {
 	n := 0

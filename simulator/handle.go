@@ -52,6 +52,14 @@ func (c *Car) SetClock(k Clock) {
 	})
 }
 
+// SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged by the new ones [CMD-1].
+func (c *Car) SetKeyring(ring telematics.Keyring) {
+	c.ask(func(context.Context) error {
+		c.unit.keys = ring
+		return nil
+	})
+}
+
 // Cut breaks the connection without DISCONNECT, so that the broker publishes the last will. The car connects again.
 func (c *Car) Cut() {
 	c.ask(func(ctx context.Context) error {

@@ -3,13 +3,12 @@ package telematics
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
@@ -27,11 +26,8 @@ func NewSigningKey() (SigningKey, error) {
 	if err != nil {
 		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
 	}
-	id := make([]byte, 9)
-	if _, err := rand.Read(id); err != nil {
-		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
-	}
-	return SigningKey{ID: base64.RawURLEncoding.EncodeToString(id), Private: private}, nil
+	// Letters and digits only: people type it, and a dash in front would look like a flag.
+	return SigningKey{ID: strings.ToLower(rand.Text()[:12]), Private: private}, nil
 }
 
 // String hides the private half.
@@ -55,27 +51,12 @@ func (k SigningKey) Keyring() Keyring {
 // ParseSigningKeys reads private keys from a JWKS (RFC 7517, OKP Ed25519). The
 // first one signs; units must know all.
 func ParseSigningKeys(jwks []byte) ([]SigningKey, error) {
-	set, err := jwk.Parse(jwks)
-	if err != nil {
-		return nil, fmt.Errorf("parse signing keys: %w", err)
-	}
+	chain, err := ParseKeychain(jwks)
 	var keys []SigningKey
-	for i := range set.Len() {
-		key, _ := set.Key(i)
-		id, _ := key.KeyID()
-		var private ed25519.PrivateKey
-		if err := jwk.Export(key, &private); err != nil || id == "" {
-			return nil, fmt.Errorf("parse signing keys: key %d (%q): want a private Ed25519 key with a kid", i, id)
-		}
-		if slices.ContainsFunc(keys, func(k SigningKey) bool { return k.ID == id }) {
-			return nil, fmt.Errorf("parse signing keys: two keys are called %q", id)
-		}
-		keys = append(keys, SigningKey{ID: id, Private: private})
+	for _, k := range chain {
+		keys = append(keys, k.SigningKey)
 	}
-	if len(keys) == 0 {
-		return nil, errors.New("parse signing keys: the set is empty")
-	}
-	return keys, nil
+	return keys, err
 }
 
 // EncodeSigningKeys returns the JWKS that ParseSigningKeys reads.
@@ -123,14 +104,22 @@ func EncodeKeyring(ring Keyring) ([]byte, error) {
 }
 
 func addKey(set jwk.Set, id string, raw any) error {
-	key, err := jwk.Import(raw)
+	key, err := newJWK(id, raw)
 	if err != nil {
 		return fmt.Errorf("encode key %q: %w", id, err)
 	}
+	return set.AddKey(key)
+}
+
+func newJWK(id string, raw any) (jwk.Key, error) {
+	key, err := jwk.Import(raw)
+	if err != nil {
+		return nil, err
+	}
 	for name, value := range map[string]any{jwk.KeyIDKey: id, jwk.AlgorithmKey: jwa.EdDSA(), jwk.KeyUsageKey: "sig"} {
 		if err := key.Set(name, value); err != nil {
-			return fmt.Errorf("encode key %q: %w", id, err)
+			return nil, err
 		}
 	}
-	return set.AddKey(key)
+	return key, nil
 }

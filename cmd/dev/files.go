@@ -30,9 +30,18 @@ func writeFiles(dir string, units any, env []variable) error {
 	}
 	var text strings.Builder
 	for _, v := range env {
-		fmt.Fprintf(&text, "%s=%s\n", v.name, v.value)
+		fmt.Fprintf(&text, "%s=%s\n", v.name, quoted(v.value))
 	}
 	return writeWhole(filepath.Join(dir, envFile), []byte(text.String()))
+}
+
+// quoted returns a value as a shell reads it: most are as they are, but a folder's name may
+// hold anything.
+func quoted(value string) string {
+	if !strings.ContainsAny(value, " \t'\"\\$`&;|<>()*?[]#~!{}") {
+		return value
+	}
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
 // removeFiles takes the sign away.

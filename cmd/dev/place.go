@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"motorpool/cmd/internal/app"
@@ -63,8 +64,13 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 		}
 		p.env = append(p.env, variable{t.name, token})
 	}
+	signing, err := filepath.Abs(filepath.Join(w.Dir, signingFile))
+	if err != nil {
+		return place{}, err
+	}
 	// For the operator's tool.
-	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")})
+	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
+		variable{"MOTORPOOL_SIGNING_KEYS", signing})
 	return p, nil
 }
 

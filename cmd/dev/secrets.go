@@ -7,13 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"motorpool/cmd/internal/keyfile"
 	"motorpool/telematics"
 )
 
 // secrets are what the world keeps to itself between runs.
 type secrets struct {
-	signing telematics.SigningKey // of commands
+	signing telematics.Keychain   // of commands, as it is at start
 	tokens  telematics.SigningKey // of access tokens
 	units   string                // from which the units' passwords are derived
 	service string                // password of the service at the MQTT broker
@@ -29,44 +31,42 @@ const (
 // openSecrets reads the secrets of a folder, and makes those that are missing.
 func openSecrets(dir string) (secrets, error) {
 	var s secrets
+	var tokens telematics.Keychain
 	var errs [4]error
-	s.signing, errs[0] = openKey(filepath.Join(dir, signingFile))
-	s.tokens, errs[1] = openKey(filepath.Join(dir, tokensFile))
+	s.signing, errs[0] = openKeys(filepath.Join(dir, signingFile))
+	tokens, errs[1] = openKeys(filepath.Join(dir, tokensFile))
 	s.units, errs[2] = openSecret(filepath.Join(dir, "units.secret"))
 	s.service, errs[3] = openSecret(filepath.Join(dir, "service.secret"))
 	if err := errors.Join(errs[:]...); err != nil {
 		return s, fmt.Errorf("open secrets: %w", err)
 	}
+	s.tokens = tokens.Active().SigningKey
 	return s, errors.Join(
 		publish(filepath.Join(dir, keyringFile), s.signing),
-		publish(filepath.Join(dir, tokenKeysFile), s.tokens))
+		publish(filepath.Join(dir, tokenKeysFile), tokens))
 }
 
-func openKey(file string) (telematics.SigningKey, error) {
-	jwks, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err := telematics.NewSigningKey()
-		if err != nil {
-			return key, err
-		}
-		jwks, err := telematics.EncodeSigningKeys(key)
-		if err != nil {
-			return key, err
-		}
-		return key, writeWhole(file, jwks)
+func openKeys(file string) (telematics.Keychain, error) {
+	chain, err := keyfile.Read(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return chain, err
 	}
+	key, err := telematics.NewSigningKey()
 	if err != nil {
-		return telematics.SigningKey{}, err
+		return nil, err
 	}
-	keys, err := telematics.ParseSigningKeys(jwks)
+	if chain, err = (telematics.Keychain{}).Add(key, time.Now()); err != nil {
+		return nil, err
+	}
+	jwks, err := chain.Encode()
 	if err != nil {
-		return telematics.SigningKey{}, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
-	return keys[0], nil
+	return chain, writeWhole(file, jwks)
 }
 
-func publish(file string, key telematics.SigningKey) error {
-	jwks, err := telematics.EncodeKeyring(key.Keyring())
+func publish(file string, chain telematics.Keychain) error {
+	jwks, err := telematics.EncodeKeyring(chain.Keyring())
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,9 @@ func (w *world) run(ctx context.Context) (err error) {
 			return err
 		}
 		// Only now: what a car reports before the service listens is lost.
-		cars.Go(func() error { return w.demo(s.mqtt.UnitsURL()).Run(below) })
+		demo := w.demo(s.mqtt.UnitsURL())
+		cars.Go(func() error { return demo.Run(below) })
+		cars.Go(func() error { return w.provision(below, demo) })
 		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, w.prompt()) }); err != nil {
 			return err
 		}

@@ -1,60 +1,226 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
+	"text/tabwriter"
 	"time"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/mosquitto"
-	"motorpool/store"
+	"motorpool/cmd/internal/keyfile"
 	"motorpool/telematics"
 )
 
 type keys struct {
-	New    newKey    `cmd:"" help:"Print a new private signing key (Ed25519), as JWKS."`
-	Public publicKey `cmd:"" help:"Print the public halves of a private JWKS: what units, or the service, must know."`
+	List     listKeys    `cmd:"" help:"List the signing keys: which one signs, since when."`
+	Add      addKey      `cmd:"" help:"Add a signing key on standby, and print its id."`
+	Export   exportKeys  `cmd:"" help:"Print the public halves of all signing keys, as JWKS: what every unit must know."`
+	Activate activateKey `cmd:"" help:"Let a key sign all commands from now on. Every unit must know it by then."`
+	Retire   retireKey   `cmd:"" help:"Remove a key that signs no more."`
+	New      newKeys     `cmd:"" help:"Print a new private JWKS with one key (Ed25519): an installation's first, or one for tokens."`
+	Public   publicKeys  `cmd:"" help:"Print the public halves of any private JWKS, for example of the one that signs tokens."`
 }
 
-type newKey struct{}
+// signingKeys is the file that the service signs with.
+type signingKeys struct {
+	SigningKeys string `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS (default ${default})."`
+}
 
-func (newKey) Run() error {
+func (s signingKeys) read() (telematics.Keychain, error) {
+	chain, err := keyfile.Read(s.SigningKeys)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if is, err := os.Stat(s.SigningKeys); err == nil && is.Mode().Perm()&0o007 != 0 {
+		say("WARNING: everybody on this machine has access to the private keys: chmod 600 %s", s.SigningKeys)
+	}
+	return chain, nil
+}
+
+func (s signingKeys) edit(ctx context.Context, change func(telematics.Keychain) (telematics.Keychain, error)) error {
+	return s.explain(keyfile.Edit(ctx, s.SigningKeys, change))
+}
+
+func (s signingKeys) explain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--signing-keys: %w (make one: umask 077; motorpool keys new > %s)", err, s.SigningKeys)
+	}
+	return err
+}
+
+// command returns a command line about the same file.
+func (s signingKeys) command(words string) string {
+	if os.Getenv("MOTORPOOL_SIGNING_KEYS") == s.SigningKeys || s.SigningKeys == "keys/signing.jwks" {
+		return "motorpool keys " + words
+	}
+	verb, rest, _ := strings.Cut(words, " ")
+	return strings.TrimSpace("motorpool keys " + verb + " --signing-keys " + s.SigningKeys + " " + rest)
+}
+
+// say tells the operator something beside the result, which alone goes to standard output.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+type listKeys struct{ signingKeys }
+
+func (l listKeys) Run() error {
+	chain, err := l.read()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tSTATE\tCREATED\tACTIVE SINCE\tUNTIL\tAGE")
+	for i, k := range chain {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, chain.State(i), date(k.Created), date(k.Activated), date(k.Deactivated), age(k.Created, now))
+	}
+	return table.Flush()
+}
+
+func date(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func age(since, now time.Time) string {
+	const day = 24 * time.Hour
+	switch d := now.Sub(since); {
+	case since.IsZero():
+		return "-"
+	case d >= 2*day:
+		return fmt.Sprintf("%d days", d/day)
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+type addKey struct{ signingKeys }
+
+func (a addKey) Run(ctx context.Context) error {
 	key, err := telematics.NewSigningKey()
 	if err != nil {
 		return err
 	}
-	return show(telematics.EncodeSigningKeys(key))
-}
-
-type publicKey struct {
-	File string `arg:"" type:"existingfile" help:"Private JWKS."`
-}
-
-func (p publicKey) Run() error {
-	private, err := readKeys(p.File)
+	var active string
+	err = a.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+		active = c.Active().ID
+		return c.Add(key, time.Now())
+	})
 	if err != nil {
 		return err
 	}
-	ring := telematics.Keyring{}
-	for _, key := range private {
-		for id, public := range key.Keyring() {
-			ring[id] = public
-		}
-	}
-	return show(telematics.EncodeKeyring(ring))
+	fmt.Println(key.ID)
+	say(`
+Key %s is on standby: it signs nothing yet. The order from here on matters:
+
+  1. %s > keyring.jwks
+  2. provision EVERY unit with keyring.jwks, and every instance with the file
+  3. %s
+  4. at least %.0f s later: %s
+  5. export again, and provision the units again`,
+		key.ID, a.command("export"), a.command("activate "+key.ID), telematics.RetireAfter.Seconds(), a.command("retire "+active))
+	return nil
 }
 
-func readKeys(file string) ([]telematics.SigningKey, error) {
-	jwks, err := os.ReadFile(file)
+type exportKeys struct{ signingKeys }
+
+func (e exportKeys) Run() error {
+	chain, err := e.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	keys, err := telematics.ParseSigningKeys(jwks)
+	return show(telematics.EncodeKeyring(chain.Keyring()))
+}
+
+type keyID struct {
+	ID string `arg:"" name:"kid" help:"Id of the key; where it begins with a dash, put -- before it."`
+}
+
+type activateKey struct {
+	signingKeys
+	keyID
+}
+
+func (a activateKey) Run(ctx context.Context) error {
+	var before telematics.FleetKey
+	now := time.Now()
+	err := a.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+		before = c.Active()
+		return c.Activate(a.ID, now)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (want what 'motorpool keys new' prints)", file, err)
+		return err
 	}
-	return keys, nil
+	if before.ID == a.ID {
+		fmt.Println(a.ID, "is active already")
+		return nil
+	}
+	fmt.Println(a.ID, "is active")
+	say(`
+WARNING: a unit that does not know %s rejects every command from now on, with the
+reason bad_signature. If there are any, go back at once: %s
+
+Running instances notice within two seconds, and log "signing key switched". Where each has a
+copy of the file, give it the new one, and count the %.0f s from the last one's switch. Then:
+
+  1. not before %s: %s
+  2. %s > keyring.jwks
+  3. provision the units again, so that they forget %s`,
+		a.ID, a.command("activate "+before.ID), telematics.RetireAfter.Seconds(),
+		date(now.Add(telematics.RetireAfter+time.Second)), a.command("retire "+before.ID), a.command("export"), before.ID)
+	return nil
+}
+
+type retireKey struct {
+	signingKeys
+	keyID
+	Force bool `help:"Even where vehicles may still have commands that it signed. Never the active key."`
+}
+
+func (r retireKey) Run(ctx context.Context) error {
+	err := r.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+		if r.Force {
+			return c.Remove(r.ID)
+		}
+		return c.Retire(r.ID, time.Now())
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(r.ID, "is retired")
+	say(`
+Units may forget it now: %s > keyring.jwks, and provision them again.`, r.command("export"))
+	return nil
+}
+
+type newKeys struct{}
+
+func (newKeys) Run() error {
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		return err
+	}
+	chain, err := telematics.Keychain{}.Add(key, time.Now())
+	if err != nil {
+		return err
+	}
+	return show(chain.Encode())
+}
+
+type publicKeys struct {
+	File string `arg:"" type:"existingfile" help:"Private JWKS."`
+}
+
+func (p publicKeys) Run() error {
+	chain, err := keyfile.Read(p.File)
+	if err != nil {
+		return err
+	}
+	return show(telematics.EncodeKeyring(chain.Keyring()))
 }
 
 // show prints a text, unless it could not be made.
@@ -63,91 +229,4 @@ func show[T string | []byte](text T, err error) error {
 		fmt.Println(string(text))
 	}
 	return err
-}
-
-type token struct {
-	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"Private JWKS; the service must know its public half (--token-keys)."`
-	Role     string        `enum:"admin,client" default:"admin" help:"admin or client (default ${default})."`
-	Agency   *int64        `placeholder:"N" help:"Bind the token to an agency (default none: an admin sees all)."`
-	Sub      string        `default:"dev" placeholder:"NAME" help:"Who it is (default ${default})."`
-	TTL      time.Duration `default:"24h" placeholder:"DURATION" help:"How long it is good for (default ${default})."`
-	Issuer   string        `default:"motorpool" help:"Issuer (default ${default})."`
-	Audience string        `default:"motorpool" help:"Audience (default ${default})."`
-}
-
-func (t token) Run() error {
-	private, err := readKeys(t.Key)
-	if err != nil {
-		return err
-	}
-	actor := telematics.Actor{Subject: t.Sub, Role: telematics.Role(t.Role)}
-	if t.Agency != nil {
-		if *t.Agency < 1 {
-			return fmt.Errorf("--agency: want 1 or more; leave it out for all agencies")
-		}
-		actor.Agency = telematics.AgencyID(*t.Agency)
-	}
-	if actor.Role == telematics.Client && actor.Agency == 0 {
-		return fmt.Errorf("--agency: a client is of one agency")
-	}
-	minted, err := app.Grant{
-		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor,
-	}.Mint(private[0])
-	return show(minted, err)
-}
-
-type passwd struct {
-	Units           string     `type:"existingfile" placeholder:"FILE" help:"Fleet file whose units get a password."`
-	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as 'simulate --secret' does."`
-	ServicePassword app.Secret `placeholder:"SECRET" help:"Print the service's line instead."`
-	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: what 'simulate --units' reads (default ${default})."`
-}
-
-func (p passwd) Run() error {
-	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
-	if p.ServicePassword != "" && forUnits {
-		return fmt.Errorf("want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)")
-	}
-	if p.ServicePassword != "" {
-		return show(mosquitto.PasswordLine(mosquitto.ServiceUser, string(p.ServicePassword)))
-	}
-	if p.Units == "" || p.UnitSecret == "" {
-		return fmt.Errorf("want --units FILE with --unit-secret SECRET, or --service-password SECRET")
-	}
-	file, err := os.Open(p.Units)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	fleet, err := store.ParseFleetFile(file)
-	if err != nil {
-		return fmt.Errorf("%s:\n%w", p.Units, err)
-	}
-	return p.printUnits(fleet.Vehicles)
-}
-
-// login is a unit's entry in a units file.
-type login struct {
-	Unit     telematics.Unit `json:"unit"`
-	Password string          `json:"password"`
-}
-
-func (p passwd) printUnits(vehicles []telematics.Vehicle) error {
-	logins := map[telematics.VehicleID]login{}
-	for _, v := range vehicles {
-		if v.Unit == "" {
-			continue
-		}
-		l := login{Unit: v.Unit, Password: mosquitto.UnitPassword(string(p.UnitSecret), string(v.Unit))}
-		logins[v.ID] = l
-		if p.Format == "mosquitto" {
-			if err := show(mosquitto.PasswordLine(string(l.Unit), l.Password)); err != nil {
-				return err
-			}
-		}
-	}
-	if p.Format == "mosquitto" {
-		return nil
-	}
-	return show(json.MarshalIndent(logins, "", "  "))
 }

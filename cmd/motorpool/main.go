@@ -27,7 +27,7 @@ type commands struct {
 	Halts  halts  `cmd:"" help:"List the halts in force."`
 
 	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
-	Keys   keys   `cmd:"" help:"Make signing keys, and print their public halves."`
+	Keys   keys   `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
 	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
 
 	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`

@@ -12,29 +12,45 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
 const (
 	fetchTimeout = 10 * time.Second
-	maxKeys      = 1 << 20 // bytes of a JWKS
+	maxKeys      = 1 << 20         // bytes of a JWKS
+	lookEvery    = 2 * time.Second // for changes
 )
 
-// loadKeyring reads the keys from a file or a URL, once. It waits for a URL that does not answer yet, as the service may
-// start later than the fleet; cancelling ctx ends the wait without an error.
-func loadKeyring(ctx context.Context, from string, logger *slog.Logger) (telematics.Keyring, error) {
-	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
-		text, err := os.ReadFile(from)
+// newKeys returns the fleet's public keys, which may change while it drives.
+func newKeys(from string, logger *slog.Logger) *keyfile.Source[telematics.Keyring] {
+	read := func(context.Context) ([]byte, error) { return os.ReadFile(from) }
+	if isURL(from) {
+		read = func(ctx context.Context) ([]byte, error) { return fetch(ctx, from) }
+	}
+	return &keyfile.Source[telematics.Keyring]{Name: from, Every: lookEvery, Read: read, Parse: telematics.ParseKeyring, Log: logger}
+}
+
+func isURL(from string) bool {
+	return strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://")
+}
+
+// loadKeyring waits for a URL that does not answer yet, as the service may start later than the fleet; cancelling ctx ends
+// the wait without an error.
+func loadKeyring(ctx context.Context, keys *keyfile.Source[telematics.Keyring]) (telematics.Keyring, error) {
+	if !isURL(keys.Name) {
+		ring, err := keys.Load(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read keys: %w", err)
 		}
-		return telematics.ParseKeyring(text)
+		return ring, nil
 	}
 	ring, err := backoff.RetryNotifyWithData(
-		func() (telematics.Keyring, error) { return fetchKeyring(ctx, from) },
+		func() (telematics.Keyring, error) { return keys.Load(ctx) },
 		backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(0), backoff.WithMaxInterval(fetchTimeout)), ctx),
 		func(err error, wait time.Duration) {
-			logger.Warn("keys not there yet", "again_in", wait.Round(time.Millisecond), "err", err)
+			keys.Log.Warn("keys not there yet", "again_in", wait.Round(time.Millisecond), "err", err)
 		},
 	)
 	if ctx.Err() != nil {
@@ -43,7 +59,15 @@ func loadKeyring(ctx context.Context, from string, logger *slog.Logger) (telemat
 	return ring, err
 }
 
-func fetchKeyring(ctx context.Context, from string) (telematics.Keyring, error) {
+// follow hands keys that have changed to the cars, until ctx is cancelled.
+func follow(ctx context.Context, keys *keyfile.Source[telematics.Keyring], fleet *simulator.Fleet) error {
+	return keys.Watch(ctx, func(ring telematics.Keyring) {
+		fleet.SetKeyring(ring)
+		keys.Log.Info("cars have new keys", "keys", len(ring))
+	})
+}
+
+func fetch(ctx context.Context, from string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
@@ -62,5 +86,5 @@ func fetchKeyring(ctx context.Context, from string) (telematics.Keyring, error) 
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("fetch keys from %s: %s", from, response.Status)
 	}
-	return telematics.ParseKeyring(text)
+	return text, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/internal/logger"
 	"motorpool/simulator"
@@ -43,18 +44,23 @@ func run(ctx context.Context, o options, logger *slog.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeRecord()) }()
 
-	keys, err := loadKeyring(ctx, o.Keys, logger)
+	keys := newKeys(o.Keys, logger)
+	ring, err := loadKeyring(ctx, keys)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	fleet := simulator.NewFleet(simulator.FleetConfig{
-		Keyring: keys, Latency: o.latency(), Interval: o.Interval, Seed: o.Seed, Recorder: recorder, Logger: logger, Stagger: o.Stagger,
+		Keyring: ring, Latency: o.latency(), Interval: o.Interval, Seed: o.Seed, Recorder: recorder, Logger: logger, Stagger: o.Stagger,
 	}, cars...)
-	logger.Info("fleet starts", "cars", len(cars), "broker", o.Broker, "keys", len(keys))
+	logger.Info("fleet starts", "cars", len(cars), "broker", o.Broker, "keys", len(ring))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go watch(ctx, fleet, logger)
-	return fleet.Run(ctx)
+	var following errgroup.Group
+	following.Go(func() error { return follow(ctx, keys, fleet) })
+	err = fleet.Run(ctx)
+	cancel()
+	return errors.Join(err, following.Wait())
 }
 
 // watch says how many cars are connected, whenever that has changed.

@@ -126,7 +126,7 @@ func keyring(t *testing.T) (telematics.SigningKey, string) {
 
 func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
 	key, text := keyring(t)
-	ring, err := loadKeyring(t.Context(), write(t, "keyring.jwks", text), silent)
+	ring, err := loadKeyring(t.Context(), newKeys(write(t, "keyring.jwks", text), silent))
 	if err != nil || ring[key.ID] == nil {
 		t.Fatalf("file: %v", err)
 	}
@@ -140,16 +140,16 @@ func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
-	ring, err = loadKeyring(t.Context(), server.URL, silent)
+	ring, err = loadKeyring(t.Context(), newKeys(server.URL, silent))
 	if err != nil || ring[key.ID] == nil || asked != 2 {
 		t.Errorf("URL: %v after %d requests", err, asked)
 	}
-	if _, err := loadKeyring(t.Context(), "none.jwks", silent); err == nil {
+	if _, err := loadKeyring(t.Context(), newKeys("none.jwks", silent)); err == nil {
 		t.Error("no file, no error")
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := loadKeyring(stopped, server.URL, silent); err != nil {
+	if _, err := loadKeyring(stopped, newKeys(server.URL, silent)); err != nil {
 		t.Errorf("Ctrl-C while waiting: %v", err)
 	}
 }
@@ -216,15 +216,35 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		Command: [16]byte{1}, Unit: "sim-2", Action: telematics.Unlock, Lane: telematics.AccessLane, Seq: 1,
 		IssuedAt: now, Expires: now.Add(20 * time.Second),
 	}
-	message, err := key.Sign(command)
-	if err != nil {
-		t.Fatal(err)
+	order := func(key telematics.SigningKey) telematics.Answer {
+		message, err := key.Sign(command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Publish(telematics.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
+			t.Fatal(err)
+		}
+		return await(t, ctx, done)
 	}
-	if err := server.Publish(telematics.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
-		t.Fatal(err)
-	}
-	if a := await(t, ctx, done); a.State != telematics.Succeeded {
+	if a := order(key); a.State != telematics.Succeeded {
 		t.Errorf("answer %+v", a)
+	}
+	next, text := keyring(t)
+	if err := os.WriteFile(o.Keys, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command.Seq = 2
+	for command.Command[0] = 2; ; command.Command[0]++ {
+		if a := order(next); a.State == telematics.Succeeded {
+			break
+		} else if a.Reason != telematics.BadSignature {
+			t.Fatalf("answer %+v", a)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("the cars never learned the new key")
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -243,7 +263,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		}
 		kinds[e.Kind]++
 	}
-	if kinds[simulator.CommandStarted] != 1 || kinds[simulator.CommandAnswered] != 2 {
+	if kinds[simulator.CommandReceived] != 2 || kinds[simulator.CommandStarted] != 2 {
 		t.Errorf("recorded %v", kinds)
 	}
 }

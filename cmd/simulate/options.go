@@ -14,7 +14,7 @@ import (
 type options struct {
 	Broker   string        `help:"MQTT broker of the units, tcp://host:port or tls://host:port." default:"tcp://127.0.0.1:1883"`
 	CA       string        `help:"PEM file of the authority that signed the broker's certificate. Default: the system's." type:"existingfile" placeholder:"FILE"`
-	Keys     string        `help:"Public keys that sign commands: a JWKS file, or its http(s) URL." required:"" placeholder:"FILE|URL"`
+	Keys     string        `help:"Public keys that sign commands: a JWKS file, or its http(s) URL; changes are noticed." required:"" placeholder:"FILE|URL"`
 	Units    string        `help:"Units file: {\"1\":{\"unit\":\"…\",\"password\":\"…\"},…}, by vehicle number." type:"existingfile" placeholder:"FILE"`
 	Demo     bool          `help:"With --units: vehicles 1 to 10 are the demo cars, each with its own trouble."`
 	Cars     int           `help:"Instead of --units: this many healthy cars, named by prefix and number."`

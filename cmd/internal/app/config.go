@@ -30,7 +30,7 @@ type Config struct {
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
-	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS; the first one signs. Made by 'motorpool keys new' (default ${default})."`
+	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS; the first one signs. See 'motorpool keys --help' (default ${default})."`
 	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"Public keys of the access tokens' issuer, as JWKS: a file, or an https:// URL (default ${default})."`
 	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
 	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
@@ -67,7 +67,7 @@ func (c Config) Check() error {
 }
 
 func (c Config) checkFiles() error {
-	_, signing := c.signingKey()
+	_, signing := c.signingKeys(slog.New(slog.DiscardHandler))
 	_, ca := c.tls()
 	var tokens error
 	if isURL(c.TokenKeys) {
@@ -76,18 +76,6 @@ func (c Config) checkFiles() error {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
 	return errors.Join(signing, tokens, ca)
-}
-
-func (c Config) signingKey() (telematics.SigningKey, error) {
-	jwks, err := os.ReadFile(c.SigningKeys)
-	if err != nil {
-		return telematics.SigningKey{}, fmt.Errorf("--signing-keys: %w (make one: motorpool keys new > %s)", err, c.SigningKeys)
-	}
-	keys, err := telematics.ParseSigningKeys(jwks)
-	if err != nil {
-		return telematics.SigningKey{}, fmt.Errorf("--signing-keys: %s: %w", c.SigningKeys, err)
-	}
-	return keys[0], nil
 }
 
 // tls returns nil where the system's certificates, or no TLS, are wanted.

@@ -25,7 +25,7 @@ const answerSlack = 10 * time.Second
 // new calls, the commands under way are settled and answered, then MQTT, then the
 // stores. A server that is away does not stop it: readiness says what is missing.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
-	key, err := c.signingKey()
+	signing, err := c.signingKeys(log)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Pending: redis,
-		Air: link, Key: key, Logger: log,
+		Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
-	internal := internalHandler(carrier,
+	internal := internalHandler(carrier, signing,
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
 		httpapi.Check{Name: "redis", Ready: redis.Ping},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
@@ -75,6 +75,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	parts.Go(func() error { return carrier.Run(below) })
 	parts.Go(func() error { return forget(below, postgres, log) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
+	parts.Go(func() error { return signing.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
 	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
@@ -169,13 +170,14 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, checks ...httpapi.Check) http.Handler {
+func internalHandler(b *broker.Broker, signing *signingKeys, checks ...httpapi.Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.Internal(checks...))
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "counts": b.Counts.All()}) // the caller may leave
+		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": b.Counts.All()}) // the caller may leave
 	})
+	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
 	return mux
 }
 

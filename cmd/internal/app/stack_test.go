@@ -39,9 +39,10 @@ type stack struct {
 	tokens   telematics.SigningKey
 	postgres *devstack.Postgres
 	redisURL string
-	units    string        // URL of the MQTT broker's listener for units
-	service  string        // URL of its listener for the service
-	interval time.Duration // between the reports of a car. Defaults to the simulator's
+	units    string          // URL of the MQTT broker's listener for units
+	service  string          // URL of its listener for the service
+	interval time.Duration   // between the reports of a car. Defaults to the simulator's
+	radio    simulator.Radio // of the cars; nil: their own
 
 	// Of the real servers only.
 	redis     *devstack.Redis
@@ -210,7 +211,7 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	var cars []simulator.Config
 	for _, v := range s.fleet.Vehicles {
 		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID),
+			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
 		})
 	}
 	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval}, cars...)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics"
+)
+
+func TestKeysAreRotatedByHandInARunningWorld(t *testing.T) {
+	l := begin(t, newDir(t))
+	file := l.env["MOTORPOOL_SIGNING_KEYS"]
+	edit := func(change func(telematics.Keychain) (telematics.Keychain, error)) {
+		t.Helper()
+		if err := keyfile.Edit(t.Context(), file, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock := func() {
+		t.Helper()
+		if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
+			t.Errorf("lock: %d %+v", r.status, r.Error)
+		}
+	}
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old string
+	edit(func(c telematics.Keychain) (telematics.Keychain, error) {
+		old = c.Active().ID
+		return c.Add(key, time.Now())
+	})
+	l.eventually("the cars, and units of one's own, know the new key", func() bool { return len(l.published()) == 2 })
+	lock()
+	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Activate(key.ID, time.Now()) })
+	l.eventually("the service signs with the new key", func() bool { return l.signingKey() == key.ID })
+	lock()
+	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Remove(old) })
+	l.eventually("the old key is forgotten", func() bool { return len(l.published()) == 1 })
+	lock()
+}
+
+// published returns the keyring that is there for units of one's own.
+func (l *live) published() telematics.Keyring {
+	jwks, err := os.ReadFile(filepath.Join(l.dir, keyringFile))
+	if err != nil {
+		l.Fatal(err)
+	}
+	ring, err := telematics.ParseKeyring(jwks)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return ring
+}
+
+func (l *live) signingKey() string {
+	response, err := http.Get(l.env["INTERNAL_URL"] + "/counts")
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer response.Body.Close()
+	var body struct {
+		SigningKey string `json:"signing_key"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		l.Fatal(err)
+	}
+	return body.SigningKey
+}
+
+func (l *live) eventually(what string, holds func() bool) {
+	l.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.Fatalf("after 10 s still not: %s", what)
+		}
+	}
+}
+
+func TestAShellReadsTheVariablesAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	for _, value := range []string{"/home/anna/motor pool/.dev/signing.jwks", "it's", `a"b$c\d`, "http://127.0.0.1:8080", "eyJ.x-y_z"} {
+		if err := writeFiles(dir, nil, []variable{{"V", value}}); err != nil {
+			t.Fatal(err)
+		}
+		read, err := exec.Command("sh", "-c", `. "$0"; printf %s "$V"`, filepath.Join(dir, envFile)).Output()
+		if err != nil || string(read) != value {
+			t.Errorf("%q is read as %q, %v", value, read, err)
+		}
+	}
+}

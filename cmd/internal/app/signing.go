@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics"
+)
+
+// lookEvery is how soon an instance notices that the file of the signing keys changed.
+const lookEvery = time.Second
+
+// signingKeys are the private keys of a file, as it was when it could be read last. Run
+// follows the file. Safe for concurrent use.
+type signingKeys struct {
+	current atomic.Pointer[telematics.Keychain]
+	source  keyfile.Source[telematics.Keychain]
+}
+
+func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
+	k := &signingKeys{source: keyfile.Source[telematics.Keychain]{
+		Name: c.SigningKeys, Every: lookEvery, Parse: telematics.ParseKeychain, Log: log,
+		Read: func(context.Context) ([]byte, error) { return os.ReadFile(c.SigningKeys) },
+	}}
+	chain, err := k.source.Load(context.Background())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--signing-keys: %w (make one: motorpool keys new > %s)", err, c.SigningKeys)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--signing-keys: %s: %w", c.SigningKeys, err)
+	}
+	k.current.Store(&chain)
+	return k, nil
+}
+
+// Sign signs with the key that is active now. A command is signed once: those that were
+// signed before a switch are sent again as they are.
+func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) { return k.current.Load().Sign(c) }
+
+func (k *signingKeys) active() string { return k.current.Load().Active().ID }
+
+// Run takes over what changes in the file, until the context ends.
+func (k *signingKeys) Run(ctx context.Context) error {
+	return k.source.Watch(ctx, func(chain telematics.Keychain) {
+		before := k.active()
+		k.current.Store(&chain)
+		if after := k.active(); after != before {
+			k.source.Log.Info("signing key switched", "from", before, "to", after, "keys", len(chain))
+		} else {
+			k.source.Log.Info("signing keys changed", "active", after, "keys", len(chain))
+		}
+	})
+}
+
+// serveUnits answers with the public halves of all keys: what units must know.
+func (k *signingKeys) serveUnits(w http.ResponseWriter, _ *http.Request) {
+	jwks, err := telematics.EncodeKeyring(k.current.Load().Keyring())
+	if err != nil {
+		k.source.Log.Error("public keys not encoded", "err", err)
+		http.Error(w, "the public keys cannot be encoded; see the log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jwk-set+json")
+	w.Header().Set("Cache-Control", "no-cache") // they may change at any moment
+	_, _ = w.Write(jwks)                        // the caller may leave
+}

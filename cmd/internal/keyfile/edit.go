@@ -1,0 +1,171 @@
+package keyfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const (
+	lockPatience = 10 * time.Second
+	lockEvery    = 20 * time.Millisecond
+	unfinished   = ".new" // how a file ends that was not put in its place yet
+)
+
+// Read returns the keychain of a file.
+func Read(file string) (telematics.Keychain, error) {
+	jwks, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := telematics.ParseKeychain(jwks)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return chain, nil
+}
+
+// Edit replaces the keychain of a file by what change makes of it, with the same mode and
+// owner. It waits for another edit to end, 10 s at most. Where change or anything else
+// fails, the file is as it was.
+func Edit(ctx context.Context, file string, change func(telematics.Keychain) (telematics.Keychain, error)) error {
+	file, err := filepath.EvalSymlinks(file) // a link stays one
+	if err != nil {
+		return err
+	}
+	held, err := lock(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	chain, err := Read(file)
+	if err != nil {
+		return err
+	}
+	if chain, err = change(chain); err != nil {
+		return err
+	}
+	jwks, err := chain.Encode()
+	if err != nil {
+		return err
+	}
+	if err := replace(held, file, append(jwks, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// lock returns the file, which nobody else edits until it is closed. The lock is the file's
+// own: whoever waited for it while the file was replaced waits again, for the new one.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR, 0) // to write: NFS locks nothing else
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil && isStill(file, path) {
+			return file, nil
+		}
+		_ = file.Close()
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-time.After(lockEvery):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock %s: another program has been changing it all the time: %w", path, ctx.Err())
+		}
+	}
+}
+
+func isStill(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, there)
+}
+
+// replace puts a new file in the place of the old one, in one step.
+func replace(old *os.File, path string, content []byte) error {
+	was, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	dir, base := filepath.Split(path)
+	if err := removeAbandoned(dir, base); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, "."+base+"-*"+unfinished) // in the same folder: a rename does not cross file systems
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(file, was, content), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if errors.Is(err, syscall.EBUSY) {
+		err = fmt.Errorf("%w (a mount of the file alone cannot be replaced: mount its folder)", err)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return syncFolder(dir)
+}
+
+// removeAbandoned removes what an edit that was killed has left, with its private keys. The
+// caller holds the lock, so nobody is writing it.
+func removeAbandoned(dir, base string) error {
+	entries, err := os.ReadDir(filepath.Clean(dir)) // of a bare file name: the current one
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+base+"-") && strings.HasSuffix(e.Name(), unfinished) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fill makes the file what the old one was, but for the content, and sees it to the disk.
+func fill(file *os.File, was os.FileInfo, content []byte) error {
+	is, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	owner, mine := was.Sys().(*syscall.Stat_t), is.Sys().(*syscall.Stat_t)
+	if owner.Uid != mine.Uid || owner.Gid != mine.Gid {
+		if err := file.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("keep the owner: %w", err)
+		}
+	}
+	if err := file.Chmod(was.Mode().Perm()); err != nil { // after the owner, whose change may take rights away
+		return err
+	}
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+func syncFolder(dir string) error {
+	folder, err := os.Open(filepath.Clean(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,253 @@
+package keyfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"motorpool/telematics"
+)
+
+// editForever names the file that a child of the tests edits until it is killed.
+const editForever = "KEYFILE_TEST_EDIT_FOREVER"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(editForever); file != "" {
+		for {
+			if err := Edit(context.Background(), file, rotate); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// rotate adds a key, lets it sign, and removes the one before.
+func rotate(c telematics.Keychain) (telematics.Keychain, error) {
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		return nil, err
+	}
+	old := c.Active().ID
+	if c, err = c.Add(key, time.Now()); err != nil {
+		return nil, err
+	}
+	if c, err = c.Activate(key.ID, time.Now()); err != nil {
+		return nil, err
+	}
+	return c.Remove(old)
+}
+
+func add(c telematics.Keychain) (telematics.Keychain, error) {
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		return nil, err
+	}
+	return c.Add(key, time.Now())
+}
+
+// newFile returns a file with one key.
+func newFile(t *testing.T) string {
+	t.Helper()
+	chain, err := add(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwks, err := chain.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "signing.jwks")
+	if err := os.WriteFile(file, jwks, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func read(t *testing.T, file string) telematics.Keychain {
+	t.Helper()
+	chain, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+func inFolderOf(t *testing.T, file string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestNoOperatorLosesAnothersChange(t *testing.T) {
+	file := newFile(t)
+	const operators, edits = 8, 10
+	var group sync.WaitGroup
+	for range operators {
+		group.Go(func() {
+			for range edits {
+				if err := Edit(t.Context(), file, add); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if n := len(read(t, file)); n != 1+operators*edits {
+		t.Errorf("%d keys of %d", n, 1+operators*edits)
+	}
+	if names := inFolderOf(t, file); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+func TestAnEditKeepsModeOwnerAndLink(t *testing.T) {
+	file := newFile(t)
+	link := filepath.Join(t.TempDir(), "link.jwks")
+	owner, group := os.Getuid(), os.Getgid()
+	if owner == 0 { // who else may give files away?
+		owner, group = 10001, 10002
+	}
+	for _, err := range []error{os.Chmod(file, 0o640), os.Chown(file, owner, group), os.Symlink(file, link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Edit(t.Context(), link, add); err != nil {
+		t.Fatal(err)
+	}
+	is, err := os.Lstat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := is.Sys().(*syscall.Stat_t)
+	if is.Mode() != 0o640 || int(stat.Uid) != owner || int(stat.Gid) != group {
+		t.Errorf("mode %v, owner %d:%d, want -rw-r----- %d:%d", is.Mode(), stat.Uid, stat.Gid, owner, group)
+	}
+	if l, err := os.Lstat(link); err != nil || l.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", l, err)
+	}
+	if n := len(read(t, file)); n != 2 {
+		t.Errorf("%d keys", n)
+	}
+}
+
+func TestAnEditThatFailsChangesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		content string
+		change  func(telematics.Keychain) (telematics.Keychain, error)
+	}{
+		"refused by the change": {"", func(telematics.Keychain) (telematics.Keychain, error) { return nil, errors.New("no") }},
+		"a key that is none": {"", func(c telematics.Keychain) (telematics.Keychain, error) {
+			return c.Add(telematics.SigningKey{ID: "k"}, time.Now())
+		}},
+		"a file that is no JWKS":  {"{", add},
+		"a file of public keys":   {`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add},
+		"keys of another purpose": {`{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`, add},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := newFile(t)
+			if test.content != "" {
+				if err := os.WriteFile(file, []byte(test.content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Edit(t.Context(), file, test.change); err == nil {
+				t.Error("no error")
+			}
+			after, err := os.ReadFile(file)
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the file is now %s, %v", after, err)
+			}
+			if names := inFolderOf(t, file); len(names) != 1 {
+				t.Errorf("left behind: %v", names)
+			}
+		})
+	}
+	missing := filepath.Join(t.TempDir(), "none.jwks")
+	if err := Edit(t.Context(), missing, add); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestAnEditWaitsForAnotherNoLongerThanItsCaller(t *testing.T) {
+	file := newFile(t)
+	held, err := lock(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Edit(ctx, file, add); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), file) {
+		t.Errorf("while another edits: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Edit(t.Context(), file, add) }()
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEditorThatIsKilledLeavesAWholeFileAndNoKeysLyingAbout(t *testing.T) {
+	file := newFile(t)
+	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished) // the worst moment, for certain
+	if err := os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for round := range 12 {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), editForever+"="+file)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		before := read(t, file).Active().ID
+		for deadline := time.Now().Add(10 * time.Second); read(t, file).Active().ID == before; {
+			if time.Now().After(deadline) {
+				t.Fatal("the child edits nothing")
+			}
+		}
+		time.Sleep(time.Duration(round) * 700 * time.Microsecond) // another moment of its work each time
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // killed
+		seen[read(t, file).Active().ID] = true
+	}
+	if len(seen) != 12 {
+		t.Errorf("%d keys in 12 rounds", len(seen))
+	}
+	if err := Edit(t.Context(), file, add); err != nil {
+		t.Fatal(err)
+	}
+	if names := inFolderOf(t, file); !slices.Equal(names, []string{"signing.jwks"}) {
+		t.Errorf("left behind: %v", names)
+	}
+}

@@ -1,0 +1,155 @@
+package keyfile
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// watched is a file that a source watches, in virtual time.
+type watched struct {
+	*testing.T
+	file string
+
+	mu      sync.Mutex // guards what follows
+	log     bytes.Buffer
+	changes []string // ids of the active keys
+}
+
+func (w *watched) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(line)
+}
+
+func (w *watched) change(c telematics.Keychain) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes = append(w.changes, c.Active().ID)
+}
+
+// said returns what was logged since the last time, and which keys became active so far.
+func (w *watched) said() (logged string, changes []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.log.Reset()
+	return w.log.String(), w.changes
+}
+
+func watch(t *testing.T, test func(*watched)) {
+	t.Helper()
+	file := newFile(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{T: t, file: file}
+		source := Source[telematics.Keychain]{
+			Name: file, Every: time.Second, Parse: telematics.ParseKeychain, Log: slog.New(slog.NewTextHandler(w, nil)),
+			Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
+		}
+		if _, err := source.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := source.Watch(ctx, w.change); err != nil {
+				t.Error(err)
+			}
+		})
+		defer running.Wait()
+		defer cancel()
+		test(w)
+	})
+}
+
+// pass lets some looks happen.
+func (w *watched) pass(looks int) {
+	time.Sleep(time.Duration(looks) * time.Second)
+	synctest.Wait()
+}
+
+func (w *watched) write(content []byte) {
+	w.Helper()
+	if err := os.WriteFile(w.file, content, 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestAChangeIsNoticedOnce(t *testing.T) {
+	watch(t, func(w *watched) {
+		w.pass(3)
+		if _, changes := w.said(); len(changes) != 0 {
+			t.Fatalf("nothing has changed, and was noticed: %v", changes)
+		}
+		if err := Edit(context.Background(), w.file, rotate); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(3)
+		logged, changes := w.said()
+		if len(changes) != 1 || changes[0] != read(t, w.file).Active().ID || logged != "" {
+			t.Errorf("changes %v, logged %q", changes, logged)
+		}
+	})
+}
+
+func TestAChangeThatDoesNotShowFromOutsideIsNoticed(t *testing.T) {
+	watch(t, func(w *watched) {
+		date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		text, err := os.ReadFile(w.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"aaaaaaaaaaaa", "bbbbbbbbbbbb"} {
+			w.write(bytes.ReplaceAll(text, []byte(read(t, w.file).Active().ID), []byte(id)))
+			text, _ = os.ReadFile(w.file)
+			if err := os.Chtimes(w.file, date, date); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(1)
+		}
+		if _, changes := w.said(); len(changes) != 2 {
+			t.Errorf("changes %v", changes)
+		}
+	})
+}
+
+func TestAFileThatIsAwayOrBrokenIsSaidOnceAndChangesNothing(t *testing.T) {
+	watch(t, func(w *watched) {
+		good, err := os.ReadFile(w.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range []struct {
+			name, said string
+			make       func()
+		}{
+			{"truncated", "parse signing keys", func() { w.write(good[:len(good)/2]) }},
+			{"empty", "parse signing keys", func() { w.write(nil) }},
+			{"no keys", "the set is empty", func() { w.write([]byte(`{"keys":[]}`)) }},
+			{"away", "no such file", func() {
+				if err := os.Remove(w.file); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		} {
+			problem.make()
+			w.pass(5)
+			logged, _ := w.said()
+			if strings.Count(logged, "\n") != 1 || !strings.Contains(logged, problem.said) || !strings.Contains(logged, "level=WARN") {
+				t.Errorf("%s: %s", problem.name, logged)
+			}
+		}
+		w.write(good)
+		w.pass(5)
+		if logged, changes := w.said(); strings.Count(logged, "readable again") != 1 || len(changes) != 0 {
+			t.Errorf("the same keys again: changes %v, logged %s", changes, logged)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics"
+)
+
+// told returns what a command prints, what it says beside that, and its error.
+func told(t *testing.T, args ...string) (printed, said string, failure error) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = writer
+	printed, failure = output(t, args...)
+	os.Stderr = stderr
+	_ = writer.Close()
+	beside, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(printed), string(beside), failure
+}
+
+// newKeyFile makes the file of the signing keys, names it by the environment, and returns
+// it with the id of its key.
+func newKeyFile(t *testing.T) (file, id string) {
+	t.Helper()
+	private, err := output(t, "keys", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "signing.jwks")
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MOTORPOOL_SIGNING_KEYS", file)
+	return file, chainOf(t, file).Active().ID
+}
+
+func chainOf(t *testing.T, file string) telematics.Keychain {
+	t.Helper()
+	chain, err := keyfile.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
+	file, old := newKeyFile(t)
+	added, said, err := told(t, "keys", "add")
+	if err != nil || added == old || chainOf(t, file).Active().ID != old {
+		t.Fatalf("add: %q %v", added, err)
+	}
+	if !inOrder(said, "keys export", "provision EVERY unit", "keys activate "+added, "60 s later", "keys retire "+old, "export again") {
+		t.Errorf("add says %s", said)
+	}
+	public, err := output(t, "keys", "export")
+	if ring, parsed := telematics.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 || strings.Contains(public, `"d"`) {
+		t.Errorf("export: %s %v %v", public, err, parsed)
+	}
+	list, err := output(t, "keys", "list")
+	if err != nil || !lineHas(list, old, "active") || !lineHas(list, added, "standby") {
+		t.Errorf("list: %s %v", list, err)
+	}
+	printed, said, err := told(t, "keys", "activate", added)
+	if err != nil || printed != added+" is active" || chainOf(t, file).Active().ID != added {
+		t.Fatalf("activate: %q %v", printed, err)
+	}
+	if !inOrder(said, "WARNING", "bad_signature", "keys activate "+old, "not before", "keys retire "+old, "keys export", "forget "+old) {
+		t.Errorf("activate says %s", said)
+	}
+	if printed, said, err := told(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
+		t.Errorf("activate again: %q %q %v", printed, said, err)
+	}
+	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") {
+		t.Errorf("retire at once: %v", err)
+	}
+	err = keyfile.Edit(t.Context(), file, func(c telematics.Keychain) (telematics.Keychain, error) {
+		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes
+			*at = at.Add(-telematics.RetireAfter)
+		}
+		return c, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if printed, _, err := told(t, "keys", "retire", old); err != nil || printed != old+" is retired" {
+		t.Errorf("retire: %q %v", printed, err)
+	}
+	if left := chainOf(t, file); len(left) != 1 || left.Active().ID != added {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
+	file, old := newKeyFile(t)
+	added, _, err := told(t, "keys", "add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{old}, {"--force", old}} {
+		if _, _, err := told(t, append([]string{"keys", "retire"}, args...)...); err == nil || !strings.Contains(err.Error(), "activate another one first") {
+			t.Errorf("retire %v, which is active: %v", args, err)
+		}
+	}
+	for _, verb := range []string{"activate", "retire"} {
+		_, _, err := told(t, "keys", verb, "nobody")
+		if err == nil || !strings.Contains(err.Error(), old+" (active)") || !strings.Contains(err.Error(), added+" (standby)") {
+			t.Errorf("%s of an unknown key does not name the known ones: %v", verb, err)
+		}
+	}
+	if _, _, err := told(t, "keys", "activate", added); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := told(t, "keys", "retire", "--force", old); err != nil || len(chainOf(t, file)) != 1 {
+		t.Errorf("forced: %v", err)
+	}
+}
+
+func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
+	t.Setenv("MOTORPOOL_SIGNING_KEYS", filepath.Join(t.TempDir(), "none.jwks"))
+	for _, verb := range [][]string{{"list"}, {"add"}, {"export"}, {"activate", "x"}, {"retire", "x"}} {
+		if _, _, err := told(t, append([]string{"keys"}, verb...)...); err == nil || !strings.Contains(err.Error(), "motorpool keys new >") {
+			t.Errorf("%v without a file: %v", verb, err)
+		}
+	}
+	file, _ := newKeyFile(t)
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err := told(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
+		t.Errorf("a file that everybody can read: %q %v", said, err)
+	}
+	a, errA := telematics.NewSigningKey()
+	b, errB := telematics.NewSigningKey()
+	plain, err := telematics.EncodeSigningKeys(a, b)
+	if errA != nil || errB != nil || err != nil {
+		t.Fatal(errA, errB, err)
+	}
+	if err := os.WriteFile(file, plain, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := output(t, "keys", "list"); err != nil || !lineHas(list, a.ID, "active") || !lineHas(list, b.ID, "standby") || !lineHas(list, a.ID, "-") {
+		t.Errorf("a plain JWKS: %s %v", list, err)
+	}
+	other := filepath.Join(t.TempDir(), "other.jwks")
+	if err := os.WriteFile(other, plain, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err := told(t, "keys", "add", "--signing-keys", other); err != nil || !strings.Contains(said, "keys export --signing-keys "+other) {
+		t.Errorf("the next step is not for the same file: %q %v", said, err)
+	}
+}
+
+func TestTheAgeOfAKeyIsReadable(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for want, since := range map[string]time.Time{"-": {}, "59 days": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "1h0m1s": now.Add(-time.Hour - time.Second)} {
+		if got := age(since, now); got != want {
+			t.Errorf("%v: %q, want %q", since, got, want)
+		}
+	}
+}
+
+// inOrder tells whether a text has the parts, one after the other.
+func inOrder(text string, parts ...string) bool {
+	for _, part := range parts {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return true
+}
+
+// lineHas tells whether the line that begins with a word has another one.
+func lineHas(text, first, word string) bool {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] == first && slices.Contains(words, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+package simulator
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestAUnitIsGivenNewKeysWhileItDrives(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		old := r.key.Keyring()
+		next := newKey(t)
+		r.key = next
+		final := func() telematics.Answer {
+			r.wait(time.Second)
+			answers := r.radio.link().answers(r.T)
+			return answers[len(answers)-1]
+		}
+		r.send(telematics.Lock, 10*time.Second)
+		if a := final(); a.State != telematics.Rejected || a.Reason != telematics.BadSignature {
+			t.Fatalf("a key that the unit does not know: %+v", a)
+		}
+		r.car.SetKeyring(next.Keyring())
+		r.send(telematics.Lock, 10*time.Second)
+		if a := final(); a.State != telematics.Succeeded {
+			t.Errorf("a key that the unit was given: %+v", a)
+		}
+		r.car.Restart()
+		r.wait(5 * time.Second)
+		r.send(telematics.Unlock, 10*time.Second)
+		if a := final(); a.State != telematics.Succeeded {
+			t.Errorf("after a restart the unit has forgotten its keys: %+v", a)
+		}
+		r.car.SetKeyring(old)
+		r.send(telematics.Lock, 10*time.Second)
+		if a := final(); a.Reason != telematics.BadSignature {
+			t.Errorf("a key that was taken away: %+v", a)
+		}
+	})
+}
+
+func TestAFleetIsProvisionedWhileItStartsAndWhenItHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := NewFleet(FleetConfig{Stagger: time.Minute}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}})
+		ring := newKey(t).Keyring()
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() { fleet.SetKeyring(ring) })
+		}
+		if err := fleet.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+		for i, c := range fleet.Cars()[:2] { // the third never ran
+			if len(c.unit.keys) != 1 {
+				t.Errorf("car %d holds %v", i, c.unit.keys)
+			}
+		}
+		fleet.SetKeyring(nil)
+	})
+}

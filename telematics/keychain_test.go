@@ -1,0 +1,285 @@
+package telematics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var monday = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
+
+// chain returns a keychain of new keys with these ids, made a day apart.
+func chain(t *testing.T, ids ...string) Keychain {
+	t.Helper()
+	var c Keychain
+	for i, id := range ids {
+		key := newKey(t)
+		key.ID = id
+		var err error
+		if c, err = c.Add(key, monday.AddDate(0, 0, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func ids(c Keychain) (ids []string) {
+	for _, k := range c {
+		ids = append(ids, k.ID)
+	}
+	return ids
+}
+
+func TestTheFirstKeyOfAKeychainIsActiveAndNewOnesWait(t *testing.T) {
+	c := chain(t, "a", "b")
+	if c.Active().ID != "a" || c.State(0) != "active" || c.State(1) != "standby" {
+		t.Errorf("%v", c)
+	}
+	if !c[0].Activated.Equal(monday) || !c[1].Activated.IsZero() || !c[1].Created.Equal(monday.AddDate(0, 0, 1)) {
+		t.Errorf("a was activated %v, b %v", c[0].Activated, c[1].Activated)
+	}
+	if ring := c.Keyring(); len(ring) != 2 || !ring["b"].Equal(c[1].Private.Public()) {
+		t.Errorf("units are told %v", ring)
+	}
+}
+
+func TestTheActiveKeySigns(t *testing.T) {
+	c := chain(t, "a", "b")
+	claims := Claims{Command: [16]byte{1}, Unit: "u", Action: Lock, Lane: AccessLane, Expires: monday.Add(time.Minute), IssuedAt: monday}
+	for _, want := range []string{"a", "b"} {
+		c, err := c.Activate(want, monday)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, err := c.Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Keyring{want: c.Keyring()[want]}).Verify(message); err != nil {
+			t.Errorf("%s is active, and did not sign: %v", want, err)
+		}
+	}
+	if _, err := (Keychain{}).Sign(claims); err == nil {
+		t.Error("nothing signed")
+	}
+}
+
+func TestActivationPutsAKeyInFrontAndSaysWhen(t *testing.T) {
+	before := chain(t, "a", "b", "c")
+	noon := monday.AddDate(0, 0, 9)
+	c, err := before.Activate("c", noon)
+	if err != nil || !slices.Equal(ids(c), []string{"c", "a", "b"}) {
+		t.Fatalf("%v, %v", ids(c), err)
+	}
+	if !c[0].Activated.Equal(noon) || !c[1].Deactivated.Equal(noon) || !c[1].Activated.Equal(monday) || !c[2].Deactivated.IsZero() {
+		t.Errorf("%+v", c)
+	}
+	if !slices.Equal(ids(before), []string{"a", "b", "c"}) || !before[0].Deactivated.IsZero() {
+		t.Error("the keychain was changed in place")
+	}
+	back, err := c.Activate("a", noon.Add(time.Hour))
+	if err != nil || !slices.Equal(ids(back), []string{"a", "c", "b"}) || !back[0].Deactivated.IsZero() || !back[1].Deactivated.Equal(noon.Add(time.Hour)) {
+		t.Errorf("the way back: %v %v", ids(back), err)
+	}
+	if same, err := c.Activate("c", noon.Add(time.Hour)); err != nil || !same[0].Activated.Equal(noon) {
+		t.Errorf("activated twice: %v, %v", same[0].Activated, err)
+	}
+}
+
+func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
+	rotated, err := chain(t, "a", "b", "c").Activate("b", monday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := chain(t, "a", "b")
+	plain[0].Created, plain[0].Activated, plain[1].Created = time.Time{}, time.Time{}, time.Time{}
+	byHand := chain(t, "a", "b")
+	slices.Reverse(byHand)
+	for name, test := range map[string]struct {
+		chain  Keychain
+		id     string
+		after  time.Duration
+		refuse string
+	}{
+		"the active one":                    {rotated, "b", time.Hour, `"b" is active`},
+		"an unknown one":                    {rotated, "x", time.Hour, `no key "x"; the file has b (active), a (standby), c (standby)`},
+		"at once":                           {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
+		"a millisecond early":               {rotated, "a", RetireAfter - time.Millisecond, "signed until 2026-01-05T09:00:00Z"},
+		"in time":                           {rotated, "a", RetireAfter, ""},
+		"a clock that was put back":         {rotated, "a", -time.Hour, "signed until"},
+		"one that never signed":             {rotated, "c", 0, ""},
+		"of a plain JWKS":                   {plain, "b", time.Hour, "may have signed"},
+		"one that was put behind by hand":   {byHand, "a", time.Hour, "may have signed"},
+		"the only key":                      {chain(t, "a"), "a", time.Hour, "is active"},
+		"the active one of a plain keyring": {plain, "a", time.Hour, "is active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left, err := test.chain.Retire(test.id, monday.Add(test.after))
+			if test.refuse == "" {
+				if err != nil || len(left) != len(test.chain)-1 || slices.Contains(ids(left), test.id) {
+					t.Errorf("%v, %v", ids(left), err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.refuse) {
+				t.Errorf("%v, %v; want %q", ids(left), err, test.refuse)
+			}
+			forced, err := test.chain.Remove(test.id)
+			if able := slices.Contains(ids(test.chain)[1:], test.id); able != (err == nil) {
+				t.Errorf("forced: %v, %v", ids(forced), err)
+			}
+		})
+	}
+}
+
+func TestTwoKeysOfAKeychainHaveTwoNames(t *testing.T) {
+	c := chain(t, "a")
+	if c, err := c.Add(c[0].SigningKey, monday); err == nil {
+		t.Errorf("%v", ids(c))
+	}
+}
+
+// sameKeys compares what a keychain says, not how it was read.
+func sameKeys(a, b Keychain) bool {
+	plain := func(c Keychain) Keychain {
+		c = slices.Clone(c)
+		for i := range c {
+			c[i].origin = nil
+		}
+		return c
+	}
+	return reflect.DeepEqual(plain(a), plain(b))
+}
+
+func TestAKeychainReadsAsItWasWritten(t *testing.T) {
+	c, err := chain(t, "a", "b", "c").Activate("b", monday.Add(1234567*time.Microsecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		text, err := c.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseKeychain(text)
+		if err != nil || !sameKeys(again, c) {
+			t.Fatalf("%v, %v\n%s", again, err, text)
+		}
+		if c, err = again.Activate("a", monday.Add(time.Hour)); err != nil { // members must go as they come
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPlainJWKSIsAKeychainWithoutTimes(t *testing.T) {
+	keys, _ := goldenKeys(t)
+	plain, err := EncodeSigningKeys(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ParseKeychain(plain)
+	if err != nil || len(c) != len(keys) || c.Active().ID != keys[0].ID || !c[0].Activated.IsZero() {
+		t.Fatalf("%v, %v", c, err)
+	}
+	text, err := c.Encode()
+	if err != nil || !bytes.Equal(text, plain) {
+		t.Errorf("written again:\n%s\nwas\n%s\n%v", text, plain, err)
+	}
+}
+
+func TestWhatOthersHaveAddedToAKeyIsKept(t *testing.T) {
+	c := chain(t, "a", "b")
+	text, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := bytes.ReplaceAll(text, []byte(`"kid": "a"`), []byte(`"kid": "a", "x5t": "AAAA", "note": {"by": "vault"}`))
+	c, err = ParseKeychain(foreign)
+	if err == nil {
+		c, err = c.Activate("b", monday)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = c.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	var set struct {
+		Keys []struct {
+			KID  string `json:"kid"`
+			X5T  string `json:"x5t"`
+			Note map[string]string
+		} `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil || set.Keys[1].KID != "a" || set.Keys[1].X5T != "AAAA" || set.Keys[1].Note["by"] != "vault" {
+		t.Errorf("%+v, %v", set, err)
+	}
+}
+
+func TestATimeThatIsNoneIsNamed(t *testing.T) {
+	text, err := chain(t, "a").Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{`"yesterday"`, `17`, `null`, `{}`, `""`} {
+		broken := bytes.Replace(text, []byte(`"2026-01-05T09:00:00Z"`), []byte(bad), 1)
+		if c, err := ParseKeychain(broken); err == nil || !strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), "motorpool_") {
+			t.Errorf("%s: %v, %v", bad, c, err)
+		}
+	}
+}
+
+func TestAKeychainIsNeverPrinted(t *testing.T) {
+	c := chain(t, "a", "b")
+	text, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = ParseKeychain(text); err != nil {
+		t.Fatal(err)
+	}
+	var set struct{ Keys []struct{ D string } }
+	if err := json.Unmarshal(text, &set); err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := fmt.Sprintf("%v %+v %#v %s %x %s", c, c, c, c[0], c, encoded)
+	for _, secret := range []string{set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprintf("%d", c[0].Private.Seed()), "[]")} {
+		if secret == "" || strings.Contains(printed, secret) {
+			t.Errorf("the private key was printed: %s", printed)
+		}
+	}
+}
+
+func FuzzParseKeychain(f *testing.F) {
+	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_created":"2026-01-05T09:00:00Z","note":[1]}]}`))
+	f.Add([]byte(`{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_activated":"2026-01-05T09:00:00.5+02:00"}`))
+	f.Add([]byte(`{"keys":[]}`))
+	f.Fuzz(func(t *testing.T, jwks []byte) {
+		c, err := ParseKeychain(jwks)
+		if err != nil {
+			return
+		}
+		text, err := c.Encode()
+		if err != nil {
+			t.Fatalf("%q was read, and is not written: %v", jwks, err)
+		}
+		again, err := ParseKeychain(text)
+		if err != nil || !slices.Equal(ids(again), ids(c)) {
+			t.Errorf("%s reads as %v, %v; was %v", text, again, err, c)
+		}
+		for i := range again {
+			if !again[i].Private.Equal(c[i].Private) || !again[i].Created.Equal(c[i].Created) || !again[i].Activated.Equal(c[i].Activated) {
+				t.Errorf("%s: key %d differs", text, i)
+			}
+		}
+	})
+}
