@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"strings"
 
 	"motorpool/telematics"
 )
@@ -85,7 +86,19 @@ func (s *bulkSummary) count(item telematics.BulkItem) {
 	}
 }
 
+// sentence says what there is to say: "2 vehicles: 1 did it, 1 still asked."
 func (s bulkSummary) sentence() string {
-	return fmt.Sprintf("Of %d vehicles, %d did it, %d did not, %d failed, %d may have done it, and %d are still asked.",
-		s.Total, s.Executed, s.NotExecuted, s.Failed, s.Unknown, s.Open)
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Executed, "did it"}, {s.NotExecuted, "did not"}, {s.Failed, "failed"},
+		{s.Unknown, "may have done it"}, {s.Open, "still asked"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return fmt.Sprintf("%s: %s.", strings.TrimSuffix(counted(s.Total, "vehicle"), "."), strings.Join(parts, ", "))
 }
