@@ -21,7 +21,7 @@ import (
 // again: Send answers at once with what has become of the first.
 func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, order, (*Broker).acceptSettled)
+	receipt, refusal := b.take(ctx, order, true)
 	switch {
 	case refusal != nil:
 		return receipt, refusal
@@ -37,7 +37,7 @@ func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.R
 // the command as it is now.
 func (b *Broker) Start(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, order, (*Broker).accept)
+	receipt, refusal := b.take(ctx, order, false)
 	if refusal != nil {
 		return receipt, refusal
 	}
@@ -71,13 +71,14 @@ func orNil(err *telematics.Error) error {
 	return err
 }
 
-// accepting turns an order into a command, or finds what it repeats.
-type accepting = func(*Broker, context.Context, telematics.Order) (telematics.Receipt, *telematics.Error)
-
-// take accepts an order. What is not carried out leaves its line of the history here
-// [LAW-9].
-func (b *Broker) take(ctx context.Context, order telematics.Order, accept accepting) (telematics.Receipt, *telematics.Error) {
-	receipt, refusal := accept(b, ctx, order)
+// take accepts an order, or finds what it repeats; who waits for the vehicle is refused
+// while the first is still under way. What is not carried out leaves its line of the
+// history here [LAW-9].
+func (b *Broker) take(ctx context.Context, order telematics.Order, waits bool) (telematics.Receipt, *telematics.Error) {
+	receipt, refusal := b.accept(ctx, order)
+	if refusal == nil && waits && receipt.Replayed && receipt.Command.State.IsOpen() {
+		refusal = telematics.StillOpen(receipt.Command)
+	}
 	if refusal != nil {
 		b.recordRefusal(ctx, order, receipt.Command, refusal)
 		return telematics.Receipt{}, refusal
@@ -86,16 +87,6 @@ func (b *Broker) take(ctx context.Context, order telematics.Order, accept accept
 		b.recordReplay(ctx, order, receipt.Command)
 	}
 	return receipt, nil
-}
-
-// acceptSettled is accept for a caller that waits: a repeated order whose first one is
-// still under way is refused.
-func (b *Broker) acceptSettled(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
-	receipt, refusal := b.accept(ctx, order)
-	if refusal == nil && receipt.Replayed && receipt.Command.State.IsOpen() {
-		refusal = telematics.StillOpen(receipt.Command)
-	}
-	return receipt, refusal
 }
 
 // accept turns an order into a command whose row is written and whose lane is
