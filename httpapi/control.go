@@ -47,7 +47,7 @@ func (s *server) answerCommand(c echo.Context, command telematics.Command) error
 	if command.State.IsOpen() {
 		c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
 		return s.write(c, http.StatusAccepted, envelope{
-			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; Location tells what becomes of it.", command.Vehicle),
+			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; look at the command for what becomes of it.", command.Vehicle),
 			Data: newCommandBody(command),
 		})
 	}

@@ -31,7 +31,16 @@ func (s switching) change(ctx context.Context, why string, write func(*store.Pos
 		return false, err
 	}
 	defer postgres.Close()
-	return write(postgres, ctx, telematics.Halt{Agency: telematics.AgencyID(s.Agency), Why: why, By: cmp.Or(s.By, account())})
+	done, err := write(postgres, ctx, telematics.Halt{Agency: telematics.AgencyID(s.Agency), Why: why, By: cmp.Or(s.By, account())})
+	return done, where(err)
+}
+
+// where says how to name the server, where it is away.
+func where(err error) error {
+	if store.Away(err) {
+		return fmt.Errorf("%w\nnothing was changed, as far as is known (is that the right database? see --database-url)", err)
+	}
+	return err
 }
 
 func (s switching) whom() string {
@@ -107,7 +116,7 @@ func (h halts) Run(ctx context.Context) error {
 	defer postgres.Close()
 	inForce, err := postgres.Halts(ctx)
 	if err != nil {
-		return err
+		return where(err)
 	}
 	if len(inForce) == 0 {
 		fmt.Println("no halt is in force")
