@@ -15,7 +15,7 @@ import (
 
 // gather takes down what each witness says at the end.
 func (w *world) gather(ctx context.Context, l *load) (audit.Evidence, error) {
-	e := audit.Evidence{Seed: w.Seed, Calls: l.calls, Flights: w.recorder.Events(), Up: w.uptime.all(), Taken: w.air.messages()}
+	e := audit.Evidence{Seed: w.Seed, Calls: l.calls, Flights: w.recorder.Events(), Up: w.uptime.up(), Reach: w.uptime.reach(), Taken: w.air.messages()}
 	e.Tampered = w.tamper(ctx)
 	var fromPostgres, fromHistory, fromRedis error
 	e.Commands, fromPostgres = commands(ctx, w.watch.db)

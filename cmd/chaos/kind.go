@@ -14,27 +14,28 @@ type kind struct {
 	target func(plan, *rand.Rand) string // what it strikes; no two faults strike one target at once
 	strike func(*world, context.Context, fault) error
 
-	mild   bool                   // strikes few, or not hard, and so lasts longer
-	cars   func(car int) bool     // of car faults: which cars it may strike
-	skews  bool                   // sets clocks wrong
-	amount func(*rand.Rand) int64 // how much of it. Defaults to nothing to draw
-	unit   string                 // of the amount
+	process bool                   // the target is a process
+	mild    bool                   // strikes few, or not hard, and so lasts longer
+	cars    func(car int) bool     // of car faults: which cars it may strike
+	skews   bool                   // sets clocks wrong
+	amount  func(*rand.Rand) int64 // how much of it. Defaults to nothing to draw
+	unit    string                 // of the amount
 }
 
 const fullDisk = "disk of postgres full"
 
 // kinds lists every kind of fault.
 var kinds = []kind{
-	{name: "instance killed", target: instances, strike: (*world).kill},
-	{name: "instance frozen", target: instances, strike: (*world).freeze},
-	{name: "mosquitto killed", target: only(mosquittoServer), strike: (*world).kill},
-	{name: "mosquitto frozen", target: only(mosquittoServer), strike: (*world).freeze},
-	{name: "redis killed", target: only(redisServer), strike: (*world).kill},
-	{name: "redis frozen", target: only(redisServer), strike: (*world).freeze},
-	{name: "redis emptied", target: only(redisServer), strike: (*world).emptyRedis},
-	{name: "postgres killed", target: only(postgresServer), strike: (*world).kill},
-	{name: "postgres frozen", target: only(postgresServer), strike: (*world).freeze},
-	{name: fullDisk, target: only(postgresServer), strike: (*world).fillDisk},
+	{name: "instance killed", target: instances, process: true, strike: (*world).kill},
+	{name: "instance frozen", target: instances, process: true, strike: (*world).freeze},
+	{name: "mosquitto killed", target: only(mosquittoServer), process: true, strike: (*world).kill},
+	{name: "mosquitto frozen", target: only(mosquittoServer), process: true, strike: (*world).freeze},
+	{name: "redis killed", target: only(redisServer), process: true, strike: (*world).kill},
+	{name: "redis frozen", target: only(redisServer), process: true, strike: (*world).freeze},
+	{name: "redis emptied", target: only(redisServer), process: true, strike: (*world).emptyRedis},
+	{name: "postgres killed", target: only(postgresServer), process: true, strike: (*world).kill},
+	{name: "postgres frozen", target: only(postgresServer), process: true, strike: (*world).freeze},
+	{name: fullDisk, target: only(postgresServer), process: true, strike: (*world).fillDisk},
 
 	{name: "network cut", target: lines, strike: (*world).cutLine},
 	{name: "network silent", target: lines, strike: poison(silence)},
@@ -81,8 +82,11 @@ func lines(p plan, rng *rand.Rand) string {
 	return all[rng.IntN(len(all))]
 }
 
-// cars names one of four crews, so that car faults of different crews overlap.
-func cars(_ plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(4)) }
+// cars names a crew: car faults of different crews overlap.
+func cars(_ plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(crews)) }
+
+// crews is more than one deck has car faults, so that they rarely wait for each other.
+const crews = 16
 
 func from(low, high int64) func(*rand.Rand) int64 {
 	return func(rng *rand.Rand) int64 { return low + rng.Int64N(high-low+1) }

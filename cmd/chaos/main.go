@@ -87,7 +87,6 @@ func run(ctx context.Context, args []string) (int, error) {
 const (
 	defaultCommands = 20000
 	commandsASecond = 100
-	defaultMinutes  = 30 * time.Second
 )
 
 // complete fills in what follows from the rest.
@@ -96,7 +95,7 @@ func (f *flags) complete() error {
 		f.Commands = defaultCommands
 	}
 	if f.Duration == 0 {
-		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsASecond, defaultMinutes)
+		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsASecond, shortest)
 	}
 	for f.Seed == 0 {
 		f.Seed = uint64(rand.Uint32())
@@ -115,7 +114,7 @@ func (f *flags) complete() error {
 }
 
 // shortest is how long the shortest round is.
-const shortest = 20 * time.Second
+const shortest = 30 * time.Second
 
 // round builds a world, breaks it, lets it settle, and judges.
 func (f flags) round(ctx context.Context, p plan) (code int, err error) {

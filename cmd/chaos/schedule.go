@@ -70,7 +70,8 @@ func (p plan) deal(deck []*kind, at, end time.Duration, busy map[string]time.Dur
 			continue
 		}
 		f := fault{At: at.Truncate(time.Millisecond), Kind: k, Target: target}
-		f.For = min(length(rng, k), end-at).Truncate(time.Millisecond)
+		// In a short round every kind must find its time.
+		f.For = min(length(rng, k), end-at, p.Duration/10).Truncate(time.Millisecond)
 		f.draw(p, rng)
 		return f, i, true
 	}
@@ -90,12 +91,24 @@ func (p plan) waves() []wave {
 	return waves
 }
 
+// shuffled has the processes in its first part, between the others: several faults wait for the same process, and the
+// end of a round would come too soon for the last of them.
 func shuffled(rng *rand.Rand) []*kind {
-	var deck []*kind
+	var processes, others, deck []*kind
 	for i := range kinds {
-		deck = append(deck, &kinds[i])
+		if kinds[i].process {
+			processes = append(processes, &kinds[i])
+		} else {
+			others = append(others, &kinds[i])
+		}
 	}
-	rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	for _, part := range [][]*kind{processes, others} {
+		rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+	}
+	for i := range max(len(processes), len(others)) {
+		deck = append(deck, processes[min(i, len(processes)):min(i+1, len(processes))]...)
+		deck = append(deck, others[min(i, len(others)):min(i+1, len(others))]...)
+	}
 	return deck
 }
 

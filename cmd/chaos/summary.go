@@ -34,9 +34,9 @@ func (s summary) write(out io.Writer) {
 	fmt.Fprintf(t, "commands\t%d on record (%d asked for)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
 	fmt.Fprintf(t, "history\t%d lines, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
-	received, distinct, started := deliveries(e.Flights)
-	fmt.Fprintf(t, "on the air\t%d messages heard; cars received %d, %d of them repetitions; %d commands started\n",
-		len(e.Taken), received, received-distinct, started)
+	d := deliveriesOf(e.Flights)
+	fmt.Fprintf(t, "on the air\t%d messages heard; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
+	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them cut short by a restart\n", d.started, d.interrupted)
 	p50, p99, n := s.latency()
 	fmt.Fprintf(t, "executed in calm\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
 	fmt.Fprintf(t, "service up\t%v in %d stretches\n", s.up().Round(time.Second), len(e.Up))
@@ -94,18 +94,26 @@ func table(out io.Writer, counts map[string]int) {
 	}
 }
 
-func deliveries(flights []simulator.Event) (received, distinct, started int) {
-	known := map[telematics.CommandID]bool{}
+// deliveries is what the flight recorders say in sum.
+type deliveries struct{ received, distinct, started, interrupted int }
+
+func deliveriesOf(flights []simulator.Event) deliveries {
+	var d deliveries
+	received, started, interrupted := map[telematics.CommandID]bool{}, map[telematics.CommandID]bool{}, map[telematics.CommandID]bool{}
 	for _, f := range flights {
-		switch f.Kind {
-		case simulator.CommandReceived:
-			received++
-			known[f.Command] = true
-		case simulator.CommandStarted:
-			started++
+		switch {
+		case f.Kind == simulator.CommandReceived:
+			d.received++
+			received[f.Command] = true
+		case f.Kind == simulator.CommandStarted:
+			d.started++
+			started[f.Command] = true
+		case f.Reason == telematics.Interrupted && started[f.Command]:
+			interrupted[f.Command] = true
 		}
 	}
-	return received, len(known), started
+	d.distinct, d.interrupted = len(received), len(interrupted)
+	return d
 }
 
 // latency is that of executed commands while nothing was wrong.
@@ -153,7 +161,7 @@ func (s summary) struck(kind string) (count int, total time.Duration, missing bo
 
 // worthless says why a round proves nothing, or "".
 func (s summary) worthless() string {
-	if _, _, started := deliveries(s.Evidence.Flights); started == 0 {
+	if deliveriesOf(s.Evidence.Flights).started == 0 {
 		return "no car executed anything"
 	}
 	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {

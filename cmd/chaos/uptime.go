@@ -2,31 +2,45 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"motorpool/cmd/chaos/audit"
 )
 
-// uptime knows when at least one instance surely ran and reached Postgres. It errs on the side of "not": a hindrance
-// counts from before it is made until after it is gone.
+// uptime knows when an instance surely ran and reached Postgres, and when at least one did. It errs on the side of
+// "not": a hindrance counts from before it is made until after it is gone.
 type uptime struct {
 	mu        sync.Mutex // guards what follows
 	postgres  int        // hindrances of all instances
-	instances []int      // hindrances of each
-	since     time.Time  // zero: not up
-	intervals []audit.Interval
+	instances []reach
+	any       stretches
+}
+
+// reach is what is known of one instance.
+type reach struct {
+	hindrances int
+	stretches
+}
+
+// stretches is when something was so.
+type stretches struct {
+	since time.Time // zero: it is not so
+	past  []audit.Interval
 }
 
 func newUptime(instances int) *uptime {
-	return &uptime{instances: make([]int, instances), since: time.Now()}
+	u := &uptime{instances: make([]reach, instances)}
+	u.change(func() {})
+	return u
 }
 
 // hinderAll says that no instance reaches Postgres, until the returned function is called.
 func (u *uptime) hinderAll() (lift func()) { return u.hinder(&u.postgres) }
 
 // hinderInstance says that one does not, or does not run.
-func (u *uptime) hinderInstance(i int) (lift func()) { return u.hinder(&u.instances[i]) }
+func (u *uptime) hinderInstance(i int) (lift func()) { return u.hinder(&u.instances[i].hindrances) }
 
 func (u *uptime) hinder(count *int) (lift func()) {
 	u.change(func() { *count++ })
@@ -36,44 +50,65 @@ func (u *uptime) hinder(count *int) (lift func()) {
 func (u *uptime) change(what func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	now := time.Now()
+	now, one := time.Now(), false
 	what()
-	switch up := u.up(); {
-	case up && u.since.IsZero():
-		u.since = now
-	case !up && !u.since.IsZero():
-		u.intervals = append(u.intervals, audit.Interval{From: u.since, To: now})
-		u.since = time.Time{}
+	for i := range u.instances {
+		up := u.postgres == 0 && u.instances[i].hindrances == 0
+		u.instances[i].note(up, now)
+		one = one || up
 	}
-}
-
-func (u *uptime) up() bool {
-	for _, hindrances := range u.instances {
-		if hindrances == 0 && u.postgres == 0 {
-			return true
-		}
-	}
-	return false
+	u.any.note(one, now)
 }
 
 // stalled says that this machine did nothing for a while, which is no service's fault.
 func (u *uptime) stalled(from, to time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.since.IsZero() || !from.After(u.since) {
-		return
+	for i := range u.instances {
+		u.instances[i].interrupt(from, to)
 	}
-	u.intervals = append(u.intervals, audit.Interval{From: u.since, To: from})
-	u.since = to
+	u.any.interrupt(from, to)
 }
 
-// all returns the stretches so far, the last one without an end.
-func (u *uptime) all() []audit.Interval {
+func (u *uptime) up() []audit.Interval {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	all := append([]audit.Interval(nil), u.intervals...)
-	if !u.since.IsZero() {
-		all = append(all, audit.Interval{From: u.since})
+	return u.any.all()
+}
+
+func (u *uptime) reach() map[int][]audit.Interval {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := map[int][]audit.Interval{}
+	for i := range u.instances {
+		all[i] = u.instances[i].all()
+	}
+	return all
+}
+
+func (s *stretches) note(is bool, now time.Time) {
+	switch {
+	case is && s.since.IsZero():
+		s.since = now
+	case !is && !s.since.IsZero():
+		s.past = append(s.past, audit.Interval{From: s.since, To: now})
+		s.since = time.Time{}
+	}
+}
+
+func (s *stretches) interrupt(from, to time.Time) {
+	if s.since.IsZero() || !from.After(s.since) {
+		return
+	}
+	s.past = append(s.past, audit.Interval{From: s.since, To: from})
+	s.since = to
+}
+
+// all returns the stretches so far; the last one may still go on.
+func (s *stretches) all() []audit.Interval {
+	all := slices.Clone(s.past)
+	if !s.since.IsZero() {
+		all = append(all, audit.Interval{From: s.since})
 	}
 	return all
 }

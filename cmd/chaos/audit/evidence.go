@@ -31,6 +31,9 @@ type Evidence struct {
 	Sampled []Line
 	// Taken are the messages that a listener on the command topics took from the MQTT broker.
 	Taken []Message
+	// Reach lists when each instance could reach Postgres, by Call.Instance. An instance without a list is taken to
+	// have reached it whenever Up says so.
+	Reach map[int][]Interval
 }
 
 // Call is one HTTP call as its caller saw it.
