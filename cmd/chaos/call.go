@@ -38,12 +38,12 @@ func (w *world) call(ctx context.Context, o order, requestID string, instance in
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	response, said, err := w.post(ctx, o, requestID, instance)
+	status, replayed, said, err := w.post(ctx, o, requestID, instance)
 	c.End = time.Now()
 	if err != nil {
 		return c // no answer: the status stays zero
 	}
-	c.Status, c.Replayed = response.StatusCode, response.Header.Get("Idempotency-Replayed") == "true"
+	c.Status, c.Replayed = status, replayed
 	c.Code, c.Outcome, c.Command = said.Error.Code, said.Error.Outcome, said.Error.Command
 	if said.Data.ID != telematics.NoCommand {
 		c.Outcome, c.Command = said.Data.Outcome, said.Data.ID
@@ -51,8 +51,7 @@ func (w *world) call(ctx context.Context, o order, requestID string, instance in
 	return c
 }
 
-func (w *world) post(ctx context.Context, o order, requestID string, instance int) (*http.Response, answer, error) {
-	var said answer
+func (w *world) post(ctx context.Context, o order, requestID string, instance int) (status int, replayed bool, said answer, err error) {
 	body := ""
 	if o.action == telematics.AttentionSignal {
 		body = `{"signal":"lights","duration_ms":200}`
@@ -60,7 +59,7 @@ func (w *world) post(ctx context.Context, o order, requestID string, instance in
 	url := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", w.instances[instance].callers, o.car, o.action)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
-		return nil, said, err
+		return 0, false, said, err
 	}
 	request.Header.Set("Authorization", "Bearer "+w.admin)
 	request.Header.Set("X-Request-ID", requestID)
@@ -74,11 +73,11 @@ func (w *world) post(ctx context.Context, o order, requestID string, instance in
 	}
 	response, err := callers.Do(request)
 	if err != nil {
-		return nil, said, err
+		return 0, false, said, err
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(&said); err != nil {
-		return nil, said, err // cut off in the middle: whoever hears half an answer has none
+		return 0, false, said, err // cut off in the middle: whoever hears half an answer has none
 	}
-	return response, said, nil
+	return response.StatusCode, response.Header.Get("Idempotency-Replayed") == "true", said, nil
 }

@@ -52,9 +52,6 @@ func profileOf(car int) simulator.Profile {
 	return p
 }
 
-// healthy reports whether a car that nothing strikes does what it is told, soon.
-func healthy(car int) bool { return profileOf(car).Name == "" }
-
 func (w *world) startCars(ctx context.Context) error {
 	var groups [carGroups]string
 	for group := range groups {

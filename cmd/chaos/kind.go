@@ -28,6 +28,7 @@ const fullDisk = "disk of postgres full"
 var kinds = []kind{
 	{name: "instance killed", target: instances, process: true, strike: (*world).kill},
 	{name: "instance frozen", target: instances, process: true, strike: (*world).freeze},
+	{name: "instance stopped", target: instances, process: true, strike: (*world).stop},
 	{name: "mosquitto killed", target: only(mosquittoServer), process: true, strike: (*world).kill},
 	{name: "mosquitto frozen", target: only(mosquittoServer), process: true, strike: (*world).freeze},
 	{name: "redis killed", target: only(redisServer), process: true, strike: (*world).kill},
@@ -51,7 +52,7 @@ var kinds = []kind{
 	{name: "answers lost", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.DropAnswer.Chance = 0.6 })},
 	{name: "answers duplicated", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Duplicate.Chance = 0.8 })},
 	{name: "answers reordered", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Reorder.Chance = 0.8 })},
-	{name: "answers late", target: cars, mild: true, cars: anyCar, amount: from(500, 12000), unit: "ms", strike: ail(lateness)},
+	{name: "radio late", target: cars, mild: true, cars: anyCar, amount: from(500, 30000), unit: "ms there and back", strike: ail(lateness)},
 	{name: "commands replayed", target: cars, strike: (*world).replay, mild: true, cars: anyCar},
 	{name: "commands forged", target: cars, strike: (*world).forge, mild: true, cars: anyCar},
 }

@@ -66,6 +66,7 @@ func (n network) lay(name, address string) (string, error) {
 	return to.String(), nil
 }
 
+// close ends every line.
 func (n network) close() error {
 	var all sync.WaitGroup
 	for _, l := range n {

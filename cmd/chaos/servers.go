@@ -58,6 +58,16 @@ func (w *world) kill(ctx context.Context, f fault) error {
 	return w.server(f.Target).Restart()
 }
 
+// stop is SIGTERM, and a restart. Who does not end while something else is broken is killed.
+func (w *world) stop(_ context.Context, f fault) error {
+	defer w.hindered(f.Target)()
+	if err := w.server(f.Target).Restart(); err != nil {
+		w.log.Info("started again", "target", f.Target, "after", err)
+		return w.server(f.Target).Restart()
+	}
+	return nil
+}
+
 // freeze is SIGSTOP: connections stay open, and nothing answers.
 func (w *world) freeze(ctx context.Context, f fault) error {
 	defer w.hindered(f.Target)()

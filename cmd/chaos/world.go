@@ -59,6 +59,7 @@ type world struct {
 // build starts everything, and returns when the service is ready and the cars are connected.
 func (w *world) build(ctx context.Context) error {
 	w.lines, w.uptime = network{}, newUptime(w.Instances)
+	w.later(w.lines.close)
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
