@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -85,16 +86,16 @@ func (l *load) place(ctx context.Context, d *draw, o order) {
 		if try == 0 && o.hangUp > 0 {
 			patience = o.hangUp
 		}
-		c := l.call(ctx, o, d.id(), instance, patience)
-		l.note(c)
-		again := false
+		calls := l.call(ctx, o, d.id(), instance, patience)
+		l.note(calls)
+		c, again := calls[0], false
 		switch {
 		case ctx.Err() != nil || o.key == "":
 		case c.Status == 0:
 			again = try > 0 || o.hangUp == 0 || o.insists
 		case c.Code == telematics.TelematicsUnavailable:
 			again = o.insists
-		case c.Outcome == telematics.Executed:
+		case c.Outcome == telematics.Executed, c.Status == http.StatusAccepted:
 			again, o.repeats = o.repeats, false
 		}
 		if c.Status == 0 || c.Status >= 500 {
@@ -107,10 +108,10 @@ func (l *load) place(ctx context.Context, d *draw, o order) {
 	}
 }
 
-func (l *load) note(c audit.Call) {
+func (l *load) note(calls []audit.Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, c)
+	l.calls = append(l.calls, calls...)
 }
 
 // warmUp has every car hear a command, before anything goes wrong: see mayLoseTime.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 // order is what a caller wants of a vehicle, and how it behaves.
 type order struct {
 	car      int
+	more     []int // cars of an order to many, which has no parameters
 	action   telematics.Action
 	key      string        // Idempotency-Key; empty: none
 	prefer   string        // Prefer; empty: none
@@ -65,6 +67,13 @@ func (d *draw) order() order {
 		o.hangUp = time.Duration(20+d.rng.IntN(1500)) * time.Millisecond
 	}
 	o.insists, o.repeats = d.chance(30), d.chance(6)
+	if d.chance(1) && o.action != telematics.AttentionSignal {
+		for range 2 + d.rng.IntN(10) {
+			if car := d.rng.IntN(d.cars) + 1; car != o.car && !slices.Contains(o.more, car) {
+				o.more = append(o.more, car)
+			}
+		}
+	}
 	return o
 }
 
