@@ -29,9 +29,16 @@ func unitOf(car int) telematics.Unit { return telematics.Unit(fmt.Sprintf("car-%
 
 const (
 	reportInterval = 6 * time.Second
-	// effort is long, so that a restart finds a unit at work.
-	effort = 60 * time.Millisecond
+	quickEffort    = 40 * time.Millisecond  // that one movement of a part takes
+	longEffort     = 600 * time.Millisecond // of cars that may restart: so they are at work when it happens
 )
+
+func effortOf(car int) time.Duration {
+	if mayRestart(car) {
+		return longEffort
+	}
+	return quickEffort
+}
 
 // profileOf gives most cars a good radio; some have a slow one, and a few teach the refusals.
 func profileOf(car int) simulator.Profile {
@@ -64,7 +71,7 @@ func (w *world) startCars(ctx context.Context) error {
 	for car := 1; car <= w.Vehicles; car++ {
 		configs = append(configs, simulator.Config{
 			Unit: unitOf(car), Password: mosquitto.UnitPassword(unitSecret, string(unitOf(car))), Profile: profileOf(car),
-			Broker: groups[groupOf(car)], Effort: effort, Boot: 300 * time.Millisecond,
+			Broker: groups[groupOf(car)], Effort: effortOf(car), Boot: 300 * time.Millisecond,
 		})
 	}
 	w.recorder = &simulator.Recorder{}

@@ -45,8 +45,6 @@ func lineNames(instances int) []string {
 // network is all lines, by name.
 type network map[string]*line
 
-var toxiproxyServer = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-
 // lay starts a line to an address, which is a URL, and returns the URL at our end of it.
 func (n network) lay(name, address string) (string, error) {
 	to, err := url.Parse(address)
@@ -57,7 +55,8 @@ func (n network) lay(name, address string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("line %s: %w", name, err)
 	}
-	proxy := toxiproxy.NewProxy(toxiproxyServer, name, fmt.Sprintf("127.0.0.1:%d", port), to.Host)
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()) // serves nothing, but a proxy needs one
+	proxy := toxiproxy.NewProxy(server, name, fmt.Sprintf("127.0.0.1:%d", port), to.Host)
 	if err := proxy.Start(); err != nil {
 		return "", fmt.Errorf("line %s: %w", name, err)
 	}

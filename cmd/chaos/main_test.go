@@ -3,7 +3,11 @@ package main
 import (
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCommandsAndDurationFollowFromEachOther(t *testing.T) {
 	for _, test := range []struct {
