@@ -1,28 +1,19 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
+	"github.com/Shopify/toxiproxy/v2/toxics"
 
 	"motorpool/simulator/devstack"
 )
 
 // carGroups is how many lines the cars share: each may break alone.
 const carGroups = 4
-
-// line is the network between two parties: a proxy that can be cut, or poisoned.
-type line struct {
-	name  string
-	proxy *toxiproxy.Proxy
-}
 
 // The names of the lines.
 func instanceName(i int) string          { return fmt.Sprintf("instance %d", i) }
@@ -45,6 +36,19 @@ func lineNames(instances int) []string {
 // network is all lines, by name.
 type network map[string]*line
 
+// line is the network between two parties: a proxy that can be cut, or poisoned.
+type line struct {
+	name       string
+	ours       string // where we listen
+	theirs     string // where we connect to
+	goroutines sync.WaitGroup
+
+	mu       sync.Mutex   // guards what follows
+	listener net.Listener // nil: cut
+	toxin    toxics.Toxic // what the line does to those who use it
+	links    map[*link]bool
+}
+
 // lay starts a line to an address, which is a URL, and returns the URL at our end of it.
 func (n network) lay(name, address string) (string, error) {
 	to, err := url.Parse(address)
@@ -55,97 +59,110 @@ func (n network) lay(name, address string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("line %s: %w", name, err)
 	}
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()) // serves nothing, but a proxy needs one
-	proxy := toxiproxy.NewProxy(server, name, fmt.Sprintf("127.0.0.1:%d", port), to.Host)
-	if err := proxy.Start(); err != nil {
-		return "", fmt.Errorf("line %s: %w", name, err)
+	l := &line{
+		name: name, ours: fmt.Sprintf("127.0.0.1:%d", port), theirs: to.Host, toxin: &toxics.NoopToxic{}, links: map[*link]bool{},
 	}
-	n[name] = &line{name: name, proxy: proxy}
-	to.Host = proxy.Listen
+	if err := l.mend(); err != nil {
+		return "", err
+	}
+	n[name] = l
+	to.Host = l.ours
 	return to.String(), nil
 }
 
 // close ends every line.
 func (n network) close() error {
-	var all sync.WaitGroup
 	for _, l := range n {
-		all.Go(l.proxy.Stop)
+		l.cut()
+		l.goroutines.Wait()
 	}
-	all.Wait()
 	return nil
 }
 
 // cut closes every connection, and refuses new ones until mend.
-func (l *line) cut() { l.proxy.Stop() }
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listener != nil {
+		_ = l.listener.Close() // what matters is that it is closed
+		l.listener = nil
+	}
+	for link := range l.links {
+		link.close()
+	}
+}
 
 func (l *line) mend() error {
-	if err := l.proxy.Start(); err != nil {
+	listener, err := net.Listen("tcp", l.ours)
+	if err != nil {
 		return fmt.Errorf("mend %s: %w", l.name, err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener = listener
+	l.goroutines.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			l.goroutines.Go(func() { l.join(listener, near) })
+		}
+	})
 	return nil
 }
 
-// toxin is what a line is poisoned with, in both directions. See toxiproxy's README.
-type toxin struct {
-	Type       string           `json:"type"`
-	Name       string           `json:"name"`
-	Stream     string           `json:"stream"`
-	Attributes map[string]int64 `json:"attributes"`
-}
+const dialTimeout = 5 * time.Second
 
-func silence(fault) toxin { return toxin{Type: "timeout", Attributes: map[string]int64{"timeout": 0}} }
-
-func delay(f fault) toxin {
-	return toxin{Type: "latency", Attributes: map[string]int64{"latency": f.Amount, "jitter": f.Amount / 2}}
-}
-
-func slowness(f fault) toxin {
-	return toxin{Type: "bandwidth", Attributes: map[string]int64{"rate": f.Amount}}
-}
-
-func reset(f fault) toxin {
-	return toxin{Type: "reset_peer", Attributes: map[string]int64{"timeout": f.Amount}}
-}
-
-func tear(f fault) toxin {
-	return toxin{Type: "limit_data", Attributes: map[string]int64{"bytes": f.Amount}}
-}
-
-var directions = []string{"upstream", "downstream"}
-
-func (l *line) poison(t toxin) error {
-	for _, direction := range directions {
-		t.Stream, t.Name = direction, direction
-		text, err := json.Marshal(t)
-		if err != nil {
-			return fmt.Errorf("poison %s: %w", l.name, err)
-		}
-		if _, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(string(text))); err != nil {
-			return fmt.Errorf("poison %s: %w", l.name, err)
-		}
+// join connects a connection with the other end, and returns when it is over.
+func (l *line) join(listener net.Listener, near net.Conn) {
+	defer near.Close()
+	far, err := net.DialTimeout("tcp", l.theirs, dialTimeout)
+	if err != nil {
+		return
 	}
-	return nil
+	defer far.Close()
+	l.mu.Lock()
+	if l.listener != listener { // cut meanwhile
+		l.mu.Unlock()
+		return
+	}
+	link := newLink(near, far, l.toxin)
+	l.links[link] = true
+	l.mu.Unlock()
+
+	link.run()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.links, link)
+}
+
+// poison changes what the line does, to the connections that there are too.
+func (l *line) poison(t toxics.Toxic) {
+	l.mu.Lock()
+	l.toxin = t
+	var turning sync.WaitGroup
+	for link := range l.links {
+		turning.Go(func() { link.turn(t) })
+	}
+	l.mu.Unlock()
+	turning.Wait()
 }
 
 // cure takes the poison out. A connection that was silent ends with it, as its peers have lost each other's words.
-func (l *line) cure() error {
-	cured := make(chan error, 1)
-	go func() {
-		for _, direction := range directions {
-			if err := l.proxy.Toxics.RemoveToxic(context.Background(), direction); err != nil {
-				cured <- fmt.Errorf("cure %s: %w", l.name, err)
-				return
-			}
-		}
-		cured <- nil
-	}()
-	select {
-	case err := <-cured:
-		return err
-	case <-time.After(cureTimeout):
-		return fmt.Errorf("cure %s: toxiproxy did not within %v", l.name, cureTimeout)
-	}
+func (l *line) cure() { l.poison(&toxics.NoopToxic{}) }
+
+// What a line is poisoned with, in both directions.
+
+func silence(fault) toxics.Toxic { return &toxics.TimeoutToxic{} }
+
+func delay(f fault) toxics.Toxic {
+	return &toxics.LatencyToxic{Latency: f.Amount, Jitter: f.Amount / 2}
 }
 
-// cureTimeout is long: toxiproxy first hands over what it holds, and the receiver may be frozen.
-const cureTimeout = 60 * time.Second
+func slowness(f fault) toxics.Toxic { return &toxics.BandwidthToxic{Rate: f.Amount} }
+
+func reset(f fault) toxics.Toxic { return &toxics.ResetToxic{Timeout: f.Amount} }
+
+func tear(f fault) toxics.Toxic { return &toxics.LimitDataToxic{Bytes: f.Amount} }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
 // aLine is a line to a server that says everything back.
@@ -70,7 +72,7 @@ func TestALineThatIsCutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("after the cut: %v", err)
 	}
-	if _, err := net.Dial("tcp", l.proxy.Listen); err == nil {
+	if _, err := net.Dial("tcp", l.ours); err == nil {
 		t.Error("a cut line takes a connection")
 	}
 	if err := l.mend(); err != nil {
@@ -84,7 +86,7 @@ func TestALineThatIsCutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		toxin toxin
+		toxin toxics.Toxic
 		hurts func(ok bool, took time.Duration) bool
 	}{
 		{"silence", silence(fault{}), func(ok bool, _ time.Duration) bool { return !ok }},
@@ -100,18 +102,29 @@ func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
 			if ok, _ := echoes(c, "hello"); !ok {
 				t.Fatal("the line does not carry")
 			}
-			if err := l.poison(test.toxin); err != nil {
-				t.Fatal(err)
-			}
+			l.poison(test.toxin)
 			if ok, took := echoes(c, strings.Repeat("x", 200)); !test.hurts(ok, took) {
 				t.Errorf("poisoned, it carries: %t, in %v", ok, took)
 			}
-			if err := l.cure(); err != nil {
-				t.Fatal(err)
-			}
+			l.cure()
 			if ok, took := echoes(dial(), strings.Repeat("x", 200)); !ok || took > 150*time.Millisecond {
 				t.Errorf("cured, it carries: %t, in %v", ok, took)
 			}
 		})
+	}
+}
+
+func TestAPoisonThatHoldsWhatNobodyTakesAnyMoreIsCuredAllTheSame(t *testing.T) {
+	l, dial := aLine(t)
+	for range 20 {
+		c := dial()
+		l.poison(delay(fault{Amount: 300}))
+		_, _ = io.WriteString(c, strings.Repeat("x", 2000))
+		time.Sleep(5 * time.Millisecond) // some of it is on its way
+		_ = c.Close()
+		l.cure()
+	}
+	if ok, _ := echoes(dial(), "hello"); !ok {
+		t.Error("the line does not carry any more")
 	}
 }

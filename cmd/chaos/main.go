@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	if err = errors.Join(settings.Problems(), err, f.complete()); err != nil {
 		return worthless, err
 	}
-	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy's
+	zerolog.SetGlobalLevel(zerolog.Disabled) // a toxic logs
 	p := plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
 	if f.Print {
 		for _, fault := range p.schedule() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -138,15 +139,14 @@ func (w *world) cutLine(ctx context.Context, f fault) error {
 }
 
 // poison is a fault that changes what a line does to those who use it.
-func poison(make func(fault) toxin) func(*world, context.Context, fault) error {
+func poison(make func(fault) toxics.Toxic) func(*world, context.Context, fault) error {
 	return func(w *world, ctx context.Context, f fault) error {
 		defer w.hindered(f.Target)()
 		l := w.lines[f.Target]
-		if err := l.poison(make(f)); err != nil {
-			return err
-		}
+		l.poison(make(f))
 		pause(ctx, f.For)
-		return l.cure()
+		l.cure()
+		return nil
 	}
 }
 
