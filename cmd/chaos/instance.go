@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"motorpool/mosquitto"
@@ -21,7 +22,37 @@ type instance struct {
 }
 
 func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
-	address := [2]string{}
+	var servers [3]string
+	for k, l := range []struct{ name, to string }{
+		{lineOf(i, mosquittoServer), w.mosquitto.ServiceURL()},
+		{lineOf(i, redisServer), w.redis.URL()},
+		{lineOf(i, postgresServer), w.postgres.URL()},
+	} {
+		var err error
+		if servers[k], err = w.lines.lay(l.name, l.to); err != nil {
+			return nil, err
+		}
+	}
+	var n *instance
+	var err error
+	for range portClashes {
+		if n, err = w.startOn(ctx, i, servers); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.later(n.Close)
+	n.callers, err = w.lines.lay(callersLine(i), n.callers)
+	return n, err
+}
+
+// portClashes is how often other ports are tried, when somebody took those that were free a moment ago.
+const portClashes = 5
+
+func (w *world) startOn(ctx context.Context, i int, servers [3]string) (*instance, error) {
+	var address [2]string
 	for n := range address {
 		port, err := devstack.FreePort()
 		if err != nil {
@@ -29,30 +60,17 @@ func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
 		}
 		address[n] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	n := &instance{name: instanceName(i), internal: "http://" + address[1]}
-	var urls [4]string
-	for k, l := range []struct{ name, to string }{
-		{lineOf(i, mosquittoServer), w.mosquitto.ServiceURL()},
-		{lineOf(i, redisServer), w.redis.URL()},
-		{lineOf(i, postgresServer), w.postgres.URL()},
-		{callersLine(i), "http://" + address[0]},
-	} {
-		var err error
-		if urls[k], err = w.lines.lay(l.name, l.to); err != nil {
-			return nil, err
-		}
-	}
-	n.callers = urls[3]
 	environment := append(os.Environ(),
 		"MOTORPOOL_HTTP="+address[0], "MOTORPOOL_INTERNAL="+address[1],
-		"MOTORPOOL_MQTT_URL="+urls[0], "MOTORPOOL_MQTT_USERNAME="+mosquitto.ServiceUser, "MOTORPOOL_MQTT_PASSWORD="+servicePassword,
-		"MOTORPOOL_REDIS_URL="+urls[1], "MOTORPOOL_DATABASE_URL="+urls[2],
+		"MOTORPOOL_MQTT_URL="+servers[0], "MOTORPOOL_REDIS_URL="+servers[1], "MOTORPOOL_DATABASE_URL="+servers[2],
+		"MOTORPOOL_MQTT_USERNAME="+mosquitto.ServiceUser, "MOTORPOOL_MQTT_PASSWORD="+servicePassword,
 		"MOTORPOOL_SIGNING_KEYS="+w.path("signing.jwks"), "MOTORPOOL_TOKEN_KEYS="+w.path("tokens.jwks"),
 		"MOTORPOOL_TOKEN_ISSUER="+tokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE="+tokenIssuer,
 		"MOTORPOOL_BUDGET="+budget.String(),
 		// Limits would refuse the load, and are not what is tested.
 		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0",
 	)
+	n := &instance{name: instanceName(i), internal: "http://" + address[1], callers: "http://" + address[0]}
 	var err error
 	n.Program, err = devstack.StartProgram(ctx, devstack.ProgramConfig{
 		Name: n.name, Serving: "serving http=", Logger: w.logFile(fmt.Sprintf("instance-%d", i)),
@@ -62,11 +80,7 @@ func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
 			return cmd
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	w.later(n.Close)
-	return n, nil
+	return n, err
 }
 
 var direct = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
