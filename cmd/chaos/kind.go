@@ -52,7 +52,7 @@ var kinds = []kind{
 	{name: "answers lost", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.DropAnswer.Chance = 0.6 })},
 	{name: "answers duplicated", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Duplicate.Chance = 0.8 })},
 	{name: "answers reordered", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Reorder.Chance = 0.8 })},
-	{name: "radio late", target: cars, mild: true, cars: anyCar, amount: from(500, 30000), unit: "ms there and back", strike: ail(lateness)},
+	{name: "radio late", target: cars, mild: true, cars: anyCar, amount: from(14000, 26000), unit: "ms there and back", strike: ail(lateness)},
 	{name: "commands replayed", target: cars, strike: (*world).replay, mild: true, cars: anyCar},
 	{name: "commands forged", target: cars, strike: (*world).forge, mild: true, cars: anyCar},
 }
