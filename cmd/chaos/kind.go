@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"motorpool/simulator"
 )
@@ -22,7 +23,12 @@ type kind struct {
 	unit    string                 // of the amount
 }
 
-const fullDisk = "disk of postgres full"
+const (
+	fullDisk  = "disk of postgres full"
+	radioLate = "radio late"
+	// latest is how long a message is on its way at most.
+	latest = 20 * time.Second
+)
 
 // kinds lists every kind of fault.
 var kinds = []kind{
@@ -52,7 +58,7 @@ var kinds = []kind{
 	{name: "answers lost", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.DropAnswer.Chance = 0.6 })},
 	{name: "answers duplicated", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Duplicate.Chance = 0.8 })},
 	{name: "answers reordered", target: cars, mild: true, cars: anyCar, strike: ail(func(f *simulator.Faults, _ fault) { f.Reorder.Chance = 0.8 })},
-	{name: "radio late", target: cars, mild: true, cars: anyCar, amount: from(14000, 26000), unit: "ms there and back", strike: ail(lateness)},
+	{name: radioLate, target: cars, mild: true, cars: anyCar, amount: from(20000, 2*latest.Milliseconds()), unit: "ms there and back", strike: ail(lateness)},
 	{name: "commands replayed", target: cars, strike: (*world).replay, mild: true, cars: anyCar},
 	{name: "commands forged", target: cars, strike: (*world).forge, mild: true, cars: anyCar},
 }

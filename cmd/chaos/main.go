@@ -193,7 +193,7 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 		return s, ctx.Err()
 	}
 	say("all faults are lifted: settling")
-	if err := w.settle(ctx, l); err != nil {
+	if err := w.settle(ctx, l, s.Strikes); err != nil {
 		return s, err
 	}
 	var err error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -59,7 +60,8 @@ func (d *draw) order() order {
 	}
 	switch {
 	case d.chance(60):
-		o.prefer = "wait=" + string(rune('2'+d.rng.IntN(8)))
+		// Mostly short: what is settled early is seen to stay as it is.
+		o.prefer = fmt.Sprintf("wait=%d", 1+min(d.rng.IntN(9), d.rng.IntN(9)))
 	case d.chance(8):
 		o.prefer = "respond-async"
 	}

@@ -21,7 +21,7 @@ const (
 
 // settle makes everything right again, and waits until all that can be known is. What does not settle in time is for the
 // audit to judge.
-func (w *world) settle(ctx context.Context, l *load) error {
+func (w *world) settle(ctx context.Context, l *load, strikes []strike) error {
 	for i, c := range w.fleet.Cars() {
 		c.SetClock(simulator.Clock{})
 		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to connect again connects now
@@ -31,6 +31,11 @@ func (w *world) settle(ctx context.Context, l *load) error {
 	}
 	if err := w.carsConnected(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)
+	}
+	for _, s := range strikes {
+		if s.Kind.name == radioLate {
+			pause(ctx, time.Until(s.To.Add(latest))) // what is on its way still arrives
+		}
 	}
 	w.report(ctx, "nothing open", func(ctx context.Context) bool {
 		open, _, err := w.watch.undecided(ctx)
