@@ -154,25 +154,30 @@ func (w *world) skewClocks(ctx context.Context, f fault) error {
 	return nil
 }
 
-// restartCars takes their power away again and again; some are in the middle of a command.
+// restartCars takes their power away again and again, each time in the middle of a command where the car hears it.
 func (w *world) restartCars(ctx context.Context, f fault) error {
-	w.repeatedly(ctx, f, func(c *simulator.Car) { c.Restart() })
+	w.repeatedly(ctx, f, func(car int, c *simulator.Car) {
+		d := newDraw(w.Seed, int(f.At)+car, w.Vehicles, w.Instances)
+		w.load.errands.Go(func() { w.load.place(ctx, d, order{car: car, action: telematics.Lock, key: d.id()}) })
+		pause(ctx, longEffort)
+		c.Restart()
+	})
 	return nil
 }
 
 func (w *world) disconnectCars(ctx context.Context, f fault) error {
-	w.repeatedly(ctx, f, func(c *simulator.Car) { c.Cut() })
+	w.repeatedly(ctx, f, func(_ int, c *simulator.Car) { c.Cut() })
 	return nil
 }
 
 // repeatedly does something to each car three times in the length of the fault, each at instants of its own.
-func (w *world) repeatedly(ctx context.Context, f fault, do func(*simulator.Car)) {
+func (w *world) repeatedly(ctx context.Context, f fault, do func(int, *simulator.Car)) {
 	w.eachCar(f, func(car int, c *simulator.Car) {
 		rng := rand.New(rand.NewPCG(w.Seed, uint64(car)))
 		for range 3 {
 			pause(ctx, time.Duration(rng.Int64N(int64(f.For/3))))
 			if ctx.Err() == nil && profileOf(car).Name != "away" {
-				do(c)
+				do(car, c)
 			}
 		}
 	})

@@ -13,7 +13,8 @@ import (
 // load is the callers, and their account.
 type load struct {
 	*world
-	turns chan struct{}
+	turns   chan struct{}
+	errands sync.WaitGroup // orders that a fault needs
 
 	mu    sync.Mutex // guards calls
 	calls []audit.Call

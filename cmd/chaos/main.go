@@ -179,6 +179,7 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 		return s, err
 	}
 	l := &load{world: w, turns: make(chan struct{}, w.Callers)}
+	w.load = l
 	l.warmUp(ctx)
 	faults := p.schedule()
 	say(fmt.Sprintf("%v of load, %d faults", w.Duration, len(faults)))
@@ -188,6 +189,7 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 	go func() { defer close(loaded); l.run(ctx) }()
 	s.Strikes = w.rampage(ctx, faults)
 	<-loaded
+	l.errands.Wait()
 	s.Load = time.Since(begin)
 	if ctx.Err() != nil {
 		return s, ctx.Err()

@@ -53,6 +53,7 @@ type world struct {
 	ailments  ailments
 	fleetFile store.FleetFile
 
+	load *load
 	undo []func() error
 }
 
