@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test check fmt lint build
+.PHONY: help dev test chaos check fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,11 @@ dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--ht
 test: go ## run all tests, with the race detector (installs servers where it can)
 	@.ci/servers
 	@.ci/test $(ARGS) ./...
+
+chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print)
+	@.ci/servers
+	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
+	@bin/chaos --binary bin/motorpool $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
 check: go ## run what needs no server: format, vet, lint, architecture
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }

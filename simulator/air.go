@@ -39,6 +39,10 @@ func (a *air) down(now time.Time, message []byte) (time.Time, bool) {
 	return a.heard, true
 }
 
+// settle draws the conditions anew, as the faults have changed: what is on its way stays as late as it is, but a report of a
+// healed radio is not.
+func (a *air) settle() { a.trip = a.latency(a.rng) + a.faults.Delay }
+
 func (a *air) drops(message []byte) bool {
 	print := maphash.Bytes(a.hash, message)
 	first := !slices.Contains(a.known, print)

@@ -96,3 +96,14 @@ func TestAnswersAreDoubledDroppedAndOvertaken(t *testing.T) {
 		}
 	}
 }
+
+func TestAHealedRadioIsNotLateWithItsNextReport(t *testing.T) {
+	faults := Faults{Delay: 20 * time.Second}
+	a := newAir(Fast, &faults, newRNG())
+	now := time.Now()
+	faults.Delay = 0
+	a.settle()
+	if at := a.up(now); at.After(now.Add(time.Second)) {
+		t.Errorf("the report leaves %v later", at.Sub(now))
+	}
+}

@@ -35,6 +35,7 @@ func (c *Car) Body() Body {
 func (c *Car) SetFaults(f Faults) {
 	c.ask(func(ctx context.Context) error {
 		c.faults = f
+		c.air.settle()
 		if f.Offline {
 			c.cut()
 		} else {

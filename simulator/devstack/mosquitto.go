@@ -27,11 +27,18 @@ type MosquittoConfig struct {
 	ServiceUser     string // Defaults to mosquitto.ServiceUser
 	ServicePassword string // Defaults to none: the service cannot connect
 
+	// WatcherPassword lets the account WatcherUser read every topic, on the service's listener. Production has no such
+	// account. Defaults to none.
+	WatcherPassword string
+
 	// CertFile and KeyFile turn on TLS on the units' listener, as the comment in mosquitto.conf says. Defaults to no TLS.
 	CertFile, KeyFile string
 
 	Logger *slog.Logger // Defaults to silence
 }
+
+// WatcherUser may read everything that passes, where a test wants that.
+const WatcherUser = "watcher"
 
 // Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen, killed and restarted.
 type Mosquitto struct {
@@ -109,10 +116,15 @@ func (m *Mosquitto) writeFiles() error {
 	if m.cfg.ServicePassword != "" {
 		service[serviceUser(m.cfg.ServiceUser)] = m.cfg.ServicePassword
 	}
+	serviceACL := mosquitto.ServiceACL
+	if m.cfg.WatcherPassword != "" {
+		service[WatcherUser] = m.cfg.WatcherPassword
+		serviceACL += "\nuser " + WatcherUser + "\ntopic read motorpool/v1/#\n"
+	}
 	return errors.Join(
 		os.WriteFile(m.path("mosquitto.conf"), []byte(conf), 0o600),
 		os.WriteFile(m.path("units.acl"), []byte(mosquitto.UnitsACL), 0o600),
-		os.WriteFile(m.path("service.acl"), []byte(mosquitto.ServiceACL), 0o600),
+		os.WriteFile(m.path("service.acl"), []byte(serviceACL), 0o600),
 		m.writePasswords("units.passwd", m.cfg.Units),
 		m.writePasswords("service.passwd", service),
 	)

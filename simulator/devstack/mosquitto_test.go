@@ -42,3 +42,33 @@ func TestMosquittoRemembersPresenceAcrossARestart(t *testing.T) {
 		t.Error("the presence is gone")
 	}
 }
+
+func TestAWatcherHearsWhatTheServiceSaysToUnits(t *testing.T) {
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	heard := make(chan paho.Message, 1)
+	watcher := dialMQTT(t, m.ServiceURL(), "watcher", devstack.WatcherUser, "eyes", func(p paho.Message) { heard <- p })
+	watcher.mustSubscribe(t, "motorpool/v1/+/command")
+	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
+	if !service.Publish("motorpool/v1/car/command", 1, false, "lock").WaitTimeout(patience) {
+		t.Fatal("publish: no acknowledgement")
+	}
+	select {
+	case p := <-heard:
+		if string(p.Payload()) != "lock" {
+			t.Errorf("heard %q", p.Payload())
+		}
+	case <-time.After(patience):
+		t.Error("heard nothing")
+	}
+}

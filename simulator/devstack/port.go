@@ -18,8 +18,8 @@ const (
 // clashes is how often another port is tried, when somebody took the one that was free a moment ago.
 const clashes = 5
 
-// freePort returns a loopback port that nobody listens on at the moment.
-func freePort() (int, error) {
+// FreePort returns a loopback port that nobody listens on at the moment.
+func FreePort() (int, error) {
 	var err error
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -46,7 +46,7 @@ func onFreePorts[S any](count int, start func(ports []int) (S, error)) (S, error
 	for range clashes {
 		ports := make([]int, count)
 		for i := range ports {
-			if ports[i], err = freePort(); err != nil {
+			if ports[i], err = FreePort(); err != nil {
 				return server, err
 			}
 		}

@@ -142,7 +142,7 @@ func downloadPostgres() error {
 		return fmt.Errorf("download postgres: %w", err)
 	}
 	defer os.RemoveAll(work)
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return fmt.Errorf("download postgres: %w", err)
 	}

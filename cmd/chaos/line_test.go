@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2/toxics"
+)
+
+// aLine is a line to a server that says everything back.
+func aLine(t *testing.T) (*line, func() net.Conn) {
+	t.Helper()
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
+		}
+	}()
+	n := network{}
+	at, err := n.lay("a line", "tcp://"+server.Addr().String()+"/path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.close() })
+	address, path, _ := strings.Cut(strings.TrimPrefix(at, "tcp://"), "/")
+	if path != "path" {
+		t.Errorf("our end is %s: the path is gone", at)
+	}
+	return n["a line"], func() net.Conn {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
+
+// echoes reports whether what is said comes back soon, and how long that took.
+func echoes(c net.Conn, text string) (bool, time.Duration) {
+	begin := time.Now()
+	_ = c.SetDeadline(begin.Add(2 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
+		return false, 0
+	}
+	back := make([]byte, len(text))
+	_, err := io.ReadFull(c, back)
+	return err == nil && string(back) == text, time.Since(begin)
+}
+
+func TestALineThatIsCutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
+	l, dial := aLine(t)
+	c := dial()
+	if ok, _ := echoes(c, "hello"); !ok {
+		t.Fatal("the line does not carry")
+	}
+	l.cut()
+	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after the cut: %v", err)
+	}
+	if _, err := net.Dial("tcp", l.ours); err == nil {
+		t.Error("a cut line takes a connection")
+	}
+	if err := l.mend(); err != nil {
+		t.Fatal(err)
+	}
+	if ok, _ := echoes(dial(), "hello"); !ok {
+		t.Error("the mended line does not carry")
+	}
+}
+
+func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		toxin toxics.Toxic
+		hurts func(ok bool, took time.Duration) bool
+	}{
+		{"silence", silence(fault{}), func(ok bool, _ time.Duration) bool { return !ok }},
+		{"delay", delay(fault{Amount: 200}), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
+		{"slowness", slowness(fault{Amount: 1}), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
+		{"reset", reset(fault{}), func(ok bool, _ time.Duration) bool { return !ok }},
+		{"tear", tear(fault{Amount: 20}), func(ok bool, _ time.Duration) bool { return !ok }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l, dial := aLine(t)
+			c := dial()
+			if ok, _ := echoes(c, "hello"); !ok {
+				t.Fatal("the line does not carry")
+			}
+			l.poison(test.toxin)
+			if ok, took := echoes(c, strings.Repeat("x", 200)); !test.hurts(ok, took) {
+				t.Errorf("poisoned, it carries: %t, in %v", ok, took)
+			}
+			l.cure()
+			if ok, took := echoes(dial(), strings.Repeat("x", 200)); !ok || took > 150*time.Millisecond {
+				t.Errorf("cured, it carries: %t, in %v", ok, took)
+			}
+		})
+	}
+}
+
+func TestAPoisonThatHoldsWhatNobodyTakesAnyMoreIsCuredAllTheSame(t *testing.T) {
+	l, dial := aLine(t)
+	for range 20 {
+		c := dial()
+		l.poison(delay(fault{Amount: 300}))
+		_, _ = io.WriteString(c, strings.Repeat("x", 2000))
+		time.Sleep(5 * time.Millisecond) // some of it is on its way
+		_ = c.Close()
+		l.cure()
+	}
+	if ok, _ := echoes(dial(), "hello"); !ok {
+		t.Error("the line does not carry any more")
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"net"
+	"sync"
+
+	"github.com/Shopify/toxiproxy/v2/stream"
+	"github.com/Shopify/toxiproxy/v2/toxics"
+)
+
+// link is a connection through a line: a pipe in each direction.
+type link struct {
+	near, far net.Conn
+	there     *pipe
+	back      *pipe
+}
+
+func newLink(near, far net.Conn, t toxics.Toxic) *link {
+	return &link{near: near, far: far, there: newPipe(t), back: newPipe(t)}
+}
+
+// run returns when the connection is over, at both ends.
+func (l *link) run() {
+	var both sync.WaitGroup
+	both.Go(func() { l.there.carry(l.far, l.near, l.close) })
+	both.Go(func() { l.back.carry(l.near, l.far, l.close) })
+	both.Wait()
+}
+
+func (l *link) turn(t toxics.Toxic) {
+	var both sync.WaitGroup
+	for _, p := range []*pipe{l.there, l.back} {
+		both.Go(func() { p.turn(t) })
+	}
+	both.Wait()
+}
+
+// close ends both connections: half a connection is none.
+func (l *link) close() {
+	_ = l.near.Close() // it may be closed already
+	_ = l.far.Close()
+}
+
+// pipe carries bytes in one direction, through a toxic of toxiproxy.
+type pipe struct {
+	in, out chan *stream.StreamChunk
+
+	mu    sync.Mutex // guards what follows
+	stub  *toxics.ToxicStub
+	toxic toxics.Toxic
+}
+
+// inTransit is how many pieces may be on their way: what is delayed must not hold up what follows.
+const inTransit = 1024
+
+func newPipe(t toxics.Toxic) *pipe {
+	p := &pipe{in: make(chan *stream.StreamChunk, inTransit), out: make(chan *stream.StreamChunk)}
+	p.stub = toxics.NewToxicStub(p.in, p.out)
+	p.apply(t)
+	return p
+}
+
+func (p *pipe) apply(t toxics.Toxic) {
+	p.toxic = t
+	if s, ok := t.(toxics.StatefulToxic); ok {
+		p.stub.State = s.NewState()
+	}
+	go p.stub.Run(&toxics.ToxicWrapper{Toxic: t, Toxicity: 1}) // ends when the pipe does, or at the next turn
+}
+
+// turn replaces the toxic, unless the pipe has ended.
+func (p *pipe) turn(t toxics.Toxic) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stub.InterruptToxic() {
+		return
+	}
+	if c, ok := p.toxic.(toxics.CleanupToxic); ok {
+		c.Cleanup(p.stub)
+	}
+	if !p.stub.Closed() {
+		p.apply(t)
+	}
+}
+
+// carry returns when nothing moves any more. It reads what the toxic lets through even when nobody takes it: a toxic that
+// cannot get rid of what it holds can never be replaced.
+func (p *pipe) carry(to, from net.Conn, end func()) {
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		in := stream.NewChanWriter(p.in)
+		_, _ = io.Copy(in, from) // an error is an end, too
+		_ = in.Close()
+	})
+	for chunk := range p.out {
+		if _, err := to.Write(chunk.Data); err != nil {
+			end()
+		}
+	}
+	p.mu.Lock()
+	if _, hard := p.toxic.(*toxics.ResetToxic); hard {
+		harden(to, from)
+	}
+	p.mu.Unlock()
+	end()
+	for range p.in { // a toxic that ended by itself reads no more
+	}
+	reading.Wait()
+}
+
+// harden lets connections end with RST, and what is unsent be lost.
+func harden(all ...net.Conn) {
+	for _, c := range all {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // it may be closed already
+		}
+	}
+}

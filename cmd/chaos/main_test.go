@@ -1,0 +1,49 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCommandsAndDurationFollowFromEachOther(t *testing.T) {
+	for _, test := range []struct {
+		given    flags
+		commands int
+		duration time.Duration
+	}{
+		{flags{}, 20000, 200 * time.Second},
+		{flags{Commands: 50000}, 50000, 500 * time.Second},
+		{flags{Commands: 100}, 100, shortest},
+		{flags{Duration: time.Minute}, 0, time.Minute},
+		{flags{Commands: 1500, Duration: 40 * time.Second}, 1500, 40 * time.Second},
+	} {
+		f := test.given
+		f.Instances, f.Vehicles, f.Callers = 3, 300, 96
+		if err := f.complete(); err != nil {
+			t.Errorf("%+v: %v", test.given, err)
+		}
+		if f.Commands != test.commands || f.Duration != test.duration || f.Seed == 0 {
+			t.Errorf("%+v: %d commands in %v, seed %d", test.given, f.Commands, f.Duration, f.Seed)
+		}
+	}
+}
+
+func TestARoundThatCouldProveNothingIsRefused(t *testing.T) {
+	good := flags{Duration: time.Minute, Instances: 3, Vehicles: 300, Callers: 96}
+	for name, spoil := range map[string]func(*flags){
+		"one instance": func(f *flags) { f.Instances = 1 },
+		"few vehicles": func(f *flags) { f.Vehicles = 5 },
+		"too short":    func(f *flags) { f.Duration = time.Second },
+		"no callers":   func(f *flags) { f.Callers = 0 },
+	} {
+		f := good
+		spoil(&f)
+		if f.complete() == nil {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// order is what a caller wants of a vehicle, and how it behaves.
+type order struct {
+	car      int
+	more     []int // cars of an order to many, which has no parameters
+	action   telematics.Action
+	key      string        // Idempotency-Key; empty: none
+	prefer   string        // Prefer; empty: none
+	hangUp   time.Duration // after which the caller loses patience; zero: it waits
+	instance int           // that it asks first
+	insists  bool          // it repeats what was refused because something was away, if it has a key
+	repeats  bool          // it asks once more after success, if it has a key
+}
+
+// draw draws orders: the same ones for the same source.
+type draw struct {
+	rng       *rand.Rand
+	ids       *rand.ChaCha8
+	cars      int
+	instances int
+}
+
+func newDraw(seed uint64, caller, cars, instances int) *draw {
+	var key [32]byte
+	for i := range 8 {
+		key[i], key[8+i] = byte(seed>>(8*i)), byte(caller>>(8*i))
+	}
+	return &draw{rng: rand.New(rand.NewPCG(seed, uint64(caller))), ids: rand.NewChaCha8(key), cars: cars, instances: instances}
+}
+
+var accessActions = []telematics.Action{
+	telematics.Lock, telematics.Unlock, telematics.EnableDriving, telematics.DisableDriving,
+	telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving,
+}
+
+func (d *draw) order() order {
+	o := order{car: d.rng.IntN(d.cars) + 1, instance: d.rng.IntN(d.instances)}
+	switch n := d.rng.IntN(100); {
+	case n < 12:
+		o.action = telematics.AttentionSignal
+	case n < 20:
+		o.action = telematics.OpenTopCase
+	default:
+		o.action = accessActions[d.rng.IntN(len(accessActions))]
+	}
+	if d.chance(85) {
+		o.key = d.id()
+	}
+	switch {
+	case d.chance(60):
+		// Mostly short: what is settled early is seen to stay as it is.
+		o.prefer = fmt.Sprintf("wait=%d", 1+min(d.rng.IntN(9), d.rng.IntN(9)))
+	case d.chance(8):
+		o.prefer = "respond-async"
+	}
+	if d.chance(4) {
+		o.hangUp = time.Duration(20+d.rng.IntN(1500)) * time.Millisecond
+	}
+	o.insists, o.repeats = d.chance(30), d.chance(6)
+	if d.chance(1) && o.action != telematics.AttentionSignal {
+		for range 2 + d.rng.IntN(10) {
+			if car := d.rng.IntN(d.cars) + 1; car != o.car && !slices.Contains(o.more, car) {
+				o.more = append(o.more, car)
+			}
+		}
+	}
+	return o
+}
+
+func (d *draw) chance(percent int) bool { return d.rng.IntN(100) < percent }
+
+// id makes a UUID.
+func (d *draw) id() string {
+	id, err := uuid.NewRandomFromReader(d.ids)
+	if err != nil {
+		panic(err) // the source never fails
+	}
+	return id.String()
+}

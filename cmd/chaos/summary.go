@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// summary is a round as a person reads it.
+type summary struct {
+	plan
+	Wanted   int // commands
+	Load     time.Duration
+	Strikes  []strike
+	Evidence audit.Evidence
+	Report   audit.Report
+}
+
+func (s summary) write(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	e := s.Evidence
+	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
+	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
+	fmt.Fprintf(t, "commands\t%d on record (%d asked for)\n", len(e.Commands), s.Wanted)
+	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
+	fmt.Fprintf(t, "history\t%d lines, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
+	d := deliveriesOf(e.Flights)
+	fmt.Fprintf(t, "on the air\t%d messages heard; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
+	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them cut short by a restart\n", d.started, d.interrupted)
+	p50, p99, n := s.latency()
+	fmt.Fprintf(t, "executed in calm\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
+	fmt.Fprintf(t, "service up\t%v in %d stretches\n", s.up().Round(time.Second), len(e.Up))
+
+	fmt.Fprintf(t, "\nfault\tstruck\ttotal time\n")
+	for _, k := range kinds {
+		count, total, missing := s.struck(k.name)
+		if missing {
+			fmt.Fprintf(t, "%s\tnot available here\t\n", k.name)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%d\t%v\n", k.name, count, total.Round(100*time.Millisecond))
+	}
+	fmt.Fprintf(t, "\nanswer\tcalls\n")
+	table(t, count(e.Calls, func(c audit.Call) string {
+		if c.Status == 0 {
+			return "none (cut, killed, hung up)"
+		}
+		return strings.TrimSpace(fmt.Sprintf("%d %s %s", c.Status, c.Code, replayed(c)))
+	}))
+	fmt.Fprintf(t, "\nstate\tcommands\n")
+	table(t, count(e.Commands, func(r audit.Row) string {
+		if r.Late {
+			return string(r.State) + " (late)"
+		}
+		return string(r.State)
+	}))
+	_ = t.Flush() // out is the terminal
+	fmt.Fprintln(out)
+	s.Report.Write(out)
+	if why := s.worthless(); why != "" {
+		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
+	}
+	fmt.Fprintf(out, "violations: %d\n", len(s.Report.Violations))
+}
+
+func replayed(c audit.Call) string {
+	if c.Replayed {
+		return "(replayed)"
+	}
+	return ""
+}
+
+func count[T any](all []T, by func(T) string) map[string]int {
+	counts := map[string]int{}
+	for _, one := range all {
+		counts[by(one)]++
+	}
+	return counts
+}
+
+func table(out io.Writer, counts map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(out, "%s\t%d\n", name, counts[name])
+	}
+}
+
+// deliveries is what the flight recorders say in sum.
+type deliveries struct{ received, distinct, started, interrupted int }
+
+func deliveriesOf(flights []simulator.Event) deliveries {
+	var d deliveries
+	received, started, interrupted := map[telematics.CommandID]bool{}, map[telematics.CommandID]bool{}, map[telematics.CommandID]bool{}
+	for _, f := range flights {
+		switch {
+		case f.Kind == simulator.CommandReceived:
+			d.received++
+			received[f.Command] = true
+		case f.Kind == simulator.CommandStarted:
+			d.started++
+			started[f.Command] = true
+		case f.Reason == telematics.Interrupted && started[f.Command]:
+			interrupted[f.Command] = true
+		}
+	}
+	d.distinct, d.interrupted = len(received), len(interrupted)
+	return d
+}
+
+// latency is that of executed commands while nothing was wrong.
+func (s summary) latency() (p50, p99 time.Duration, n int) {
+	undisturbed := calm(s.Strikes)
+	var took []time.Duration
+	for _, c := range s.Evidence.Calls {
+		if c.Outcome == telematics.Executed && !c.Replayed && undisturbed(c.Start, c.End) {
+			took = append(took, c.End.Sub(c.Start))
+		}
+	}
+	if len(took) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(took)
+	at := func(p int) time.Duration { return took[(len(took)-1)*p/100].Round(time.Millisecond) }
+	return at(50), at(99), len(took)
+}
+
+func (s summary) up() time.Duration {
+	var up time.Duration
+	for _, i := range s.Evidence.Up {
+		to := i.To
+		if to.IsZero() {
+			to = time.Now()
+		}
+		up += to.Sub(i.From)
+	}
+	return up
+}
+
+func (s summary) struck(kind string) (count int, total time.Duration, missing bool) {
+	for _, strike := range s.Strikes {
+		switch {
+		case strike.Kind.name != kind:
+		case errors.Is(strike.Err, errNotHere):
+			missing = true
+		default:
+			count++
+			total += strike.To.Sub(strike.From)
+		}
+	}
+	return count, total, missing
+}
+
+// worthless says why a round proves nothing, or "".
+func (s summary) worthless() string {
+	if deliveriesOf(s.Evidence.Flights).started == 0 {
+		return "no car executed anything"
+	}
+	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {
+		return fmt.Sprintf("only %d commands of %d came on record", n, s.Wanted)
+	}
+	for _, k := range kinds {
+		if count, _, missing := s.struck(k.name); count == 0 && !missing {
+			return fmt.Sprintf("%q never struck", k.name)
+		}
+	}
+	return ""
+}

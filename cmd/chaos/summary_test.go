@@ -1,0 +1,100 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// goodRound is one that every kind of fault struck.
+func goodRound() summary {
+	s := summary{plan: aPlan(7, time.Minute), Wanted: 2}
+	begin := time.Unix(1767348000, 0)
+	for i := range kinds {
+		s.Strikes = append(s.Strikes, strike{fault: fault{Kind: &kinds[i]}, From: begin, To: begin.Add(2 * time.Second)})
+	}
+	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
+	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
+	s.Evidence.Calls = []audit.Call{
+		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
+		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)}, // struck
+		{Status: 503, Code: telematics.TelematicsUnavailable},
+		{},
+	}
+	return s
+}
+
+// columns are as wide as what stands in them.
+var columns = regexp.MustCompile(`  +`)
+
+func (s summary) text() string {
+	var b strings.Builder
+	s.write(&b)
+	return columns.ReplaceAllString(b.String(), "  ")
+}
+
+func TestTheSummarySaysWhatWasDoneAndWhatCameOfIt(t *testing.T) {
+	text := goodRound().text()
+	for _, want := range []string{
+		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
+		"succeeded (late)  1", "1 calls: p50 300ms", "cars received 2, 1 of them repetitions",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestTheLastLineCountsTheViolations(t *testing.T) {
+	s := goodRound()
+	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
+		t.Error(s.text())
+	}
+	s.Report.Violations = make([]audit.Violation, 3)
+	if !strings.HasSuffix(s.text(), "\nviolations: 3\n") {
+		t.Error(s.text())
+	}
+}
+
+func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
+	if why := goodRound().worthless(); why != "" {
+		t.Errorf("a good round: %s", why)
+	}
+	for _, test := range []struct {
+		spoil func(*summary)
+		want  string
+	}{
+		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
+		{func(s *summary) { s.Wanted = 100 }, "only 2 commands of 100"},
+		{func(s *summary) { s.Strikes = s.Strikes[1:] }, `"instance killed" never struck`},
+	} {
+		s := goodRound()
+		test.spoil(&s)
+		if why := s.worthless(); !strings.Contains(why, test.want) {
+			t.Errorf("said %q, want %q", why, test.want)
+		}
+		if !strings.Contains(s.text(), "this round proves nothing: ") {
+			t.Errorf("the summary does not say it:\n%s", s.text())
+		}
+	}
+}
+
+func TestAFaultThatTheMachineCannotHaveIsNamedAndForgiven(t *testing.T) {
+	s := goodRound()
+	for i := range s.Strikes {
+		if s.Strikes[i].Kind.name == fullDisk {
+			s.Strikes[i].Err = errNotHere
+		}
+	}
+	if why := s.worthless(); why != "" {
+		t.Error(why)
+	}
+	if !strings.Contains(s.text(), fullDisk+"  not available here") {
+		t.Error(s.text())
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheServiceIsUpWhileOneInstanceReachesPostgres(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUptime(2)
+		begin := time.Now()
+		at := func(seconds int) { time.Sleep(time.Until(begin.Add(time.Duration(seconds) * time.Second))) }
+		at(1)
+		first := u.hinderInstance(0)
+		at(2)
+		second := u.hinderInstance(1)
+		at(3)
+		all := u.hinderAll()
+		first()
+		at(5)
+		all()
+		at(6)
+		second()
+
+		up := u.up()
+		if len(up) != 2 || up[0].To.Sub(begin) != 2*time.Second || up[1].From.Sub(begin) != 5*time.Second || !up[1].To.IsZero() {
+			t.Errorf("up: %v", up)
+		}
+		if reach := u.reach(); len(reach[0]) != 2 || reach[0][0].To.Sub(begin) != time.Second || len(reach[1]) != 2 {
+			t.Errorf("reach: %v", reach)
+		}
+	})
+}
+
+func TestTwoHindrancesOfOneInstanceMustBothBeLifted(t *testing.T) {
+	u := newUptime(1)
+	killed, cut := u.hinderInstance(0), u.hinderInstance(0)
+	killed()
+	if up := u.up(); len(up) != 1 || up[0].To.IsZero() {
+		t.Errorf("up though one hindrance is left: %v", up)
+	}
+	cut()
+	if up := u.up(); len(up) != 2 {
+		t.Errorf("not up though nothing hinders: %v", up)
+	}
+}
+
+func TestAStallOfTheMachineIsNoUptime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUptime(1)
+		time.Sleep(time.Second)
+		from := time.Now()
+		time.Sleep(3 * time.Second)
+		u.stalled(from, time.Now())
+		if up := u.up(); len(up) != 2 || !up[0].To.Equal(from) || !up[1].From.Equal(time.Now()) {
+			t.Errorf("up: %v", up)
+		}
+	})
+}

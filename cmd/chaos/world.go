@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+const (
+	servicePassword = "service-secret"
+	watcherPassword = "watcher-secret"
+	unitSecret      = "unit-secret"
+	tokenIssuer     = "chaos"
+
+	// budget of a command that does not say how long its caller waits.
+	budget = 6 * time.Second
+)
+
+// world is everything that runs: the servers, the lines between all, the instances of the service, and the cars.
+type world struct {
+	flags
+	dir  string
+	log  *slog.Logger
+	fall func(error) // ends the round: the world itself broke
+
+	signing, foreign, tokens telematics.SigningKey
+	admin                    string // token of the callers
+
+	mosquitto *devstack.Mosquitto
+	redis     *devstack.Redis
+	postgres  *devstack.Postgres
+	disk      *disk // nil: none that can be filled
+	lines     network
+	instances []*instance
+	uptime    *uptime
+	watch     *watch
+	air       *air
+
+	fleet     *simulator.Fleet
+	recorder  *simulator.Recorder
+	ailments  ailments
+	fleetFile store.FleetFile
+
+	load *load
+	undo []func() error
+}
+
+// build starts everything, and returns when the service is ready and the cars are connected.
+func (w *world) build(ctx context.Context) error {
+	w.lines, w.uptime = network{}, newUptime(w.Instances)
+	w.later(w.lines.close)
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"keys", w.makeKeys},
+		{"servers", w.startServers},
+		{"record", w.furnish},
+		{"instances", w.startInstances},
+		{"watchers", w.startWatchers},
+		{"cars", w.startCars},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("build the world: %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// tearDown ends everything in reverse.
+func (w *world) tearDown() error {
+	var failures []error
+	for i := len(w.undo) - 1; i >= 0; i-- {
+		failures = append(failures, w.undo[i]())
+	}
+	w.undo = nil
+	return errors.Join(failures...)
+}
+
+func (w *world) later(undo func() error) { w.undo = append(w.undo, undo) }
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) makeKeys(context.Context) error {
+	for _, key := range []*telematics.SigningKey{&w.signing, &w.foreign, &w.tokens} {
+		made, err := telematics.NewSigningKey()
+		if err != nil {
+			return err
+		}
+		*key = made
+	}
+	signing, err := telematics.EncodeSigningKeys(w.signing)
+	if err != nil {
+		return err
+	}
+	tokens, err := telematics.EncodeKeyring(w.tokens.Keyring())
+	if err != nil {
+		return err
+	}
+	w.admin, err = app.Grant{
+		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour,
+		Actor: telematics.Actor{Subject: "chaos", Role: telematics.Admin},
+	}.Mint(w.tokens)
+	return errors.Join(err,
+		os.WriteFile(w.path("signing.jwks"), signing, 0o600),
+		os.WriteFile(w.path("tokens.jwks"), tokens, 0o600))
+}
+
+func (w *world) startServers(ctx context.Context) error {
+	passwords := map[string]string{}
+	w.fleetFile = fleetOf(w.Vehicles)
+	for _, v := range w.fleetFile.Vehicles {
+		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
+	}
+	var err error
+	if w.mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: w.path("mosquitto"), Units: passwords, ServicePassword: servicePassword, WatcherPassword: watcherPassword,
+		Logger: w.logFile("mosquitto"),
+	}); err != nil {
+		return err
+	}
+	w.later(w.mosquitto.Close)
+	if w.redis, err = devstack.StartRedis(w.path("redis")); err != nil {
+		return err
+	}
+	w.later(w.redis.Close)
+	return w.startPostgres(ctx)
+}
+
+// startPostgres keeps its data on a small disk of its own, where there can be one.
+func (w *world) startPostgres(ctx context.Context) error {
+	dir := w.path("postgres")
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return err
+	}
+	var err error
+	if w.disk, err = mountDisk(dir); err != nil {
+		w.log.Warn("full disk: not available here", "err", err)
+	} else {
+		w.later(w.disk.unmount)
+	}
+	if w.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: dir, Logger: w.logFile("postgres")}); err != nil {
+		return err
+	}
+	w.later(w.postgres.Discard)
+	return nil
+}
+
+// furnish puts the fleet on record.
+func (w *world) furnish(ctx context.Context) error {
+	postgres, err := store.New(store.Config{URL: w.postgres.URL()})
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	if _, err := postgres.Migrate(ctx); err != nil {
+		return err
+	}
+	_, err = postgres.Import(ctx, w.fleetFile)
+	return err
+}
+
+func (w *world) startInstances(ctx context.Context) error {
+	for i := range w.Instances {
+		instance, err := w.startInstance(ctx, i)
+		if err != nil {
+			return err
+		}
+		w.instances = append(w.instances, instance)
+	}
+	return w.ready(ctx)
+}
+
+// ready waits until every instance says that it is.
+func (w *world) ready(ctx context.Context) error {
+	for _, instance := range w.instances {
+		if err := eventually(ctx, time.Minute, instance.name+" ready", instance.ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) startWatchers(ctx context.Context) error {
+	var err error
+	if w.watch, err = openWatch(w.postgres.URL(), w.log); err != nil {
+		return err
+	}
+	w.later(w.watch.close)
+	if w.air, err = w.listen(); err != nil {
+		return err
+	}
+	w.later(w.air.close)
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { w.watch.run(ctx) })
+	watching.Go(func() { w.air.watchRetained(ctx) })
+	watching.Go(func() { w.uptime.watchStalls(ctx) })
+	w.later(func() error { stop(); watching.Wait(); return nil })
+	return nil
+}
+
+// logFile is the log of a process, kept where a round fails.
+func (w *world) logFile(name string) *slog.Logger {
+	file, err := os.OpenFile(w.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.log.Warn("no log file", "of", name, "err", err)
+		return slog.New(slog.DiscardHandler)
+	}
+	w.later(file.Close)
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lineAlone}))
+}
+
+// lineAlone leaves of a record what the process wrote.
+func lineAlone(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, slog.LevelKey, "server":
+		return slog.Attr{}
+	case slog.MessageKey:
+		if a.Value.String() == "server output" {
+			return slog.Attr{}
+		}
+	}
+	return a
+}
+
+const poll = 50 * time.Millisecond
+
+// eventually waits for something, with a bound.
+func eventually(ctx context.Context, within time.Duration, what string, holds func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for !holds(ctx) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %s: %w", within, what, ctx.Err())
+		case <-time.After(poll):
+		}
+	}
+	return nil
+}

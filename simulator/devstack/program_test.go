@@ -1,0 +1,31 @@
+package devstack_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"motorpool/simulator/devstack"
+)
+
+func TestAProgramIsStartedKilledAndStartedAgain(t *testing.T) {
+	p, err := devstack.StartProgram(t.Context(), devstack.ProgramConfig{
+		Name: "a program", Serving: "I serve",
+		Command: func() *exec.Cmd { return exec.Command("sh", "-c", "echo I serve; exec sleep 60") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"freeze", p.Pause}, {"thaw", p.Resume}, {"kill", p.Kill}, {"start", p.Restart}, {"end", p.Close},
+	} {
+		if err := step.do(); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+	}
+	if err := p.Pause(); err == nil {
+		t.Error("it still runs")
+	}
+}
