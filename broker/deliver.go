@@ -141,8 +141,11 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 		return w.complete(settled)
 	}
 	if err == nil { // an answer came first
-		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 && !news[0].State.IsOpen() {
-			return w.complete(news[0])
+		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 {
+			if !news[0].State.IsOpen() {
+				return w.complete(news[0])
+			}
+			finding.State, finding.Reason = telematics.Unknown, "" // the unit has it: it did leave; the sweeper settles it
 		}
 	}
 	// The record is away. What we know is still true, and is owed to it.

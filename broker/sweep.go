@@ -53,7 +53,7 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // process is the owner, it knows better.
 func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	finding, known := b.owed.find(c.ID)
-	if !known {
+	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
 		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
