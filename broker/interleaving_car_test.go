@@ -93,6 +93,9 @@ func (m *motorcar) begin(j *job) {
 		m.count("executions")
 		m.note("car %d begins %v", m.id, j.Command)
 		took := m.dice.within(50*time.Millisecond, 4*time.Second)
+		if m.dice.chance(0.1) {
+			took *= 4
+		}
 		m.calls.Go(func() { m.finish(j, life, took) })
 	})
 }
@@ -144,11 +147,15 @@ func (m *motorcar) say(j *job) {
 func (m *motorcar) restart(away time.Duration) {
 	m.mu.Lock()
 	m.off, m.life = true, m.life+1
+	life := m.life
 	m.note("car %d loses its power", m.id)
 	m.mu.Unlock()
 	time.Sleep(away)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.life != life {
+		return // it lost its power again
+	}
 	m.off = false
 	clear(m.queue)
 	for _, j := range m.jobs {

@@ -19,6 +19,7 @@ type instance struct {
 	link    *link
 	open    bool // takes orders; guarded by the interleaving's mutex
 	listens atomic.Bool
+	early   bool // ended before everything was mended
 	sends   sync.WaitGroup
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -58,9 +59,11 @@ func (w *interleaving) launch() {
 func (i *instance) close() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	was := i.open
-	i.open = false
-	return was
+	if !i.open {
+		return false
+	}
+	i.open, i.early = false, !i.mended.Load()
+	return true
 }
 
 // stop ends an instance as SIGTERM does: in order.
@@ -69,7 +72,6 @@ func (i *instance) stop() {
 		return
 	}
 	i.note("%s stops", i.name)
-	i.count("stops")
 	i.ends.Go(func() {
 		i.sends.Wait()
 		if err := i.broker.Drain(context.Background()); err != nil {
@@ -79,6 +81,11 @@ func (i *instance) stop() {
 		i.end()
 		i.running.Wait()
 		i.gone()
+		for _, id := range i.ledger.openOf(i.name) {
+			if !i.isExcused(id) {
+				i.violated("an orderly stop leaves nothing open", "%v, of %s", id, i.name)
+			}
+		}
 	})
 }
 
@@ -89,7 +96,6 @@ func (i *instance) crash() {
 		return
 	}
 	i.note("%s crashes", i.name)
-	i.count("crashes")
 	i.link.dead.Store(true)
 	i.listens.Store(false)
 	i.gone()

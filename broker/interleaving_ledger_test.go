@@ -49,6 +49,19 @@ func (l *ledger) find(id telematics.CommandID) (entry, bool) {
 	return entry{}, false
 }
 
+// openOf returns what an instance has taken and not settled.
+func (l *ledger) openOf(instance string) []telematics.CommandID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var open []telematics.CommandID
+	for id, e := range l.entries {
+		if e.Instance == instance && e.State.IsOpen() {
+			open = append(open, id)
+		}
+	}
+	return open
+}
+
 func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,6 +18,7 @@ type link struct {
 	dice  *dice
 	dead  atomic.Bool
 	heeds *instance
+	own   server // this instance's way to Postgres alone
 }
 
 // fate is how a call of a store goes.
@@ -29,9 +30,10 @@ const (
 	lost         // the work was done, and the answer got lost
 	hung         // nothing was done, and nobody says so
 	belated      // the work is done when the caller has given up
+	drawled      // the work was done, and the answer takes long
 )
 
-var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated"}
+var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", drawled: "drawled"}
 
 // call makes one call of a server.
 func call[T any](ctx context.Context, l *link, s *server, method string, id telematics.CommandID, work func(context.Context) (T, error)) (T, error) {
@@ -68,6 +70,13 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 		return none, ctx.Err()
 	}
 	result, err := work(ctx)
+	if how == drawled {
+		select {
+		case <-time.After(l.dice.within(time.Second, 2900*time.Millisecond)):
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
 	if l.dead.Load() {
 		return none, errDead
 	}
@@ -78,8 +87,11 @@ func (l *link) fateOf(s *server) fate {
 	if how := s.away(); how != done {
 		return how
 	}
+	if s == &l.postgres && l.own.away() != done {
+		return l.own.away()
+	}
 	if !l.mended.Load() && l.dice.chance(l.temper.stores) {
-		return oneOf(l.dice, refused, lost, hung, belated)
+		return oneOf(l.dice, refused, lost, hung, belated, drawled)
 	}
 	return done
 }

@@ -135,8 +135,10 @@ func (w *interleaving) disturbance() func() {
 		return func() {
 			if i := w.anyInstance((*instance).up); i != nil {
 				if crash {
+					w.count("crashes")
 					i.crash()
 				} else {
+					w.count("orderly stops")
 					i.stop()
 				}
 				time.Sleep(lasts)
@@ -146,19 +148,32 @@ func (w *interleaving) disturbance() func() {
 			}
 		}
 	}
-	m := w.cars[w.dice.below(len(w.cars))]
 	agency := telematics.AgencyID(w.dice.below(3))
+	halt := func() {
+		w.note("agency %d is halted for %v", agency, lasts)
+		w.count("halts")
+		w.halt(agency)
+		time.Sleep(lasts)
+		w.resume()
+	}
+	cut := oneOf(w.dice, refused, hung, drawled)
+	soon := w.dice.within(0, 2*time.Second)
+	m := w.cars[w.dice.below(len(w.cars))]
 	return oneOf(w.dice,
 		away(&w.postgres, "Postgres"), away(&w.redis, "Redis"), away(&w.mqtt, "MQTT"),
 		func() { w.note("Redis is emptied"); w.count("Redis emptied"); w.memory.Flush() },
 		end(true), end(true), end(false),
 		func() { w.count("cars restarted"); m.restart(lasts / 4) },
-		func() {
-			w.note("agency %d is halted for %v", agency, lasts)
-			w.count("halts")
-			w.halt(agency)
-			time.Sleep(lasts)
-			w.resume()
+		halt,
+		func() { // one instance cannot read the halts in time
+			if i := w.anyInstance((*instance).up); i != nil {
+				w.note("%s is cut off from Postgres: %s", i.name, fates[cut])
+				w.count("one instance without Postgres")
+				w.mark(&w.postgres, time.Now().Add(lasts+soon))
+				i.link.own.leave(lasts+soon, cut)
+				time.Sleep(soon)
+				halt()
+			}
 		},
 		func() { w.lie(m) },
 	)

@@ -151,6 +151,7 @@ func (w *interleaving) mend() {
 		s.leave(0, done)
 	}
 	w.resume()
+	w.everyInstance(func(i *instance) { i.link.own.leave(0, done) })
 	if w.anyInstance((*instance).up) == nil {
 		w.launch()
 	}
@@ -228,6 +229,12 @@ func (w *interleaving) excuse(id telematics.CommandID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.excused[id] = true
+}
+
+func (w *interleaving) isExcused(id telematics.CommandID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.excused[id]
 }
 
 func (w *interleaving) count(what string) {
