@@ -145,7 +145,10 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 			if !news[0].State.IsOpen() {
 				return w.complete(news[0])
 			}
-			finding.State, finding.Reason = telematics.Unknown, "" // the unit has it: it did leave; the sweeper settles it
+			finding.State, finding.Reason = telematics.Unknown, "" // the unit has it: it did leave
+			if settled, ok, err := b.Commands.Settle(stepping, finding); err == nil && ok {
+				return w.complete(settled)
+			}
 		}
 	}
 	// The record is away. What we know is still true, and is owed to it.
