@@ -166,6 +166,8 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Re
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	receipt := telematics.Receipt{Command: c}
+	b.claiming.Store(c.ID, nil)
+	defer b.claiming.Delete(c.ID) // when what became of it is owed, or carried
 	for evicted := false; ; evicted = true {
 		claim, err := b.Commands.Claim(ctx, c) // [LAW-1] [LAW-5]
 		var known *telematics.Error

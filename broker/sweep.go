@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,10 @@ const (
 	ownerGrace = time.Second
 	sweepBatch = 256
 )
+
+// errClaiming means that a command is overdue before its claim has come back. Its claimer
+// will say, within its step, that nothing was sent.
+var errClaiming = errors.New("the claim is under way")
 
 // sweep settles open commands whose owner is gone [LAW-6].
 func (b *Broker) sweep(ctx context.Context) error {
@@ -52,6 +57,9 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // abandon settles a command whose owner is gone: it may have reached the air. Where this
 // process is the owner, it knows better.
 func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
+	if _, here := b.claiming.Load(c.ID); here {
+		return errClaiming
+	}
 	finding, known := b.owed.find(c.ID)
 	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
 		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
