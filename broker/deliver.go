@@ -12,6 +12,7 @@ import (
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
+	defer b.inHand.Delete(c.ID)
 	w := b.waiters.add(c.ID) // [LAW-2]
 	defer b.waiters.remove(c.ID)
 	defer b.release(ctx, c)

@@ -153,6 +153,21 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	})
 }
 
+func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
+	x := &tampering{register: func(ctx context.Context, _ telematics.Pending) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	inWorldOf(t, between(x), func(w *world) {
+		time.Sleep(500 * time.Millisecond)
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MinBudget
+		c, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantOutcome(c.ID, telematics.NotExecuted)
+	})
+}
+
 func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {

@@ -17,9 +17,9 @@ const (
 	sweepBatch = 256
 )
 
-// errClaiming means that a command is overdue before its claim has come back. Its claimer
-// will say, within its step, that nothing was sent.
-var errClaiming = errors.New("the claim is under way")
+// errInHand means that a command is overdue while this process still waits for a store to
+// claim it or to register it, which ends with the step. Then it will say what it knows.
+var errInHand = errors.New("the command is in hand")
 
 // sweep settles open commands whose owner is gone [LAW-6].
 func (b *Broker) sweep(ctx context.Context) error {
@@ -57,10 +57,10 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // abandon settles a command whose owner is gone: it may have reached the air. Where this
 // process is the owner, it knows better.
 func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
-	if _, here := b.claiming.Load(c.ID); here {
-		return errClaiming
-	}
 	finding, known := b.owed.find(c.ID)
+	if _, here := b.inHand.Load(c.ID); here && !known {
+		return errInHand
+	}
 	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
 		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
 	}
