@@ -59,6 +59,6 @@ func newTemper(d *dice) temper {
 		held:     oneOf(d, 0, 0.05, 0.2),
 		refused:  oneOf(d, 0, 0.1, 0.5),
 		deaf:     oneOf(d, 0, 0.2, 1),
-		leaks:    oneOf(d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.3),
+		leaks:    oneOf(d, 0, 0, 0, 0, 0, 0.3),
 	}
 }

@@ -35,6 +35,12 @@ const (
 
 var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", drawled: "drawled"}
 
+// maybe is what a call found, or changed, if it did.
+type maybe[T any] struct {
+	value T
+	ok    bool
+}
+
 // call makes one call of a server.
 func call[T any](ctx context.Context, l *link, s *server, method string, id telematics.CommandID, work func(context.Context) (T, error)) (T, error) {
 	var none T
@@ -126,12 +132,11 @@ func (l *link) Claim(ctx context.Context, c telematics.Command) (telematics.Clai
 }
 
 func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
-	found := false
-	made, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (made telematics.Made, err error) {
-		made, found, err = l.memory.Made(ctx, k)
-		return made, err
+	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Made], error) {
+		made, found, err := l.memory.Made(ctx, k)
+		return maybe[telematics.Made]{made, found}, err
 	})
-	return made, found && err == nil, err
+	return result.value, result.ok, err
 }
 
 func (l *link) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
@@ -141,18 +146,12 @@ func (l *link) MarkSent(ctx context.Context, id telematics.CommandID, at time.Ti
 	return err
 }
 
-// settled is the result of a settlement.
-type settled struct {
-	command telematics.Command
-	ok      bool
-}
-
 func (l *link) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (settled, error) {
+	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (maybe[telematics.Command], error) {
 		c, ok, err := l.ledger.settle(ctx, s)
-		return settled{c, ok}, err
+		return maybe[telematics.Command]{c, ok}, err
 	})
-	return result.command, result.ok, err
+	return result.value, result.ok, err
 }
 
 func (l *link) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
@@ -193,12 +192,11 @@ func (l *link) Register(ctx context.Context, p telematics.Pending) error {
 }
 
 func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
-	found := false
-	p, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (p telematics.Pending, err error) {
-		p, found, err = l.memory.Lookup(ctx, unit, id)
-		return p, err
+	result, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Pending], error) {
+		p, found, err := l.memory.Lookup(ctx, unit, id)
+		return maybe[telematics.Pending]{p, found}, err
 	})
-	return p, found && err == nil, err
+	return result.value, result.ok, err
 }
 
 func (l *link) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
