@@ -38,6 +38,9 @@ func (w *interleaving) plan(span time.Duration) {
 		}
 		for range twins {
 			order := order
+			if order.Idempotency != nil && w.dice.chance(0.2) { // another request, under the same key by mistake
+				order = w.under(order.Idempotency.Key, order, oneOf(w.dice, w.cars...).id, oneOf(w.dice, plannedActions...))
+			}
 			order.RequestID = uuid.New()
 			started := w.dice.chance(0.3)
 			shift := w.dice.within(0, 20*time.Millisecond)
@@ -66,10 +69,16 @@ func (w *interleaving) draw() telematics.Order {
 		if w.dice.chance(0.9) {
 			order.Vehicle, order.Action = w.cars[n%len(w.cars)].id, plannedActions[n]
 		}
-		order.Idempotency = &telematics.IdempotencyKey{
-			Subject: admin.Subject, Key: fmt.Sprintf("key-%d", n),
-			Fingerprint: sha256.Sum256(fmt.Append(nil, order.Vehicle, order.Action)),
-		}
+		order = w.under(fmt.Sprintf("key-%d", n), order, order.Vehicle, order.Action)
+	}
+	return order
+}
+
+// under returns an order under a key, for an action on a vehicle.
+func (w *interleaving) under(key string, order telematics.Order, vehicle telematics.VehicleID, action telematics.Action) telematics.Order {
+	order.Vehicle, order.Action = vehicle, action
+	order.Idempotency = &telematics.IdempotencyKey{
+		Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256(fmt.Append(nil, vehicle, action)),
 	}
 	return order
 }
