@@ -40,6 +40,7 @@ type Broker struct {
 	Counts     *Counts
 	waiters    waiters
 	owed       owed
+	inHand     sync.Map // CommandIDs that are being claimed or carried here
 	owedLines  owedLines
 	halts      halts
 	answers    chan heard // asked for, as far as we know

@@ -12,6 +12,7 @@ import (
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
+	defer b.inHand.Delete(c.ID)
 	w := b.waiters.add(c.ID) // [LAW-2]
 	defer b.waiters.remove(c.ID)
 	defer b.release(ctx, c)
@@ -141,8 +142,14 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 		return w.complete(settled)
 	}
 	if err == nil { // an answer came first
-		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 && !news[0].State.IsOpen() {
-			return w.complete(news[0])
+		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 {
+			if !news[0].State.IsOpen() {
+				return w.complete(news[0])
+			}
+			finding.State, finding.Reason = telematics.Unknown, "" // the unit has it: it did leave
+			if settled, ok, err := b.Commands.Settle(stepping, finding); err == nil && ok {
+				return w.complete(settled)
+			}
 		}
 	}
 	// The record is away. What we know is still true, and is owed to it.

@@ -168,6 +168,13 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Re
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	receipt := telematics.Receipt{Command: c}
+	b.inHand.Store(c.ID, nil)
+	ours := false
+	defer func() {
+		if !ours {
+			b.inHand.Delete(c.ID)
+		}
+	}()
 	for evicted := false; ; evicted = true {
 		claim, err := b.Commands.Claim(ctx, c) // [LAW-1] [LAW-5]
 		var known *telematics.Error
@@ -183,6 +190,7 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Re
 			claim = telematics.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Taken() {
+			ours = true // until it has been carried
 			receipt.Command.Seq = claim.Seq
 			return receipt, nil
 		}

@@ -131,6 +131,43 @@ func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	})
 }
 
+func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
+	x := &tampering{}
+	var slow telematics.CommandID
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		slow = c.ID
+		if _, err := x.Memory.Claim(ctx, c); err != nil {
+			return telematics.Claim{}, err
+		}
+		<-ctx.Done()
+		return telematics.Claim{}, ctx.Err()
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		time.Sleep(500 * time.Millisecond) // the sweep comes between the deadline and the end of the step
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MinBudget
+		_, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		time.Sleep(2 * time.Second)
+		w.wantOutcome(slow, telematics.NotExecuted)
+	})
+}
+
+func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
+	x := &tampering{register: func(ctx context.Context, _ telematics.Pending) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	inWorldOf(t, between(x), func(w *world) {
+		time.Sleep(500 * time.Millisecond)
+		order := w.order(telematics.Lock)
+		order.Budget = telematics.MinBudget
+		c, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantOutcome(c.ID, telematics.NotExecuted)
+	})
+}
+
 func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {

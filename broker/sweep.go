@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,10 @@ const (
 	ownerGrace = time.Second
 	sweepBatch = 256
 )
+
+// errInHand means that a command is overdue while this process still waits for a store to
+// claim it or to register it, which ends with the step. Then it will say what it knows.
+var errInHand = errors.New("the command is in hand")
 
 // sweep settles open commands whose owner is gone [LAW-6].
 func (b *Broker) sweep(ctx context.Context) error {
@@ -53,7 +58,10 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // process is the owner, it knows better.
 func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	finding, known := b.owed.find(c.ID)
-	if !known {
+	if _, here := b.inHand.Load(c.ID); here && !known {
+		return errInHand
+	}
+	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
 		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)

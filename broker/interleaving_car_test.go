@@ -1,0 +1,202 @@
+package broker_test
+
+import (
+	"sync"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+// motorcar is a vehicle with a unit that keeps the protocol.
+type motorcar struct {
+	*interleaving
+	id   telematics.VehicleID
+	unit telematics.Unit
+	skew time.Duration // of its clock
+	dice *dice
+
+	mu    sync.Mutex
+	off   bool
+	life  int // counts restarts: what was under way in another one is over
+	seen  map[telematics.CommandID]*job
+	jobs  []*job // as they came
+	last  map[telematics.Lane]int64
+	queue map[telematics.Lane][]*job // the first is at work
+}
+
+// job is what a unit remembers of a command, and the flight recorder with it.
+type job struct {
+	telematics.Claims
+	final  *telematics.Answer
+	starts []time.Time // true times at which something moved
+	done   bool        // it moved as it should
+}
+
+func (m *motorcar) now() time.Time { return time.Now().Add(m.skew) }
+
+// hear judges a command [CMD-4] [CMD-5].
+func (m *motorcar) hear(c telematics.Claims) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.off {
+		m.count("messages to a car that is off")
+		return
+	}
+	if j := m.seen[c.Command]; j != nil {
+		m.count("commands heard again")
+		m.say(j)
+		return
+	}
+	j := &job{Claims: c}
+	m.seen[c.Command], m.jobs = j, append(m.jobs, j)
+	now := m.now()
+	switch {
+	case !now.Before(c.Expires):
+		m.end(j, telematics.Rejected, telematics.TooLate)
+	case c.Seq <= m.last[c.Lane]:
+		m.end(j, telematics.Rejected, telematics.OutOfOrder)
+	case m.dice.chance(0.1):
+		m.last[c.Lane] = c.Seq
+		m.end(j, telematics.Rejected, telematics.StateConflict)
+	default:
+		m.last[c.Lane] = c.Seq
+		m.queue[c.Lane] = append(m.queue[c.Lane], j)
+		m.say(j)
+		if len(m.queue[c.Lane]) == 1 { // [CMD-8]
+			m.begin(j)
+		}
+	}
+}
+
+// begin moves what the command says, after a second look at the clock. The lock is held.
+func (m *motorcar) begin(j *job) {
+	if !m.now().Before(j.Expires) {
+		m.end(j, telematics.Rejected, telematics.TooLate)
+		m.next(j.Lane)
+		return
+	}
+	life := m.life
+	m.calls.Go(func() {
+		time.Sleep(m.dice.within(0, 200*time.Millisecond)) // written down before anything moves
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.life != life {
+			return
+		}
+		if !m.now().Before(j.Expires) {
+			m.end(j, telematics.Rejected, telematics.TooLate)
+			m.next(j.Lane)
+			return
+		}
+		j.starts = append(j.starts, time.Now())
+		m.count("executions")
+		m.note("car %d begins %v", m.id, j.Command)
+		took := m.dice.within(50*time.Millisecond, 4*time.Second)
+		if m.dice.chance(0.1) {
+			took *= 4
+		}
+		m.calls.Go(func() { m.finish(j, life, took) })
+	})
+}
+
+func (m *motorcar) finish(j *job, life int, took time.Duration) {
+	time.Sleep(took)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life != life {
+		return
+	}
+	if m.dice.chance(0.1) {
+		m.end(j, telematics.Failed, "")
+	} else {
+		j.done = true
+		m.end(j, telematics.Succeeded, "")
+	}
+	m.next(j.Lane)
+}
+
+// next begins what waits in a lane. The lock is held.
+func (m *motorcar) next(lane telematics.Lane) {
+	m.queue[lane] = m.queue[lane][1:]
+	if len(m.queue[lane]) > 0 {
+		m.begin(m.queue[lane][0])
+	}
+}
+
+func (m *motorcar) end(j *job, state telematics.State, reason string) {
+	m.note("car %d ends %v: %s %s", m.id, j.Command, state, reason)
+	j.final = &telematics.Answer{Command: j.Command, State: state, Reason: reason, At: m.now()}
+	m.say(j)
+}
+
+// say answers what there is to say of a command now.
+func (m *motorcar) say(j *job) {
+	answer := telematics.Answer{Command: j.Command, State: telematics.Received, At: m.now()}
+	if j.final != nil {
+		answer = *j.final
+	} else if m.dice.chance(0.3) { // received is optional [ACK-1]
+		return
+	}
+	m.count("answers")
+	message := telematics.EncodeAnswer(answer)
+	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(m.unit, message, false) }) })
+}
+
+// restart is a loss of power: what was not finished has failed [CMD-5].
+func (m *motorcar) restart(away time.Duration) {
+	m.mu.Lock()
+	m.off, m.life = true, m.life+1
+	life := m.life
+	m.note("car %d loses its power", m.id)
+	m.mu.Unlock()
+	time.Sleep(away)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life != life {
+		return // it lost its power again
+	}
+	m.off = false
+	clear(m.queue)
+	for _, j := range m.jobs {
+		if j.final == nil {
+			m.end(j, telematics.Failed, telematics.Interrupted)
+		}
+	}
+}
+
+// report repeats the last results [TEL-3].
+func (m *motorcar) report() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := telematics.Report{At: m.now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}
+	for _, j := range m.remembered() {
+		r.Answers = append(r.Answers, *j.final)
+	}
+	return telematics.EncodeReport(r)
+}
+
+// remembered returns the last eight finished commands. The lock is held.
+func (m *motorcar) remembered() []*job {
+	var finished []*job
+	for _, j := range m.jobs {
+		if j.final != nil {
+			finished = append(finished, j)
+		}
+	}
+	return finished[max(0, len(finished)-8):]
+}
+
+// reports sends a report now and then, until the end.
+func (m *motorcar) reports(until time.Time) {
+	for time.Now().Before(until) {
+		time.Sleep(m.dice.within(2*time.Second, 20*time.Second))
+		m.mu.Lock()
+		off := m.off
+		m.mu.Unlock()
+		if !off {
+			message := m.report()
+			m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Report(m.unit, message, false) }) })
+		}
+	}
+}

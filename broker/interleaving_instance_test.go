@@ -1,0 +1,165 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"motorpool/broker"
+)
+
+// instance is one process of the service.
+type instance struct {
+	*interleaving
+	name    string
+	broker  *broker.Broker
+	link    *link
+	open    bool // takes orders; guarded by the interleaving's mutex
+	listens atomic.Bool
+	early   bool // ended before everything was mended
+	sends   sync.WaitGroup
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// launch starts one more instance.
+func (w *interleaving) launch() {
+	w.mu.Lock()
+	n := len(w.instances) + 1
+	w.mu.Unlock()
+	i := &instance{interleaving: w, name: fmt.Sprintf("instance %d", n), open: true}
+	i.link = &link{interleaving: w, dice: newDice(w.seed, uint64(200+n)), heeds: i}
+	i.broker = broker.New(broker.Config{
+		Vehicles: i.link, Commands: i.link, Halts: i.link, History: i.link, Pending: i.link, Twins: i.link,
+		Air: &radio{interleaving: w, from: i, dice: newDice(w.seed, uint64(300+n))}, Key: w.key,
+		Instance: i.name, QueueSize: 256, Workers: 4, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(i.Context())
+	i.end = cancel
+	i.running.Go(func() {
+		if err := i.broker.Run(ctx); err != nil {
+			w.violated("Run ends well", "%v", err)
+		}
+	})
+	i.listens.Store(true)
+	w.note("%s starts", i.name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.instances = append(w.instances, i)
+	if !w.downSince.IsZero() {
+		w.troubles = append(w.troubles, interval{w.downSince, time.Now()})
+		w.downSince = time.Time{}
+	}
+}
+
+// close ends what an instance takes, and reports whether it took any.
+func (i *instance) close() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.open {
+		return false
+	}
+	i.open, i.early = false, !i.mended.Load()
+	return true
+}
+
+// stop ends an instance as SIGTERM does: in order.
+func (i *instance) stop() {
+	if !i.close() {
+		return
+	}
+	i.note("%s stops", i.name)
+	i.ends.Go(func() {
+		i.sends.Wait()
+		if err := i.broker.Drain(context.Background()); err != nil {
+			i.violated("Drain ends well", "%v", err)
+		}
+		i.listens.Store(false)
+		i.end()
+		i.running.Wait()
+		i.gone()
+		for _, id := range i.ledger.openOf(i.name) {
+			if !i.isExcused(id) {
+				i.violated("an orderly stop leaves nothing open", "%v, of %s", id, i.name)
+			}
+		}
+	})
+}
+
+// crash ends an instance as SIGKILL does. Its goroutines run on, cut off from everything,
+// until they have nothing to wait for.
+func (i *instance) crash() {
+	if !i.close() {
+		return
+	}
+	i.note("%s crashes", i.name)
+	i.link.dead.Store(true)
+	i.listens.Store(false)
+	i.gone()
+	i.ends.Go(func() {
+		i.sends.Wait()
+		_ = i.broker.Drain(context.Background())
+		i.end()
+		i.running.Wait()
+	})
+}
+
+// gone notes that nobody may be up.
+func (i *instance) gone() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, other := range i.instances {
+		if other.open {
+			return
+		}
+	}
+	if i.downSince.IsZero() {
+		i.downSince = time.Now()
+	}
+}
+
+func (i *instance) up() bool { return i.open }
+
+// anyInstance returns one of those that a condition holds for, or nil.
+func (w *interleaving) anyInstance(is func(*instance) bool) *instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pick(is)
+}
+
+// engage returns an instance that takes one more order, and will end after it; nil: none.
+func (w *interleaving) engage() *instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.pick((*instance).up)
+	if i != nil {
+		i.sends.Add(1)
+	}
+	return i
+}
+
+// pick draws one of those that a condition holds for. The lock is held.
+func (w *interleaving) pick(is func(*instance) bool) *instance {
+	var fit []*instance
+	for _, i := range w.instances {
+		if is(i) {
+			fit = append(fit, i)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return fit[w.dice.below(len(fit))]
+}
+
+func (w *interleaving) everyInstance(do func(*instance)) {
+	w.mu.Lock()
+	all := append([]*instance(nil), w.instances...)
+	w.mu.Unlock()
+	for _, i := range all {
+		do(i)
+	}
+}

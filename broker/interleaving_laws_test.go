@@ -1,0 +1,221 @@
+package broker_test
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// judge compares what the cars did, what the record and the history say, and what callers
+// were told, when nothing can happen any more.
+func (w *interleaving) judge(earlier []telematics.Activity) {
+	moved := w.cars.moved()
+	w.judgeCars(moved)
+	for id, e := range w.ledger.entries {
+		w.judgeRecord(id, e, moved[id])
+	}
+	for _, t := range w.told {
+		w.judgeTold(t, moved)
+	}
+	w.judgeHistory(earlier)
+	w.judgePending()
+}
+
+type garage []*motorcar
+
+// moved returns what the cars know of each command.
+func (g garage) moved() map[telematics.CommandID]*job {
+	all := map[telematics.CommandID]*job{}
+	for _, m := range g {
+		for _, j := range m.jobs {
+			if before := all[j.Command]; before != nil { // by a unit without a memory
+				before.starts = append(before.starts, j.starts...)
+				continue
+			}
+			all[j.Command] = j
+		}
+	}
+	return all
+}
+
+func (j *job) started() bool { return j != nil && len(j.starts) > 0 }
+
+func (w *interleaving) judgeCars(moved map[telematics.CommandID]*job) {
+	byKey := map[string]telematics.CommandID{}
+	for id, j := range moved {
+		if len(j.starts) > 1 {
+			w.violated("executed at most once", "%v began %d times", id, len(j.starts))
+		}
+		for _, at := range j.starts {
+			if late := at.Add(w.carOf(j.Unit).skew).Sub(j.Expires); late >= 0 {
+				w.violated("nothing begins late", "%v began %v after its expiry by its car's clock", id, late)
+			}
+		}
+		e, written := w.ledger.find(id)
+		if !written {
+			w.violated("written before sent", "a car heard %v, of which the record knows nothing", id)
+			continue
+		}
+		if e.Key == nil || !j.started() || w.wonders[id] {
+			continue
+		}
+		if other, twice := byKey[e.Key.Key]; twice {
+			w.violated("executed at most once under a key", "%v and %v began under %s", other, id, e.Key.Key)
+		}
+		byKey[e.Key.Key] = id
+	}
+	for _, m := range w.cars {
+		last := map[telematics.Lane]int64{}
+		for _, j := range m.jobs {
+			if j.started() && j.Seq <= last[j.Lane] {
+				w.violated("a lane's order", "car %d began %d after %d", m.id, j.Seq, last[j.Lane])
+			}
+			if j.started() {
+				last[j.Lane] = j.Seq
+			}
+		}
+		for _, j := range m.remembered() { // which the last report repeated
+			if e, ok := w.ledger.find(j.Command); ok && e.State != j.final.State {
+				w.violated("a report settles what was lost", "car %d says that %v is %s, the record says %s", m.id, j.Command, j.final.State, e.State)
+			}
+		}
+	}
+}
+
+func (w *interleaving) judgeRecord(id telematics.CommandID, e *entry, j *job) {
+	w.tallied("ended as " + string(e.State))
+	switch {
+	case e.State.IsOpen():
+		w.violated("never forgotten", "%v is still %s", id, e.State)
+		return
+	case e.State == telematics.Succeeded && (j == nil || !j.done),
+		e.State == telematics.Failed && (j == nil || j.final == nil || j.final.State != telematics.Failed):
+		w.violated("the record is true", "%v is %s, which its car did not say", id, e.State)
+	case e.State.Outcome() == telematics.NotExecuted && j.started() && !w.wonders[id]:
+		w.violated("the record is true", "%v is %s, but it began", id, e.State)
+	}
+	due := e.Deadline
+	if e.claimed.After(due) {
+		due = e.claimed
+	}
+	for _, t := range w.troubles {
+		if t.from.Before(e.closed) && t.to.After(due) {
+			due = t.to
+		}
+	}
+	if late := e.closed.Sub(due); late > 5*time.Second {
+		w.violated("settled in time", "%v was settled %v after its deadline, or the last trouble after it", id, late)
+	}
+}
+
+func (w *interleaving) judgeTold(t told, moved map[telematics.CommandID]*job) {
+	limit := max(t.order.Budget, 12*time.Second) + 7*time.Second // each call of a store has 3 s
+	if !during(w.troubles, t) && !during(w.others, t) {
+		limit = t.order.Budget + 5*time.Second
+	}
+	if t.took > limit {
+		w.violated("callers are answered", "%v was answered after %v, its budget is %v", t.order.RequestID, t.took, t.order.Budget)
+	}
+	if t.started && t.err == nil {
+		return // told nothing of the vehicle
+	}
+	outcome := telematics.Executed
+	if t.err != nil {
+		outcome = t.err.Outcome
+	}
+	w.tallied("told " + cmp.Or(string(outcome), "to ask again"))
+	c := t.receipt.Command.ID
+	if c != telematics.NoCommand {
+		w.compare(t, outcome, c, moved[c])
+	}
+	if outcome == telematics.NotExecuted { // nor may anything else that this request made
+		for id, e := range w.ledger.entries {
+			if e.RequestID == t.order.RequestID {
+				w.compare(t, outcome, id, moved[id])
+			}
+		}
+	}
+}
+
+// compare holds what a caller was told against the record and the car.
+func (w *interleaving) compare(t told, outcome telematics.Outcome, id telematics.CommandID, j *job) {
+	if w.wonders[id] {
+		return
+	}
+	e, _ := w.ledger.find(id)
+	if outcome == telematics.Executed && (j == nil || !j.done) || outcome == telematics.NotExecuted && j.started() {
+		w.violated("what callers are told is true", "%v was told that %v is %q, its car: %+v", t.order.RequestID, id, outcome, j)
+	}
+	record := e.State.Outcome()
+	// Another instance that was first knew less.
+	weaker := outcome == telematics.NotExecuted && record == telematics.MayHave && len(w.instances) > 1
+	if outcome != telematics.MayHave && outcome != telematics.Undecided && record != outcome && !weaker {
+		w.violated("what callers are told stays true", "%v was told that %v is %q, the record says %s", t.order.RequestID, id, outcome, e.State)
+	}
+}
+
+// during reports whether one of the intervals touches a call.
+func during(intervals []interval, t told) bool {
+	for _, i := range intervals {
+		if i.from.Before(t.at.Add(t.took)) && i.to.After(t.at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
+	lines := w.memory.Lines()
+	for i, line := range earlier {
+		if i >= len(lines) || lines[i] != line {
+			w.violated("the history is append-only", "line %d is not what it was", i+1)
+			break
+		}
+	}
+	settlements, rest := map[telematics.CommandID]int{}, map[uuid.UUID]int{}
+	for _, line := range lines {
+		e := w.ledger.entries[line.Command]
+		if e != nil && e.RequestID == line.RequestID && line.Code != telematics.IdempotencyReplayed {
+			settlements[line.Command]++
+		} else {
+			rest[line.RequestID]++
+		}
+	}
+	for id, e := range w.ledger.entries {
+		if settlements[id] != e.settlements || e.settlements > 2 {
+			w.violated("a line for each settlement", "%v was settled %d times, the history has %d lines", id, e.settlements, settlements[id])
+		}
+	}
+	for _, t := range w.told {
+		want := 0
+		if t.receipt.Replayed || t.receipt.Command.ID == telematics.NoCommand {
+			want = 1 // refused, or answered from an earlier request
+		}
+		got := rest[t.order.RequestID]
+		faulty := w.excused[t.order.RequestID] // then there may be more, or it is owed still
+		if t.by.link.dead.Load() || faulty && (t.by.early || got > want) {
+			continue
+		}
+		if got != want {
+			w.violated("each order leaves its line", "%v has %d lines of its own, want %d", t.order.RequestID, got, want)
+		}
+	}
+}
+
+func (w *interleaving) judgePending() {
+	for _, p := range w.memory.InFlight() {
+		if w.excused[p.Command] || w.instanceOf(p.Instance).link.dead.Load() {
+			continue // goes by itself
+		}
+		w.violated("nothing is left pending", "%v, at %s", p.Command, p.Instance)
+	}
+}
+
+func (w *interleaving) instanceOf(name string) *instance {
+	return w.anyInstance(func(i *instance) bool { return i.name == name })
+}
+
+func (w *interleaving) tallied(what string) { w.tally[what]++ }

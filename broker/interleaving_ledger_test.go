@@ -1,0 +1,132 @@
+package broker_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// ledger is the record of commands, with an account of all that it did.
+type ledger struct {
+	*interleaving
+	memory *brokertest.Memory
+
+	mu      sync.Mutex
+	entries map[telematics.CommandID]*entry
+	open    map[lane]telematics.CommandID
+	seqs    map[lane]int64
+}
+
+type lane struct {
+	vehicle telematics.VehicleID
+	lane    telematics.Lane
+}
+
+// entry is what became of one command.
+type entry struct {
+	telematics.Command // as it is now
+	claimed            time.Time
+	closed             time.Time // first not open; zero: still is
+	settlements        int       // that left a line
+}
+
+func newLedger(w *interleaving, m *brokertest.Memory) *ledger {
+	return &ledger{
+		interleaving: w, memory: m,
+		entries: map[telematics.CommandID]*entry{}, open: map[lane]telematics.CommandID{}, seqs: map[lane]int64{},
+	}
+}
+
+func (l *ledger) find(id telematics.CommandID) (entry, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[id]; e != nil {
+		return *e, true
+	}
+	return entry{}, false
+}
+
+// openOf returns what an instance has taken and not settled.
+func (l *ledger) openOf(instance string) []telematics.CommandID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var open []telematics.CommandID
+	for id, e := range l.entries {
+		if e.Instance == instance && e.State.IsOpen() {
+			open = append(open, id)
+		}
+	}
+	return open
+}
+
+func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	claim, err := l.memory.Claim(ctx, c)
+	where := lane{c.Vehicle, c.Lane}
+	switch {
+	case err != nil:
+		l.note("the record refuses to claim %v: %v", c.ID, err)
+	case claim.KeyTaken:
+		l.count("claims refused for their key")
+	case claim.Occupant != nil:
+		l.count("claims refused for their lane")
+	default:
+		l.count("claims")
+		l.note("claimed %v (%s of vehicle %d, seq %d, until %s)", c.ID, c.Action, c.Vehicle, claim.Seq, l.clock(c.Deadline))
+		if occupant, taken := l.open[where]; taken {
+			l.violated("one open command in a lane", "%v and %v are open in lane %s of vehicle %d", occupant, c.ID, c.Lane, c.Vehicle)
+		}
+		if claim.Seq <= l.seqs[where] {
+			l.violated("seq grows in a lane", "%d follows %d", claim.Seq, l.seqs[where])
+		}
+		l.open[where], l.seqs[where] = c.ID, claim.Seq
+		c.Seq = claim.Seq
+		l.entries[c.ID] = &entry{Command: c, claimed: time.Now()}
+	}
+	return claim, err
+}
+
+func (l *ledger) markSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.memory.MarkSent(ctx, id, at, attempts)
+	l.followed(id)
+	return err
+}
+
+func (l *ledger) settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, ok, err := l.memory.Settle(ctx, s)
+	l.followed(s.Command)
+	if e := l.entries[s.Command]; ok && e != nil && !s.State.IsOpen() {
+		e.settlements++
+		if c.Late {
+			l.count("late answers")
+		}
+	}
+	return c, ok, err
+}
+
+// followed notes which step of its life a command took.
+func (l *ledger) followed(id telematics.CommandID) {
+	e := l.entries[id]
+	now, err := l.memory.Command(context.Background(), id)
+	if e == nil || err != nil || e.State == now.State {
+		return
+	}
+	l.note("%v: %s → %s %s %s", id, e.State, now.State, now.Reason, now.Detail)
+	l.stepped(e.State, now.State)
+	if !e.State.MayBecome(now.State) {
+		l.violated("the lifecycle", "%v went from %s to %s", id, e.State, now.State)
+	}
+	if e.State.IsOpen() && !now.State.IsOpen() {
+		e.closed = time.Now()
+		delete(l.open, lane{e.Vehicle, e.Lane})
+	}
+	e.Command = now
+}

@@ -1,0 +1,222 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+)
+
+var errDead = errors.New("this process is dead")
+
+// link is the way from one instance to the stores. It fails as networks and servers do:
+// before the work, after it, in the middle of it, or for good.
+type link struct {
+	*interleaving
+	dice  *dice
+	dead  atomic.Bool
+	heeds *instance
+	own   server // this instance's way to Postgres alone
+}
+
+// fate is how a call of a store goes.
+type fate int
+
+const (
+	done    fate = iota
+	refused      // at once, and nothing was done
+	lost         // the work was done, and the answer got lost
+	hung         // nothing was done, and nobody says so
+	belated      // the work is done when the caller has given up
+	drawled      // the work was done, and the answer takes long
+)
+
+var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", drawled: "drawled"}
+
+// maybe is what a call found, or changed, if it did.
+type maybe[T any] struct {
+	value T
+	ok    bool
+}
+
+// call makes one call of a server.
+func call[T any](ctx context.Context, l *link, s *server, method string, id telematics.CommandID, work func(context.Context) (T, error)) (T, error) {
+	var none T
+	if l.dead.Load() {
+		return none, errDead
+	}
+	how := l.fateOf(s)
+	if how != done {
+		l.trouble(s, method, id, how, l.heeds)
+	}
+	if err := l.wait(ctx, how); err != nil {
+		if l.dice.chance(0.5) { // the statement was on its way when its process died, or gave up
+			l.excuse(id)
+			_, _ = work(context.WithoutCancel(ctx))
+		}
+		return none, err
+	}
+	switch how {
+	case refused:
+		return none, errors.New("connection refused")
+	case lost:
+		_, _ = work(context.WithoutCancel(ctx))
+		return none, errors.New("connection reset")
+	case hung:
+		<-ctx.Done()
+		return none, ctx.Err()
+	case belated:
+		l.calls.Go(func() {
+			time.Sleep(l.dice.within(0, 5*time.Second))
+			_, _ = work(context.WithoutCancel(ctx))
+		})
+		<-ctx.Done()
+		return none, ctx.Err()
+	}
+	result, err := work(ctx)
+	if how == drawled {
+		select {
+		case <-time.After(l.dice.within(time.Second, 2900*time.Millisecond)):
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+	if l.dead.Load() {
+		return none, errDead
+	}
+	return result, err
+}
+
+func (l *link) fateOf(s *server) fate {
+	if how := s.away(); how != done {
+		return how
+	}
+	if s == &l.postgres && l.own.away() != done {
+		return l.own.away()
+	}
+	if !l.mended.Load() && l.dice.chance(l.temper.stores) {
+		return oneOf(l.dice, refused, lost, hung, belated, drawled)
+	}
+	return done
+}
+
+// wait takes the time of a call on the network.
+func (l *link) wait(ctx context.Context, how fate) error {
+	took := l.dice.within(10*time.Microsecond, 3*time.Millisecond)
+	if how == done && l.dice.chance(l.temper.slow) {
+		took = l.dice.within(0, 500*time.Millisecond)
+	}
+	select {
+	case <-time.After(took):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if l.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+func (l *link) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return call(ctx, l, &l.postgres, "Twin", telematics.NoCommand, func(ctx context.Context) (telematics.Twin, error) {
+		return l.memory.Twin(ctx, id)
+	})
+}
+
+func (l *link) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (telematics.Claim, error) {
+		return l.ledger.claim(ctx, c)
+	})
+}
+
+func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Made], error) {
+		made, found, err := l.memory.Made(ctx, k)
+		return maybe[telematics.Made]{made, found}, err
+	})
+	return result.value, result.ok, err
+}
+
+func (l *link) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
+	_, err := call(ctx, l, &l.postgres, "MarkSent", id, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.ledger.markSent(ctx, id, at, attempts)
+	})
+	return err
+}
+
+func (l *link) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (maybe[telematics.Command], error) {
+		c, ok, err := l.ledger.settle(ctx, s)
+		return maybe[telematics.Command]{c, ok}, err
+	})
+	return result.value, result.ok, err
+}
+
+func (l *link) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "News", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.News(ctx, ids)
+	})
+}
+
+func (l *link) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "Overdue", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.Overdue(ctx, before, limit)
+	})
+}
+
+func (l *link) Halts(ctx context.Context) (telematics.Halts, error) {
+	return call(ctx, l, &l.postgres, "Halts", telematics.NoCommand, l.memory.Halts)
+}
+
+func (l *link) Add(ctx context.Context, line telematics.Activity) error {
+	id := line.RequestID // the fault excuses this order's lines
+	_, err := call(ctx, l, &l.postgres, "Add", id, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.memory.Add(ctx, line)
+	})
+	return err
+}
+
+func (l *link) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) ([]telematics.Unit, error) {
+		return l.memory.Observe(ctx, seen)
+	})
+}
+
+func (l *link) Register(ctx context.Context, p telematics.Pending) error {
+	_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.memory.Register(ctx, p)
+	})
+	return err
+}
+
+func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+	result, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Pending], error) {
+		p, found, err := l.memory.Lookup(ctx, unit, id)
+		return maybe[telematics.Pending]{p, found}, err
+	})
+	return result.value, result.ok, err
+}
+
+func (l *link) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
+	_, err := call(ctx, l, &l.redis, "Release", id, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.memory.Release(ctx, unit, id)
+	})
+	return err
+}
+
+func (l *link) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
+	if l.dice.chance(l.temper.deaf) {
+		l.count("wake-ups lost")
+		return nil
+	}
+	_, err := call(ctx, l, &l.redis, "Wake", telematics.NoCommand, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.memory.Wake(ctx, instance, id)
+	})
+	return err
+}
+
+func (l *link) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
+	return l.memory.Listen(ctx, instance, wake)
+}

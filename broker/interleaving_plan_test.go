@@ -1,0 +1,210 @@
+package broker_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+// told is what one caller was told.
+type told struct {
+	by      *instance
+	order   telematics.Order
+	started bool // the caller did not wait for the vehicle
+	at      time.Time
+	took    time.Duration
+	receipt telematics.Receipt
+	err     *telematics.Error
+}
+
+var plannedActions = []telematics.Action{
+	telematics.Lock, telematics.Unlock, telematics.EnableDriving, telematics.LockAndDisableDriving,
+	telematics.ReportState, telematics.OpenTopCase,
+}
+
+// plan draws what callers want, and what goes wrong, over a time.
+func (w *interleaving) plan(span time.Duration) {
+	for range 8 + w.dice.below(20) {
+		at, order := w.dice.within(0, span), w.draw()
+		twins := 1
+		if w.dice.chance(0.2) {
+			twins += w.dice.below(3) // impatient callers, at the same moment
+		}
+		for range twins {
+			order := order
+			if order.Idempotency != nil && w.dice.chance(0.2) { // another request, under the same key by mistake
+				order = w.under(order.Idempotency.Key, order, oneOf(w.dice, w.cars...).id, oneOf(w.dice, plannedActions...))
+			}
+			order.RequestID = uuid.New()
+			started := w.dice.chance(0.3)
+			shift := w.dice.within(0, 20*time.Millisecond)
+			w.callers.Go(func() {
+				time.Sleep(at + shift)
+				w.ask(order, started, span)
+			})
+		}
+	}
+	for range w.dice.below(8) {
+		at, strike := w.dice.within(0, span), w.disturbance()
+		w.callers.Go(func() {
+			time.Sleep(at)
+			strike()
+		})
+	}
+}
+
+func (w *interleaving) draw() telematics.Order {
+	order := telematics.Order{
+		Vehicle: w.cars[w.dice.below(len(w.cars))].id, Action: oneOf(w.dice, plannedActions...), Actor: admin,
+		Budget: oneOf(w.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, 30*time.Second, w.dice.within(time.Second, 30*time.Second)),
+	}
+	if w.dice.chance(0.6) {
+		n := w.dice.below(6) // a key stands for one action at one vehicle, but for a few mistakes
+		if w.dice.chance(0.9) {
+			order.Vehicle, order.Action = w.cars[n%len(w.cars)].id, plannedActions[n]
+		}
+		order = w.under(fmt.Sprintf("key-%d", n), order, order.Vehicle, order.Action)
+	}
+	return order
+}
+
+// under returns an order under a key, for an action on a vehicle.
+func (w *interleaving) under(key string, order telematics.Order, vehicle telematics.VehicleID, action telematics.Action) telematics.Order {
+	order.Vehicle, order.Action = vehicle, action
+	order.Idempotency = &telematics.IdempotencyKey{
+		Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256(fmt.Append(nil, vehicle, action)),
+	}
+	return order
+}
+
+// ask is a caller, who asks again under the same key where that is said to make sense.
+func (w *interleaving) ask(order telematics.Order, started bool, span time.Duration) {
+	for range 3 {
+		err := w.askOnce(order, started)
+		if err == nil || !err.Retryable || order.Idempotency == nil || time.Since(w.start) > span {
+			return
+		}
+		time.Sleep(w.dice.within(100*time.Millisecond, 6*time.Second))
+		order.RequestID = uuid.New()
+	}
+}
+
+// errNobody is what a caller has who finds no instance, or whose instance dies.
+var errNobody = &telematics.Error{Code: telematics.Internal, Retryable: true}
+
+func (w *interleaving) askOnce(order telematics.Order, started bool) *telematics.Error {
+	i := w.engage()
+	if i == nil {
+		return errNobody
+	}
+	defer i.sends.Done()
+	w.count("orders")
+	at, do := time.Now(), i.broker.Send
+	if started {
+		do = i.broker.Start
+	}
+	receipt, err := do(w.Context(), order)
+	var refusal *telematics.Error
+	if err != nil && !errors.As(err, &refusal) {
+		w.violated("errors have one shape", "%T: %v", err, err)
+	}
+	if i.link.dead.Load() {
+		w.count("callers whose instance died")
+		return errNobody
+	}
+	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, receipt.Command.ID, receipt.Command.State, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, told{i, order, started, at, time.Since(at), receipt, refusal})
+	return refusal
+}
+
+// disturbance draws one thing that goes wrong.
+func (w *interleaving) disturbance() func() {
+	lasts := w.dice.within(time.Second, 15*time.Second)
+	how := oneOf(w.dice, refused, hung)
+	away := func(s *server, name string) func() {
+		return func() {
+			if w.mended.Load() {
+				return
+			}
+			w.note("%s is away for %v: %s", name, lasts, fates[how])
+			w.count(name + " away")
+			w.mark(s, time.Now().Add(lasts))
+			s.leave(lasts, how)
+		}
+	}
+	end := func(crash bool) func() {
+		return func() {
+			if i := w.anyInstance((*instance).up); i != nil {
+				if crash {
+					w.count("crashes")
+					i.crash()
+				} else {
+					w.count("orderly stops")
+					i.stop()
+				}
+				time.Sleep(lasts)
+				if !w.mended.Load() {
+					w.launch()
+				}
+			}
+		}
+	}
+	agency := telematics.AgencyID(w.dice.below(3))
+	halt := func() {
+		w.note("agency %d is halted for %v", agency, lasts)
+		w.count("halts")
+		w.halt(agency)
+		time.Sleep(lasts)
+		w.resume()
+	}
+	cut := oneOf(w.dice, refused, hung, drawled)
+	soon := w.dice.within(0, 2*time.Second)
+	m := w.cars[w.dice.below(len(w.cars))]
+	return oneOf(w.dice,
+		away(&w.postgres, "Postgres"), away(&w.redis, "Redis"), away(&w.mqtt, "MQTT"),
+		func() { w.note("Redis is emptied"); w.count("Redis emptied"); w.memory.Flush() },
+		end(true), end(true), end(false),
+		func() { w.count("cars restarted"); m.restart(lasts / 4) },
+		halt,
+		func() { // one instance cannot read the halts in time
+			if i := w.anyInstance((*instance).up); i != nil {
+				w.note("%s is cut off from Postgres: %s", i.name, fates[cut])
+				w.count("one instance without Postgres")
+				w.mark(&w.postgres, time.Now().Add(lasts+soon))
+				i.link.own.leave(lasts+soon, cut)
+				time.Sleep(soon)
+				halt()
+			}
+		},
+		func() { w.lie(m) },
+	)
+}
+
+// lie lets a car speak of the others' commands [ACK-4].
+func (w *interleaving) lie(m *motorcar) {
+	for _, other := range w.cars {
+		other.mu.Lock()
+		jobs := append([]*job(nil), other.jobs...)
+		other.mu.Unlock()
+		for _, j := range jobs[max(0, len(jobs)-8):] {
+			if other == m {
+				continue
+			}
+			w.count("lies")
+			answer := telematics.Answer{Command: j.Command, State: oneOf(w.dice, telematics.Succeeded, telematics.Rejected), At: time.Now()}
+			report := telematics.EncodeReport(telematics.Report{At: time.Now(), Answers: []telematics.Answer{answer}})
+			w.heard(m.unit, func(b *broker.Broker) {
+				b.Answer(m.unit, telematics.EncodeAnswer(answer), false)
+				b.Report(m.unit, report, false)
+			})
+		}
+	}
+}

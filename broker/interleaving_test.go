@@ -1,0 +1,134 @@
+package broker_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// How many interleavings are tried: INTERLEAVINGS says another number, INTERLEAVING the
+// one seed to try.
+const (
+	interleavings     = 2000
+	interleavingsRace = 500 // the race detector makes each several times slower
+	storiesShown      = 2
+)
+
+// TestInterleavings draws whole worlds and holds each against the laws: 1 to 3 instances
+// over one record, cars that keep the protocol, an air that loses, repeats and delays, and
+// faults of everything. A seed is the same plan and the same dice each time; what happens at
+// one instant is the scheduler's, so a rare story may need its seed more than once (-count).
+func TestInterleavings(t *testing.T) {
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := uint64(1), uint64(numberFrom(t, "INTERLEAVINGS", interleavings))
+	if raceDetector {
+		last = uint64(numberFrom(t, "INTERLEAVINGS", interleavingsRace))
+	}
+	one := numberFrom(t, "INTERLEAVING", 0)
+	if one > 0 {
+		first, last = uint64(one), uint64(one)
+	}
+	all := &explored{tally: map[string]int{}, steps: map[[2]telematics.State]int{}}
+	began := time.Now()
+	t.Run("worlds", func(t *testing.T) {
+		for seed := first; seed <= last; seed++ {
+			t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(time.Until(today))
+					w := newInterleaving(t, seed, key)
+					w.run()
+					all.add(w)
+				})
+			})
+		}
+	})
+	all.log(t, time.Since(began))
+	if one == 0 && last >= interleavings {
+		all.wantEveryStep(t)
+	}
+}
+
+func numberFrom(t *testing.T, name string, otherwise int) int {
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q is not a number of interleavings", name, s)
+	}
+	return n
+}
+
+// explored is what all worlds have seen together.
+type explored struct {
+	mu     sync.Mutex
+	worlds int
+	failed int
+	tally  map[string]int
+	steps  map[[2]telematics.State]int
+}
+
+func (x *explored) add(w *interleaving) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.worlds++
+	for what, n := range w.tally {
+		x.tally[what] += n
+	}
+	for step, n := range w.steps {
+		x.steps[step] += n
+	}
+	if len(w.violations) == 0 {
+		return
+	}
+	x.failed++
+	w.Errorf("seed %d broke:\n  %s\nagain: INTERLEAVING=%d go test ./broker -run TestInterleavings",
+		w.seed, strings.Join(w.violations, "\n  "), w.seed)
+	if x.failed <= storiesShown {
+		w.Log(w.story())
+	}
+}
+
+func (x *explored) log(t *testing.T, took time.Duration) {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d worlds in %v, %d of them broke a law\n", x.worlds, took.Round(time.Millisecond), x.failed)
+	for _, what := range slices.Sorted(maps.Keys(x.tally)) {
+		fmt.Fprintf(&b, "%9d %s\n", x.tally[what], what)
+	}
+	for _, from := range telematics.States {
+		for _, to := range telematics.States {
+			if n := x.steps[[2]telematics.State{from, to}]; n > 0 {
+				fmt.Fprintf(&b, "%9d %s → %s\n", n, from, to)
+			}
+		}
+	}
+	t.Log(b.String())
+}
+
+// wantEveryStep fails where a step that the lifecycle allows was never seen: then the
+// worlds are too kind to say anything of it.
+func (x *explored) wantEveryStep(t *testing.T) {
+	t.Helper()
+	for _, from := range telematics.States {
+		for _, to := range telematics.States {
+			if from.MayBecome(to) && x.steps[[2]telematics.State{from, to}] == 0 {
+				t.Errorf("no command went from %s to %s", from, to)
+			}
+		}
+	}
+}

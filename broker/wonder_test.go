@@ -1,0 +1,41 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// received makes the unit say that it works on the one command under way, which this
+// service believes never to have left.
+func (w *world) received() {
+	for _, p := range w.InFlight() {
+		w.answer(0, p.Unit, telematics.Answer{Command: p.Command, State: telematics.Received, At: time.Now()})
+	}
+}
+
+func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		time.AfterFunc(time.Second, w.received)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		time.Sleep(5 * time.Second)
+		w.wantOutcome(c.ID, telematics.MayHave)
+	})
+}
+
+func TestWhatAUnitHasReceivedIsSettledThoughItsOwnerBelievesItNeverLeft(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		time.AfterFunc(time.Second, w.received)
+		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "News") })
+		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "News") })
+		c, _ := w.send(telematics.Lock)
+		time.Sleep(5 * time.Second) // [LAW-6]
+		if got := w.record(c.ID).State; got != telematics.Unknown {
+			t.Errorf("the record says %s, want unknown: the unit has it", got)
+		}
+	})
+}
