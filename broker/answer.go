@@ -104,13 +104,17 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	reported.Wait()
 }
 
+// lookupPatience is how long the pending table may take to say whether an answer was
+// asked for: while it hangs, answers must not pile up behind the question.
+const lookupPatience = 250 * time.Millisecond
+
 // asked reports whether somebody waits for the answer. Absence from the pending
 // table means nothing, so a false only sends the answer the slower way.
 func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
 	if b.waiters.find(id) != nil {
 		return true
 	}
-	ctx, cancel := b.step(ctx)
+	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	_, found, err := b.Pending.Lookup(ctx, unit, id)
 	return found || err != nil
@@ -196,9 +200,11 @@ func (b *Broker) wake(ctx context.Context, c telematics.Command) {
 	if c.Instance == b.Instance || c.Late {
 		return // nobody waits any more
 	}
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-		b.Logger.Debug("wake-up lost; the waiter asks the record", "command", c.ID, "err", err)
-	}
+	b.background.Go(func() { // who hangs on a wake-up settles nothing meanwhile
+		ctx, cancel := b.step(context.WithoutCancel(ctx))
+		defer cancel()
+		if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
+			b.Logger.Debug("wake-up lost; the waiter asks the record", "command", c.ID, "err", err)
+		}
+	})
 }

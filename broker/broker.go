@@ -103,10 +103,10 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
-	b.background.Wait()
-	b.settleDebts(after)
 	stopAfter()
 	followers.Wait()
+	b.background.Wait()
+	b.settleDebts(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 
 func (b *Broker) release(ctx context.Context, c telematics.Command) {
 	b.background.Go(func() {
-		ctx, cancel := b.step(ctx)
+		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := b.Pending.Release(ctx, c.Unit, c.ID); err != nil {
 			b.Logger.Debug("pending entry left to its expiry", "command", c.ID, "err", err)

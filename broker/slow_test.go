@@ -408,3 +408,32 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 		}
 	})
 }
+
+// hangingTable is a pending table whose server takes questions and answers none.
+type hangingTable struct{ *brokertest.Memory }
+
+func (hangingTable) Lookup(ctx context.Context, _ telematics.Unit, _ telematics.CommandID) (telematics.Pending, bool, error) {
+	<-ctx.Done()
+	return telematics.Pending{}, false, ctx.Err()
+}
+
+func (hangingTable) Wake(ctx context.Context, _ string, _ telematics.CommandID) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAPendingTableThatHangsHoldsUpNoAnswers(t *testing.T) {
+	whole := func(m *brokertest.Memory) stores { return m }
+	hanging := func(m *brokertest.Memory) stores { return hangingTable{m} }
+	inWorldOf(t, []func(*brokertest.Memory) stores{whole, hanging}, func(w *world) {
+		w.answers(1, 100*time.Millisecond, telematics.Succeeded)
+		start := time.Now()
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		// A patience for the question, and, without a wake-up, a look at the record.
+		if took := time.Since(start); took > 1500*time.Millisecond {
+			t.Errorf("the answer took %v", took)
+		}
+		time.Sleep(5 * time.Second) // the wake-up that hangs ends
+	})
+}
