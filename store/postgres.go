@@ -56,7 +56,7 @@ type Postgres struct {
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
-	connector, err := config.connector(config.Timeout, patientDialer(config.Timeout+time.Second))
+	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func New(config Config) (*Postgres, error) {
 // lockShare is the part of a statement's time that it may wait for one lock.
 const lockShare = 6
 
-// connector opens connections on which a statement may take so long; zero: as long
-// as it needs.
-func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
+// connector opens connections on which a statement may take so long, and wait so long for
+// one lock; zero: as long as it needs.
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil {
 		return nil, badAddress("postgres", err)
@@ -94,8 +94,10 @@ func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connecto
 		config.Runtime["statement_timeout"] = milliseconds
 		// An instance that froze inside a transaction must not hold its locks.
 		config.Runtime["idle_in_transaction_session_timeout"] = milliseconds
+	}
+	if lockTimeout > 0 {
 		// One vehicle's row that somebody holds must not hold up the others of its batch.
-		config.Runtime["lock_timeout"] = strconv.FormatInt((timeout / lockShare).Milliseconds(), 10)
+		config.Runtime["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	}
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
@@ -106,9 +108,10 @@ func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connecto
 }
 
 // unhurried opens connections of its own, on which a statement may take as long as it
-// needs, until the context ends. The caller closes them.
-func (p *Postgres) unhurried(ctx context.Context) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, mortalDialer(ctx))
+// needs, until the context ends, but wait only so long for one lock (zero: as long as it
+// needs). The caller closes them.
+func (p *Postgres) unhurried(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx))
 	if err != nil {
 		return nil, err
 	}
