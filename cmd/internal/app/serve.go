@@ -156,7 +156,10 @@ func schemaReady(ctx context.Context, p *store.Postgres) error {
 	if err == nil && has < needs {
 		err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.Allowed(ctx)
 }
 
 // awaitSchema waits until what arrives can be written down, and reports false where the
