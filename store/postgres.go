@@ -45,6 +45,7 @@ func (c Config) LogValue() slog.Value {
 type Postgres struct {
 	config Config
 	db     *sqlx.DB
+	lists  *sqlx.DB // for lists: whoever asks for many of them must not hold up commands and halts
 
 	claims      *group[telematics.Command, claimed]
 	marks       *group[sentMark, struct{}]
@@ -60,17 +61,25 @@ func New(config Config) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
-	db.SetMaxOpenConns(config.MaxConns)
-	db.SetMaxIdleConns(config.MaxConns)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	db.SetConnMaxLifetime(30 * time.Minute)
-	p := &Postgres{config: config, db: db}
+	forLists := max(1, config.MaxConns/listShare)
+	p := &Postgres{config: config, db: pool(connector, max(1, config.MaxConns-forLists)), lists: pool(connector, forLists)}
 	p.claims = newGroup(config, p.claim)
 	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
 	p.lines = newGroup(config, p.add)
 	return p, nil
+}
+
+// listShare is the part of the connections that lists may use.
+const listShare = 4
+
+func pool(connector *pq.Connector, size int) *sqlx.DB {
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(30 * time.Minute)
+	return db
 }
 
 // lockShare is the part of a statement's time that it may wait for one lock.
@@ -144,7 +153,7 @@ func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
 
 // Close closes the connections. Calls that are under way fail.
 func (p *Postgres) Close() error {
-	return wrap("close postgres", p.db.Close())
+	return wrap("close postgres", errors.Join(p.db.Close(), p.lists.Close()))
 }
 
 // resolution is that of timestamptz. Instants are cut before they are written:
