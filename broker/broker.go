@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
@@ -49,10 +48,10 @@ type Broker struct {
 	contact    *ingest    // presence
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
-	recalls    chan stray                 // results that reports repeat
-	done       *lru.Cache[word, struct{}] // commands that no report can change any more
-	background sync.WaitGroup             // what Send leaves to be done beside it
-	flights    sync.WaitGroup             // commands that Start carries
+	recalls    chan stray     // results that reports repeat
+	done       *done          // results that no report can change any more
+	background sync.WaitGroup // what Send leaves to be done beside it
+	flights    sync.WaitGroup // commands that Start carries
 }
 
 // New assembles a broker. It does nothing before Run.

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -8,22 +10,48 @@ import (
 	"motorpool/telematics"
 )
 
-// doneSize is how many commands are remembered whose result is written down. A report
-// names up to eight [TEL-3], mostly the same as the one before.
-const doneSize = 1 << 16
+const (
+	// doneUnits is of how many units it is remembered which results are written down. It is
+	// counted in units because each report names the same results as the one before: a memory
+	// of results that is smaller than the fleet's would have forgotten each of them by then.
+	doneUnits = 1 << 16
+	// donePerUnit is more than a report names [TEL-3], since answers are not settled in order.
+	donePerUnit = 16
+)
 
-// word is what one unit says of one command: no unit's word touches another's.
-type word struct {
-	unit    telematics.Unit
-	command telematics.CommandID
+// done remembers what no report can change any more. No unit's word touches another's,
+// however much it says.
+type done struct {
+	mu    sync.Mutex
+	units *lru.Cache[telematics.Unit, results]
 }
 
-func newDone() *lru.Cache[word, struct{}] {
-	cache, err := lru.New[word, struct{}](doneSize)
+// results are commands, the last one first.
+type results [donePerUnit]telematics.CommandID
+
+func newDone() *done {
+	units, err := lru.New[telematics.Unit, results](doneUnits)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return cache
+	return &done{units: units}
+}
+
+func (d *done) contains(unit telematics.Unit, id telematics.CommandID) bool {
+	known, _ := d.units.Get(unit)
+	return slices.Contains(known[:], id)
+}
+
+func (d *done) add(unit telematics.Unit, id telematics.CommandID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known, _ := d.units.Get(unit)
+	if slices.Contains(known[:], id) {
+		return
+	}
+	copy(known[1:], known[:])
+	known[0] = id
+	d.units.Add(unit, known)
 }
 
 // recall takes the results that a report repeats: an answer that was lost on its way is
@@ -31,7 +59,7 @@ func newDone() *lru.Cache[word, struct{}] {
 // fit comes again.
 func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
-		if a.State.IsOpen() || b.done.Contains(word{unit, a.Command}) {
+		if a.State.IsOpen() || b.done.contains(unit, a.Command) {
 			continue
 		}
 		b.Counts.add(answersRecalled)
@@ -47,6 +75,6 @@ func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at ti
 // will. The row of a command is older than any answer to it [LAW-1].
 func (b *Broker) ended(unit telematics.Unit, a telematics.Answer) {
 	if !a.State.IsOpen() {
-		b.done.Add(word{unit, a.Command}, struct{}{})
+		b.done.add(unit, a.Command)
 	}
 }

@@ -1,8 +1,11 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/telematics"
 )
@@ -84,5 +87,31 @@ func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
 		w.Break(nil, "Twin", "Add")
 		w.stops[0]()
 		w.wantLines(telematics.TelematicsUnavailable)
+	})
+}
+
+func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
+	const fleet, results = 10_000, 8
+	reports := make([][]byte, fleet)
+	for i := range reports {
+		var answers []telematics.Answer
+		for range results {
+			answers = append(answers, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+		}
+		reports[i] = reportWith(answers...)
+	}
+	inWorld(t, 1, func(w *world) {
+		for round := range 2 {
+			for i, r := range reports {
+				w.brokers[0].Report(telematics.Unit(fmt.Sprintf("car-%d", i)), r, false)
+				if i%8 == 0 { // no faster than they are settled
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+			time.Sleep(time.Second)
+			if n := w.brokers[0].Counts.Get("answers_recalled"); n != fleet*results {
+				t.Errorf("after round %d: looked into %d results of %d", round+1, n, fleet*results)
+			}
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -35,9 +36,7 @@ func (s *server) orderMany(c echo.Context) error {
 		return s.repeatMany(ctx, c)
 	}
 	b.Items = s.startMany(ctx, b, preferences)
-	if err := s.Bulks.RefuseBulk(ctx, b.ID, b.Items); err != nil { // they are in the history, and in this answer
-		s.Log.WarnContext(ctx, "refusals of a bulk not written down", "bulk", b.ID, "err", err)
-	}
+	s.closeMany(ctx, b)
 	preferences.apply(c)
 	return s.answerMany(c, b)
 }
@@ -48,6 +47,30 @@ func (s *server) answerMany(c echo.Context, b telematics.Bulk) error {
 	return s.write(c, http.StatusAccepted, envelope{
 		Success: true, Message: body.Summary.sentence(), Data: body,
 	})
+}
+
+// errOutOfTime is why a vehicle was not turned to.
+var errOutOfTime = errors.New("the order to many vehicles took too long")
+
+// closeMany writes down why there is no command for some of the vehicles. It has a time of
+// its own: where the order's is up, there is most to write.
+func (s *server) closeMany(ctx context.Context, b telematics.Bulk) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ReadBudget)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(bulkWorkers)
+	for _, item := range b.Items {
+		if item.Refusal != nil && errors.Is(item.Refusal, errOutOfTime) {
+			group.Go(func() error {
+				s.recordLeftOut(ctx, b, item.Vehicle, item.Refusal)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	if err := s.Bulks.RefuseBulk(ctx, b.ID, b.Items); err != nil { // they are in the history, and in this answer
+		s.Log.WarnContext(ctx, "refusals of a bulk not written down", "bulk", b.ID, "err", err)
+	}
 }
 
 // checkBulk checks what the contract cannot say of an order to many vehicles.
@@ -115,12 +138,12 @@ func (s *server) startMany(ctx context.Context, b telematics.Bulk, p preferences
 
 func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, p preferences) telematics.BulkItem {
 	item := telematics.BulkItem{Vehicle: vehicle}
-	if err := ctx.Err(); err != nil {
-		item.Refusal = telematics.Unavailable("A server of ours", err)
+	if ctx.Err() != nil {
+		item.Refusal = telematics.Unavailable("A server of ours", errOutOfTime)
 		return item
 	}
 	if _, refusal := s.takeVehicle(ctx, b.Actor, vehicle); refusal != nil {
-		s.recordLimited(ctx, b, vehicle, refusal)
+		s.recordLeftOut(ctx, b, vehicle, refusal)
 		item.Refusal = refusal
 		return item
 	}
@@ -136,8 +159,8 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 	return item
 }
 
-// recordLimited writes down that a vehicle was left out: the controller never hears of it [LAW-9].
-func (s *server) recordLimited(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, refusal *telematics.Error) {
+// recordLeftOut writes down that a vehicle was left out: the controller never hears of it [LAW-9].
+func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, refusal *telematics.Error) {
 	line := telematics.Activity{
 		At: s.Now(), Actor: b.Actor, Agency: b.Actor.Agency, Vehicle: vehicle, Action: telematics.CommandActivity(b.Action),
 		Attention: b.Attention, RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested),

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -146,4 +147,43 @@ func TestWithoutTheRecordNoBulkIsBegun(t *testing.T) {
 	if r.wantsRetryAfter("5"); a.controller.count() != 0 {
 		t.Errorf("%d orders", a.controller.count())
 	}
+}
+
+func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
+	var ids []string
+	for n := range 1000 {
+		ids = append(ids, fmt.Sprint(n+1))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t)
+		a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+			time.Sleep(telematics.BulkFor / 4) // a record that is slow to the utmost
+			return telematics.Receipt{Command: accepted(o)}, nil
+		}
+		r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)).wants(http.StatusAccepted, "")
+		id, err := uuid.Parse(fmt.Sprint(r.at("id")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := a.controller.count()
+		left := len(ids) - asked
+		if asked == 0 || left == 0 {
+			t.Fatalf("%d of %d vehicles were turned to", asked, len(ids))
+		}
+		if got := r.at("summary", "not_executed"); got != float64(left) {
+			t.Errorf("%v are said not to have done it, %d were left out", got, left)
+		}
+		if b, _ := a.bulks.Bulk(t.Context(), id); len(b.Items) != len(ids) {
+			t.Errorf("%d vehicles are written down of %d", len(b.Items), len(ids))
+		}
+		told := 0
+		for _, line := range a.history.all() {
+			if line.Action == "command.lock" && line.Outcome == telematics.NotExecuted && line.Code == telematics.TelematicsUnavailable {
+				told++
+			}
+		}
+		if told != left {
+			t.Errorf("the history has %d lines for the %d that were left out", told, left)
+		}
+	})
 }

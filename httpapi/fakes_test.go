@@ -154,7 +154,10 @@ func (b *bulks) made(k *telematics.IdempotencyKey) (telematics.Bulk, bool) {
 	return telematics.Bulk{}, false
 }
 
-func (b *bulks) RefuseBulk(_ context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
+func (b *bulks) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	bulk := b.byID[id]

@@ -25,7 +25,7 @@ type preferences struct {
 
 func readPreferences(h http.Header) preferences {
 	var p preferences
-	for preference := range strings.SplitSeq(strings.Join(h.Values(headerPrefer), ","), ",") {
+	for _, preference := range splitUnquoted(strings.Join(h.Values(headerPrefer), ",")) {
 		preference, _, _ = strings.Cut(preference, ";") // none of ours has parameters
 		name, value, _ := strings.Cut(preference, "=")
 		value = strings.Trim(strings.TrimSpace(value), `"`)
@@ -33,7 +33,7 @@ func readPreferences(h http.Header) preferences {
 		case "respond-async":
 			p.async = true
 		case "wait":
-			seconds, err := strconv.Atoi(value)
+			seconds, err := strconv.ParseUint(value, 10, 16) // no sign, and no product that wraps around
 			wait := time.Duration(seconds) * time.Second
 			if err == nil && wait >= telematics.MinBudget && wait <= telematics.MaxBudget && p.wait == 0 { // the first one counts
 				p.wait = wait
@@ -41,6 +41,22 @@ func readPreferences(h http.Header) preferences {
 		}
 	}
 	return p
+}
+
+// splitUnquoted splits at commas, but for those in quoted strings.
+func splitUnquoted(list string) []string {
+	quoted, escaped := false, false
+	return strings.FieldsFunc(list, func(c rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		}
+		return c == ',' && !quoted
+	})
 }
 
 // apply says in the answer which preferences were granted.

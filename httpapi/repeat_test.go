@@ -129,6 +129,10 @@ func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
 		"wait=31":                       {10 * time.Second, ""},
 		"wait=99999999999999999999":     {10 * time.Second, ""},
 		"wait=9223372037":               {10 * time.Second, ""},
+		"wait=36028797018963973":        {10 * time.Second, ""}, // 5 and 2 to the 55: its nanoseconds wrap around to 5 s
+		"wait=+5":                       {10 * time.Second, ""},
+		`x="respond-async, wait=7"`:     {10 * time.Second, ""},
+		`x="a\", wait=7", wait=8`:       {8 * time.Second, "wait=8"},
 		"wait":                          {10 * time.Second, ""},
 		"wait=-5":                       {10 * time.Second, ""},
 		"handling=lenient":              {10 * time.Second, ""},

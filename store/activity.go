@@ -88,7 +88,7 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 		return nil, nil
 	}
 	var rows []activityRow
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.lists.SelectContext(ctx, &rows, `
 		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, parameters,
 			outcome, code, command_id, request_id, latency_us, late, note
 		from activity

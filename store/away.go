@@ -63,6 +63,9 @@ func isAway(err error) bool {
 	return errors.As(err, &network)
 }
 
+// lockNotAvailable is the SQLSTATE of a lock that was not to be had in time.
+const lockNotAvailable = "55P03"
+
 // isAwayState judges what Postgres answered, by SQLSTATE.
 func isAwayState(err *pq.Error) bool {
 	switch err.Code.Class() {
@@ -74,7 +77,7 @@ func isAwayState(err *pq.Error) bool {
 	}
 	switch err.Code {
 	case "25006", // read only: a standby that is not promoted yet
-		"55P03": // a lock that was not to be had in time
+		lockNotAvailable:
 		return true
 	}
 	return false

@@ -148,7 +148,7 @@ func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telema
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
 func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, p.db, `
+	commands, err := selectCommands(ctx, p.lists, `
 		select `+commandColumns+` from commands
 		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
 		order by seq desc

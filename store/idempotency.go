@@ -70,10 +70,23 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 	}
 	made := telematics.Made{Bulk: value(row.BulkID)}
 	copy(made.Fingerprint[:], row.Fingerprint)
-	if row.CommandID != nil {
-		made.Command, err = p.Command(ctx, *row.CommandID)
+	if row.CommandID == nil {
+		return made, true, nil
 	}
-	return made, err == nil, err
+	if made.Command, err = p.Command(ctx, *row.CommandID); err != nil {
+		return telematics.Made{}, false, err
+	}
+	if made.Command.State.Outcome() == telematics.NotExecuted {
+		return telematics.Made{}, false, p.free(ctx, *row.CommandID)
+	}
+	return made, true, nil
+}
+
+// free frees the key of a command that was settled by somebody who does not know of keys:
+// an instance of an older version, or one whose settlement came between our two reads.
+func (p *Postgres) free(ctx context.Context, id telematics.CommandID) error {
+	_, err := p.db.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
+	return err
 }
 
 // ForgetKeys removes idempotency keys that nobody may repeat any more, up to limit of

@@ -30,7 +30,7 @@ func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error)
 }
 
 func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	db, err := p.unhurried(ctx)
+	db, err := p.unhurried(ctx, 0)
 	if err != nil {
 		return Imported{}, err
 	}

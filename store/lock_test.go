@@ -33,6 +33,10 @@ func TestNothingDeadlocks(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
+	keys := []*telematics.IdempotencyKey{nil, nil} // of commands without one
+	for range 400 {
+		keys = append(keys, brokertest.NewKey())
+	}
 	var settlements, observations, imports atomic.Int32
 	var wg sync.WaitGroup
 	for _, p := range instances {
@@ -41,6 +45,7 @@ func TestNothingDeadlocks(t *testing.T) {
 				for ctx.Err() == nil {
 					action := telematics.ControlActions[rand.IntN(len(telematics.ControlActions))]
 					c := brokertest.NewCommand(telematics.VehicleID(rand.IntN(fleet)+1), action)
+					c.Key = keys[rand.IntN(len(keys))]
 					claim, err := p.Claim(context.Background(), c)
 					if err != nil {
 						t.Errorf("Claim: %v", err)
@@ -51,7 +56,7 @@ func TestNothingDeadlocks(t *testing.T) {
 					if err := p.MarkSent(context.Background(), c.ID, time.Now(), 1); err != nil {
 						t.Errorf("MarkSent: %v", err)
 					}
-					s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+					s := telematics.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
 					if _, _, err := p.Settle(context.Background(), s); err != nil {
 						t.Errorf("Settle: %v", err)
 					}
@@ -59,6 +64,17 @@ func TestNothingDeadlocks(t *testing.T) {
 				}
 			})
 		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				some := keys[2+rand.IntN(100)].Key
+				if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
+					t.Errorf("age a key: %v", err)
+				}
+				if _, err := p.ForgetKeys(context.Background(), 10); err != nil {
+					t.Errorf("ForgetKeys: %v", err)
+				}
+			}
+		})
 		// Settlements in batches of an order that no group would make.
 		wg.Go(func() {
 			for ctx.Err() == nil {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
+	"github.com/lib/pq"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -20,11 +23,20 @@ const (
 	lockAttempts     = 300
 )
 
+// A migration that waits for a table makes everybody wait who comes after it, behind a
+// backup for hours. So it waits for less than a statement of the service does, and then
+// lets the others pass before it asks again.
+const (
+	tablePatience = 250 * time.Millisecond
+	tableAgain    = time.Second
+	tableAttempts = 300
+)
+
 // Migrate brings the schema up to date and returns its version. Any number of
 // instances may do so at once: one migrates under an advisory lock, the others wait
-// for it.
+// for it. It asks for a table that somebody else uses again and again, for some minutes.
 func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
-	db, err := p.unhurried(ctx)
+	db, err := p.unhurried(ctx, tablePatience)
 	if err != nil {
 		return 0, err
 	}
@@ -33,11 +45,25 @@ func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	if err := up(ctx, provider); err != nil {
 		return 0, wrap("migrate postgres", err)
 	}
 	version, err = provider.GetDBVersion(ctx)
 	return version, wrap("read the version of the schema", err)
+}
+
+func up(ctx context.Context, provider *goose.Provider) error {
+	for attempt := 1; ; attempt++ {
+		_, err := provider.Up(ctx)
+		if refusal := pq.As(err); refusal == nil || refusal.Code != lockNotAvailable || attempt == tableAttempts {
+			return err
+		}
+		select {
+		case <-time.After(tableAgain):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
 }
 
 // Version returns the version that the schema has, and the one that this program needs.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestManyInstancesMigrateAtOnce(t *testing.T) {
@@ -52,5 +53,54 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 		if !strings.HasPrefix(string(text), "-- +goose Up\n") || strings.Contains(string(text), "+goose Down") {
 			t.Errorf("%s: want one section, Up", file)
 		}
+	}
+}
+
+// A backup reads every table for hours. Who waits for its end with the strongest of locks
+// makes everybody wait behind it.
+func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
+	p := open(t, newDatabaseFrom(t, "template0"))
+	provider, err := newProvider(p.db.DB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = 5 // the next one changes a table that is in use
+	if _, err := provider.UpTo(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := backup.Exec(`lock table commands in access share mode`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := p.Migrate(context.Background())
+		migrated <- err
+	}()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := p.db.Exec(`update commands set attempts = attempts`); err != nil {
+			t.Fatalf("while a migration waits: %v", err)
+		}
+		if _, err := backup.Exec(`select 1`); err != nil { // else it has ended for its idleness
+			t.Fatal(err)
+		}
+	}
+	if has, _, err := p.Version(t.Context()); err != nil || has != before {
+		t.Errorf("during the backup the schema has version %d, %v", has, err)
+	}
+	if err := backup.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-migrated:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("not migrated after the backup")
 	}
 }

@@ -45,6 +45,7 @@ func (c Config) LogValue() slog.Value {
 type Postgres struct {
 	config Config
 	db     *sqlx.DB
+	lists  *sqlx.DB // for lists: whoever asks for many of them must not hold up commands and halts
 
 	claims      *group[telematics.Command, claimed]
 	marks       *group[sentMark, struct{}]
@@ -56,16 +57,12 @@ type Postgres struct {
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
-	connector, err := config.connector(config.Timeout, patientDialer(config.Timeout+time.Second))
+	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second))
 	if err != nil {
 		return nil, err
 	}
-	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
-	db.SetMaxOpenConns(config.MaxConns)
-	db.SetMaxIdleConns(config.MaxConns)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	db.SetConnMaxLifetime(30 * time.Minute)
-	p := &Postgres{config: config, db: db}
+	forLists := max(1, config.MaxConns/listShare)
+	p := &Postgres{config: config, db: pool(connector, max(1, config.MaxConns-forLists)), lists: pool(connector, forLists)}
 	p.claims = newGroup(config, p.claim)
 	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
@@ -73,12 +70,24 @@ func New(config Config) (*Postgres, error) {
 	return p, nil
 }
 
+// listShare is the part of the connections that lists may use.
+const listShare = 4
+
+func pool(connector *pq.Connector, size int) *sqlx.DB {
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(30 * time.Minute)
+	return db
+}
+
 // lockShare is the part of a statement's time that it may wait for one lock.
 const lockShare = 6
 
-// connector opens connections on which a statement may take so long; zero: as long
-// as it needs.
-func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
+// connector opens connections on which a statement may take so long, and wait so long for
+// one lock; zero: as long as it needs.
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil {
 		return nil, badAddress("postgres", err)
@@ -94,8 +103,10 @@ func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connecto
 		config.Runtime["statement_timeout"] = milliseconds
 		// An instance that froze inside a transaction must not hold its locks.
 		config.Runtime["idle_in_transaction_session_timeout"] = milliseconds
+	}
+	if lockTimeout > 0 {
 		// One vehicle's row that somebody holds must not hold up the others of its batch.
-		config.Runtime["lock_timeout"] = strconv.FormatInt((timeout / lockShare).Milliseconds(), 10)
+		config.Runtime["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	}
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
@@ -106,9 +117,10 @@ func (c Config) connector(timeout time.Duration, dialer pq.Dialer) (*pq.Connecto
 }
 
 // unhurried opens connections of its own, on which a statement may take as long as it
-// needs, until the context ends. The caller closes them.
-func (p *Postgres) unhurried(ctx context.Context) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, mortalDialer(ctx))
+// needs, until the context ends, but wait only so long for one lock (zero: as long as it
+// needs). The caller closes them.
+func (p *Postgres) unhurried(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +153,7 @@ func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
 
 // Close closes the connections. Calls that are under way fail.
 func (p *Postgres) Close() error {
-	return wrap("close postgres", p.db.Close())
+	return wrap("close postgres", errors.Join(p.db.Close(), p.lists.Close()))
 }
 
 // resolution is that of timestamptz. Instants are cut before they are written:

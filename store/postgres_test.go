@@ -186,3 +186,40 @@ func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
 		t.Errorf("NewRedis = %v", err)
 	}
 }
+
+// Everybody may read lists, as often as their limit lets them; a halt must be seen within
+// its 3 s all the same.
+func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
+	address := newDatabase(t)
+	p := open(t, address)
+	vehicle, _ := vehicles(t, p)()
+	locking, err := open(t, address).db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locking.Rollback()                                                                //nolint:errcheck // nothing was written
+	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil { // a list takes long
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer stop()
+	for range 40 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = p.Activities(ctx, telematics.ActivityQuery{}) // fails, late
+			}
+		})
+	}
+	eventually(t, "the lists have used up their connections", func() bool { return p.lists.Stats().WaitCount > 0 })
+	if _, err := p.Halts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if claim, err := p.Claim(t.Context(), brokertest.NewCommand(vehicle, telematics.Lock)); err != nil || !claim.Taken() {
+		t.Errorf("Claim = %+v, %v", claim, err)
+	}
+	if waited := p.db.Stats().WaitDuration; waited > 0 {
+		t.Errorf("waited %v for a connection", waited)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/telematics"
@@ -130,7 +131,7 @@ func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
 func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := p.selectTwins(ctx, selectTwins+` where v.id = $1`, id)
+	found, err := selectTwinRows(ctx, p.db, selectTwins+` where v.id = $1`, id)
 	if err != nil {
 		return telematics.Twin{}, wrap("read vehicle", err)
 	}
@@ -159,7 +160,7 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
-	twins, err := p.selectTwins(ctx, selectTwins+`
+	twins, err := selectTwinRows(ctx, p.lists, selectTwins+`
 		where ($1::bigint = 0 or v.agency_id = $1)
 			and ($2::text = '' or v.status = $2)
 			and ($3::text = '' or $3 = `+connectivity+`)
@@ -171,9 +172,9 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 	return twins, wrap("read vehicles", err)
 }
 
-func (p *Postgres) selectTwins(ctx context.Context, query string, args ...any) ([]telematics.Twin, error) {
+func selectTwinRows(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]telematics.Twin, error) {
 	var rows []vehicleRow
-	if err := p.db.SelectContext(ctx, &rows, query, args...); err != nil {
+	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	twins := make([]telematics.Twin, len(rows))

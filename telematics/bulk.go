@@ -9,10 +9,14 @@ import (
 // MaxBulk is how many vehicles one order may name.
 const MaxBulk = 1000
 
-// BulkFor is how long commands of an order to many vehicles may still be made. A vehicle
-// for which there is neither a command nor a refusal by then has been forgotten by an
-// instance that died, and nothing was sent to it.
-const BulkFor = 30 * time.Second
+// BulkFor is how long an order to many vehicles may turn to another one. What it has turned
+// to by then is decided within bulkGrace, clocks that differ included. A vehicle for which
+// there is neither a command nor a refusal after both has been forgotten by an instance that
+// died, and nothing was sent to it.
+const (
+	BulkFor   = 30 * time.Second
+	bulkGrace = 15 * time.Second
+)
 
 // Bulk is an order to many vehicles.
 type Bulk struct {
@@ -36,7 +40,7 @@ type BulkItem struct {
 
 // Forgotten returns the refusal of a vehicle that nobody will get to any more, or nil.
 func (b Bulk) Forgotten(now time.Time) *Error {
-	if now.Sub(b.Requested) <= BulkFor {
+	if now.Sub(b.Requested) <= BulkFor+bulkGrace {
 		return nil
 	}
 	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,

@@ -17,13 +17,13 @@ import (
 // the service: a halt must be possible when nothing else works.
 type switching struct {
 	database
-	Agency int64  `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
+	Agency *int64 `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
 	By     string `env:"-" placeholder:"NAME" help:"Who it is, for the history (default the name of this account)."`
 }
 
 // change writes a halt's change down.
 func (s switching) change(ctx context.Context, why string, write func(*store.Postgres, context.Context, telematics.Halt) (bool, error)) (bool, error) {
-	if s.Agency < 0 {
+	if s.Agency != nil && *s.Agency < 1 { // 0 would be everybody
 		return false, fmt.Errorf("--agency: want a number from 1")
 	}
 	postgres, err := s.open()
@@ -31,7 +31,7 @@ func (s switching) change(ctx context.Context, why string, write func(*store.Pos
 		return false, err
 	}
 	defer postgres.Close()
-	done, err := write(postgres, ctx, telematics.Halt{Agency: telematics.AgencyID(s.Agency), Why: why, By: cmp.Or(s.By, account())})
+	done, err := write(postgres, ctx, telematics.Halt{Agency: s.agency(), Why: why, By: cmp.Or(s.By, account())})
 	return done, where(err)
 }
 
@@ -43,11 +43,32 @@ func where(err error) error {
 	return err
 }
 
-func (s switching) whom() string {
-	if s.Agency == 0 {
+// inForce returns the halts in force.
+func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
+	postgres, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer postgres.Close()
+	inForce, err := postgres.Halts(ctx)
+	return inForce, where(err)
+}
+
+// agency returns zero for all.
+func (s switching) agency() telematics.AgencyID {
+	if s.Agency == nil {
+		return 0
+	}
+	return telematics.AgencyID(*s.Agency)
+}
+
+func (s switching) whom() string { return whom(s.agency()) }
+
+func whom(agency telematics.AgencyID) string {
+	if agency == 0 {
 		return "all agencies"
 	}
-	return fmt.Sprintf("agency %d", s.Agency)
+	return fmt.Sprintf("agency %d", agency)
 }
 
 // account returns who runs this program.
@@ -79,21 +100,23 @@ func (h halt) Run(ctx context.Context) error {
 	select {
 	case <-time.After(broker.HaltWithin):
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.whom(), h.flag())
 	}
 	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.whom(), h.flag())
 	return nil
 }
 
 func (s switching) flag() string {
-	if s.Agency == 0 {
+	if s.Agency == nil {
 		return ""
 	}
-	return fmt.Sprintf(" --agency %d", s.Agency)
+	return fmt.Sprintf(" --agency %d", *s.Agency)
 }
 
 type resume struct{ switching }
 
+// Run says which halts stay: that of everybody stops an agency whose own is lifted, and an
+// agency's own outlives that of everybody.
 func (r resume) Run(ctx context.Context) error {
 	lifted, err := r.change(ctx, "", (*store.Postgres).Resume)
 	switch {
@@ -102,28 +125,35 @@ func (r resume) Run(ctx context.Context) error {
 	case !lifted:
 		return fmt.Errorf("commands to vehicles of %s are not halted (motorpool halts lists what is)", r.whom())
 	}
+	inForce, err := r.inForce(ctx)
+	if err != nil {
+		return fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.whom(), err)
+	}
+	if h, halted := inForce.Stops(r.agency()); halted {
+		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.whom(), whom(h.Agency), h.Why)
+		return nil
+	}
 	fmt.Printf("commands to vehicles of %s may leave again\n", r.whom())
+	for _, h := range inForce {
+		if r.agency() == 0 {
+			fmt.Printf("but for those of %s: %s\n", whom(h.Agency), h.Why)
+		}
+	}
 	return nil
 }
 
 type halts struct{ database }
 
 func (h halts) Run(ctx context.Context) error {
-	postgres, err := h.open()
+	inForce, err := h.inForce(ctx)
 	if err != nil {
 		return err
-	}
-	defer postgres.Close()
-	inForce, err := postgres.Halts(ctx)
-	if err != nil {
-		return where(err)
 	}
 	if len(inForce) == 0 {
 		fmt.Println("no halt is in force")
 	}
 	for _, h := range inForce {
-		s := switching{Agency: int64(h.Agency)}
-		fmt.Printf("%s\tsince %s by %s: %s\n", s.whom(), h.Since.Format(time.RFC3339), h.By, h.Why)
+		fmt.Printf("%s\tsince %s by %s: %s\n", whom(h.Agency), h.Since.Format(time.RFC3339), h.By, h.Why)
 	}
 	return nil
 }

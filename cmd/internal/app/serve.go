@@ -70,7 +70,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	listening, stopListening := context.WithCancel(below)
 	defer stopListening()
 	var ears, parts errgroup.Group
-	ears.Go(func() error { return link.Run(listening, carrier) })
+	ears.Go(func() error {
+		if !awaitSchema(listening, postgres, log) {
+			return nil
+		}
+		return link.Run(listening, carrier)
+	})
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
 	parts.Go(func() error { return forget(below, postgres, log) })
@@ -127,6 +132,9 @@ func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, fa
 	return serving.Wait()
 }
 
+// schemaEvery is between two looks whether the schema is there.
+const schemaEvery = 250 * time.Millisecond
+
 // maxSkew is how far the clocks of an instance and of Postgres may differ [LAW-11].
 const maxSkew = time.Second
 
@@ -139,11 +147,38 @@ func postgresReady(p *store.Postgres) func(context.Context) error {
 		if skew.Abs() > maxSkew {
 			return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", skew.Round(time.Millisecond), maxSkew)
 		}
-		has, needs, err := p.Version(ctx)
-		if err == nil && has < needs {
-			err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
-		}
+		return schemaReady(ctx, p)
+	}
+}
+
+func schemaReady(ctx context.Context, p *store.Postgres) error {
+	has, needs, err := p.Version(ctx)
+	if err == nil && has < needs {
+		err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
+	}
+	if err != nil {
 		return err
+	}
+	return p.Allowed(ctx)
+}
+
+// awaitSchema waits until what arrives can be written down, and reports false where the
+// context ended before. Answers and reports are shared out among all instances: one that
+// cannot write them takes them from those that can.
+func awaitSchema(ctx context.Context, p *store.Postgres, log *slog.Logger) bool {
+	for said := false; ; said = true {
+		err := schemaReady(ctx, p)
+		if err == nil {
+			return true
+		}
+		if !said && ctx.Err() == nil {
+			log.Warn("nothing is taken from vehicles yet", "err", err)
+		}
+		select {
+		case <-time.After(schemaEvery):
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"database/sql"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"motorpool/cmd/internal/app"
 	"motorpool/telematics"
 )
 
@@ -72,6 +74,33 @@ func TestServersThatAreAwayAtStartAreWaitedFor(t *testing.T) {
 	if r := i.control(1, telematics.Lock); r.status != 200 {
 		t.Errorf("after all: %d %s", r.status, r.Error.Code)
 	}
+}
+
+// The instances of the version before still run, and share the answers of the fleet with it.
+func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) {
+	s := embeddedStack(t, 4)
+	running := s.serve()
+	db, err := sql.Open("postgres", s.postgres.URL())
+	s.must(err)
+	defer db.Close()
+	var version int64
+	s.must(db.QueryRow(`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version) returning version_id`).Scan(&version))
+	early := s.serveUnready(func(c *app.Config) { c.Migrate = false })
+	s.drive(nil, healthy)
+	for n := range 40 {
+		if r := running.control(n%4+1, telematics.Lock); r.status != 200 {
+			t.Fatalf("command %d: %d %+v", n, r.status, r.Error)
+		}
+	}
+	if answers, reports := early.count("answers_taken"), early.count("reports_taken"); answers+reports != 0 {
+		t.Errorf("the one without its schema has taken %d answers and %d reports", answers, reports)
+	}
+	if status, says := early.readiness(); status != 503 || !strings.Contains(says, "schema") {
+		t.Errorf("readiness says %d %s", status, says)
+	}
+	_, err = db.Exec(`insert into goose_db_version (version_id, is_applied) values ($1, true)`, version)
+	s.must(err)
+	s.eventually(10*time.Second, "ready with its schema", func() bool { status, _ := early.readiness(); return status == 200 })
 }
 
 func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {

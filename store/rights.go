@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// rights are what an instance must be allowed to do, by table. A role that does not own
+// the tables is granted them one by one; a migration that adds a table adds a line.
+var rights = []struct{ table, privileges string }{
+	{"activity", "select insert"},
+	{"bulk_refusals", "select insert"},
+	{"bulks", "select insert"},
+	{"commands", "select insert update"},
+	{"halts", "select"},
+	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
+	{"settings", "select insert"},
+	{"snapshots", "select insert update"},
+	{"units", "select update"},
+	{"vehicles", "select update"}, // to lock them
+}
+
+// Allowed says which rights are missing, once the schema is there; nil: none.
+func (p *Postgres) Allowed(ctx context.Context) error {
+	var wanted, granted []string
+	for _, r := range rights {
+		for privilege := range strings.FieldsSeq(r.privileges) {
+			wanted = append(wanted, privilege+" on "+r.table)
+			granted = append(granted, fmt.Sprintf("has_table_privilege('%s', '%s')", r.table, privilege))
+		}
+	}
+	var missing string
+	err := p.db.GetContext(ctx, &missing, `
+		select coalesce(string_agg(wanted, ', '), '')
+		from unnest(array['`+strings.Join(wanted, "','")+`'], array[`+strings.Join(granted, ",")+`]) as r (wanted, granted)
+		where not granted`)
+	if err == nil && missing != "" {
+		err = fmt.Errorf("the database role lacks %s", missing)
+	}
+	return wrap("ask for the rights of the database role", err)
+}
