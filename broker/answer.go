@@ -122,19 +122,19 @@ func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.
 
 // handleStrays settles what strays came, until the context ends, and then those that
 // are left, for no longer than one step may take.
-func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray) {
+func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray, handle func(context.Context, stray)) {
 	handling := context.WithoutCancel(ctx)
 	for {
 		select {
 		case s := <-strays:
-			b.settleStray(handling, s)
+			handle(handling, s)
 		case <-ctx.Done():
 			draining, cancel := b.step(handling)
 			defer cancel()
 			for {
 				select {
 				case s := <-strays:
-					b.settleStray(draining, s)
+					handle(draining, s)
 				default:
 					return
 				}

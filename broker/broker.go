@@ -48,7 +48,7 @@ type Broker struct {
 	contact    *ingest    // presence
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
-	recalls    chan stray     // results that reports repeat
+	recalls    *recalls       // results that reports repeat
 	done       *done          // results that no report can change any more
 	background sync.WaitGroup // what Send leaves to be done beside it
 	flights    sync.WaitGroup // commands that Start carries
@@ -67,7 +67,7 @@ func New(c Config) *Broker {
 		Counts:  newCounts(),
 		answers: make(chan heard, c.QueueSize),
 		strays:  make(chan stray, c.QueueSize/16+1),
-		recalls: make(chan stray, c.QueueSize),
+		recalls: newRecalls(c.QueueSize),
 		done:    newDone(),
 		hints:   make(chan telematics.CommandID, c.QueueSize),
 	}
@@ -89,8 +89,8 @@ func (b *Broker) Run(ctx context.Context) error {
 		followers.Go(func() { in.run(after) })
 	}
 	for range strayWorkers {
-		followers.Go(func() { b.handleStrays(after, b.strays) })
-		followers.Go(func() { b.handleStrays(after, b.recalls) })
+		followers.Go(func() { b.handleStrays(after, b.strays, b.settleStray) })
+		followers.Go(func() { b.handleStrays(after, b.recalls.queue, b.settleRecall) })
 	}
 
 	group, ctx := errgroup.WithContext(ctx)

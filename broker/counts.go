@@ -15,35 +15,36 @@ func newCounts() *Counts {
 
 // Names of counts. Each is present from the start, so that zero can be read.
 const (
-	commandsSent      = "commands_sent"         // commands published at least once
-	publications      = "publications"          // messages handed to the MQTT client
-	publishFailures   = "publish_failures"      // messages that it did not take
-	answersTaken      = "answers_taken"         // answers read from the MQTT broker
-	answersSettled    = "answers_settled"       // answers that settled a command
-	answersLate       = "answers_late"          // of those: after the deadline
-	answersNeverSent  = "answers_never_sent"    // of those: to a command that is not known to have left
-	answersIdle       = "answers_idle"          // duplicates, or to no command of that unit
-	answersMalformed  = "answers_malformed"     // not readable
-	answersRetained   = "answers_retained"      // retained ones are dropped [ACK-4]
-	answersDropped    = "answers_dropped"       // did not fit into the queue
-	answersRecalled   = "answers_recalled"      // results in reports that were looked into
-	answersLost       = "answers_lost"          // could not be written down; the unit repeats them
-	reportsTaken      = "reports_taken"         // reports read from the MQTT broker
-	reportsMalformed  = "reports_malformed"     // not readable at all
-	reportsRetained   = "reports_retained"      // retained ones are dropped [ACK-4]
-	reportsDropped    = "reports_dropped"       // did not fit into the queue
-	fieldsDropped     = "report_fields_dropped" // unsound parts of sound reports [TEL-4]
-	presenceTaken     = "presence_taken"        // presence messages read
-	presenceMalformed = "presence_malformed"    // not readable
-	presenceDropped   = "presence_dropped"      // did not fit into the queue
-	unitsUnknown      = "units_unknown"         // observations of units without a vehicle
-	observationsLost  = "observations_lost"     // could not be written down
-	commandsSwept     = "commands_swept"        // settled for an owner that was gone
+	commandsSent      = "commands_sent"            // commands published at least once
+	publications      = "publications"             // messages handed to the MQTT client
+	publishFailures   = "publish_failures"         // messages that it did not take
+	answersTaken      = "answers_taken"            // answers read from the MQTT broker
+	answersSettled    = "answers_settled"          // answers that settled a command
+	answersLate       = "answers_late"             // of those: after the deadline
+	answersNeverSent  = "answers_never_sent"       // of those: to a command that is not known to have left
+	answersIdle       = "answers_idle"             // duplicates, or to no command of that unit
+	answersMalformed  = "answers_malformed"        // not readable
+	answersRetained   = "answers_retained"         // retained ones are dropped [ACK-4]
+	answersDropped    = "answers_dropped"          // did not fit into the queue
+	answersRecalled   = "answers_recalled"         // results in reports that were looked into
+	recallsDropped    = "answers_recalled_dropped" // of those: did not fit, and come again
+	answersLost       = "answers_lost"             // could not be written down; the unit repeats them
+	reportsTaken      = "reports_taken"            // reports read from the MQTT broker
+	reportsMalformed  = "reports_malformed"        // not readable at all
+	reportsRetained   = "reports_retained"         // retained ones are dropped [ACK-4]
+	reportsDropped    = "reports_dropped"          // did not fit into the queue
+	fieldsDropped     = "report_fields_dropped"    // unsound parts of sound reports [TEL-4]
+	presenceTaken     = "presence_taken"           // presence messages read
+	presenceMalformed = "presence_malformed"       // not readable
+	presenceDropped   = "presence_dropped"         // did not fit into the queue
+	unitsUnknown      = "units_unknown"            // observations of units without a vehicle
+	observationsLost  = "observations_lost"        // could not be written down
+	commandsSwept     = "commands_swept"           // settled for an owner that was gone
 )
 
 var counted = []string{
 	commandsSent, publications, publishFailures,
-	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, answersLost,
+	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
 	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
 	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
 }

@@ -39,7 +39,7 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message []byte) telematics.Command {
 	deadline := time.NewTimer(time.Until(c.Deadline))
 	defer deadline.Stop()
-	if b.isHalted(c.Agency) {
+	if _, halted := b.knownHalt(c.Agency); halted {
 		return b.giveUp(ctx, c, w)
 	}
 	again := time.NewTimer(b.publish(ctx, c, w, message, false))
@@ -57,7 +57,8 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 				again.Reset(resendAfter(attempts, received, rand.Float64()))
 			}
 		case <-again.C:
-			if _, attempts := w.sent(); attempts == 0 && b.isHalted(c.Agency) {
+			_, attempts := w.sent()
+			if _, halted := b.knownHalt(c.Agency); halted && attempts == 0 {
 				return b.giveUp(ctx, c, w)
 			}
 			again.Reset(b.publish(ctx, c, w, message, received))
@@ -128,8 +129,10 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	switch {
 	case attempts > 0:
 		finding.State = telematics.Unknown
-	case b.isHalted(c.Agency):
-		finding.Reason = telematics.ByHalt
+	default:
+		if halt, halted := b.knownHalt(c.Agency); halted {
+			finding.Reason, finding.Detail = telematics.ByHalt, halt.Why
+		}
 	}
 	b.owed.add(finding)
 	stepping, cancel := b.step(ctx)
@@ -146,7 +149,7 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 			if !news[0].State.IsOpen() {
 				return w.complete(news[0])
 			}
-			finding.State, finding.Reason = telematics.Unknown, "" // the unit has it: it did leave
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
 			if settled, ok, err := b.Commands.Settle(stepping, finding); err == nil && ok {
 				return w.complete(settled)
 			}
@@ -154,7 +157,7 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	}
 	// The record is away. What we know is still true, and is owed to it.
 	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
-	c.State, c.Reason, c.Completed = finding.State, finding.Reason, finding.At
+	c.State, c.Reason, c.Detail, c.Completed = finding.State, finding.Reason, finding.Detail, finding.At
 	return w.complete(c)
 }
 

@@ -76,11 +76,10 @@ func (b *Broker) halt(ctx context.Context, agency telematics.AgencyID) (telemati
 	return halt, halted, nil
 }
 
-// isHalted reports whether a halt is known to be in force.
-func (b *Broker) isHalted(agency telematics.AgencyID) bool {
+// knownHalt returns the halt that is known to keep an agency's commands from leaving.
+func (b *Broker) knownHalt(agency telematics.AgencyID) (telematics.Halt, bool) {
 	last, _ := b.halts.fresh(time.Now())
-	_, halted := last.Stops(agency)
-	return halted
+	return last.Stops(agency)
 }
 
 // mayLeave reports whether a message to a vehicle of the agency may be handed over now.

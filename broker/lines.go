@@ -42,8 +42,8 @@ func (o *owedLines) take() []telematics.Activity {
 	return lines
 }
 
-// addLine adds a line to the history, now or as soon as it takes it.
-func (b *Broker) addLine(ctx context.Context, line telematics.Activity) {
+// Note adds a line to the history, now or as soon as it takes it.
+func (b *Broker) Note(ctx context.Context, line telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	err := b.History.Add(ctx, line)

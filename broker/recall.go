@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,45 @@ func (d *done) add(unit telematics.Unit, id telematics.CommandID) {
 	d.units.Add(unit, known)
 }
 
+// maxRecalls is how many results of one unit may wait to be looked into: one that invents
+// results must not keep those of the others from being read.
+const maxRecalls = 16
+
+// recalls are results that wait to be looked into, by unit.
+type recalls struct {
+	mu      sync.Mutex
+	waiting map[telematics.Unit]int
+	queue   chan stray
+}
+
+func newRecalls(size int) *recalls {
+	return &recalls{waiting: make(map[telematics.Unit]int), queue: make(chan stray, size)}
+}
+
+// add reports false where there is no room, for this unit or at all.
+func (r *recalls) add(s stray) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting[s.unit] >= maxRecalls {
+		return false
+	}
+	select {
+	case r.queue <- s:
+		r.waiting[s.unit]++
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *recalls) handled(unit telematics.Unit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting[unit]--; r.waiting[unit] <= 0 {
+		delete(r.waiting, unit)
+	}
+}
+
 // recall takes the results that a report repeats: an answer that was lost on its way is
 // settled by the next report [TEL-3]. It hands over and returns [LAW-8]; what does not
 // fit comes again.
@@ -63,12 +103,15 @@ func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at ti
 			continue
 		}
 		b.Counts.add(answersRecalled)
-		select {
-		case b.recalls <- stray{unit: unit, answer: a, at: at}:
-		default:
-			b.Counts.add(answersDropped)
+		if !b.recalls.add(stray{unit: unit, answer: a, at: at}) {
+			b.Counts.add(recallsDropped)
 		}
 	}
+}
+
+func (b *Broker) settleRecall(ctx context.Context, s stray) {
+	defer b.recalls.handled(s.unit)
+	b.settleStray(ctx, s)
 }
 
 // ended notes that the record has decided about a final answer: it took it, or it never

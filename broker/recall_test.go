@@ -115,3 +115,25 @@ func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestAUnitThatInventsResultsKeepsNoOthersFromBeingRead(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		for range 3000 {
+			var invented []telematics.Answer
+			for range 8 {
+				invented = append(invented, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+			}
+			w.brokers[0].Report("hostile", reportWith(invented...), false)
+		}
+		w.brokers[0].Report(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false)
+		time.Sleep(time.Second)
+		if c := w.record(c.ID); c.State != telematics.Succeeded {
+			t.Errorf("record %+v", c)
+		}
+		if n := w.brokers[0].Counts.Get("answers_recalled_dropped"); n == 0 {
+			t.Error("nothing was dropped")
+		}
+	})
+}

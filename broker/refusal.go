@@ -14,7 +14,7 @@ func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c te
 	if refusal.Code == telematics.IdempotencyInProgress { // the first request will say
 		line.Outcome, line.Command = telematics.Undecided, refusal.Command
 	}
-	b.addLine(ctx, line)
+	b.Note(ctx, line)
 }
 
 // recordReplay adds the line of an order that was carried out under its key before: it
@@ -23,7 +23,7 @@ func (b *Broker) recordReplay(ctx context.Context, order telematics.Order, earli
 	line := orderLine(order, earlier)
 	line.Code, line.Command = telematics.IdempotencyReplayed, earlier.ID
 	line.Latency = 0
-	b.addLine(ctx, line)
+	b.Note(ctx, line)
 }
 
 func orderLine(order telematics.Order, c telematics.Command) telematics.Activity {

@@ -166,9 +166,7 @@ func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle t
 		Attention: b.Attention, RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested),
 		Outcome: telematics.NotExecuted, Code: refusal.Code,
 	}
-	if err := s.History.Add(ctx, line); err != nil {
-		s.Log.ErrorContext(ctx, "refusal not written down", "request_id", b.RequestID, "vehicle", vehicle, "err", err)
-	}
+	s.Refusals.Note(ctx, line)
 }
 
 // repeatMany answers an order to many vehicles whose key is in use.
@@ -179,9 +177,7 @@ func (s *server) repeatMany(ctx context.Context, c echo.Context) error {
 	if refusal != nil {
 		line.Code, line.Outcome = asError(refusal).Code, telematics.NotExecuted
 	}
-	if err := s.History.Add(ctx, line); err != nil {
-		return telematics.Unavailable("Postgres", err)
-	}
+	s.Refusals.Note(ctx, line)
 	if refusal != nil {
 		return refusal
 	}

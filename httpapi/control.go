@@ -33,7 +33,9 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 		}
 		receipt, err := carry(c.Request().Context(), order)
 		markReplayed(c, receipt.Replayed)
-		preferences.apply(c)
+		if !receipt.Replayed { // which waited for nothing
+			preferences.apply(c)
+		}
 		if err != nil {
 			return err
 		}

@@ -202,6 +202,8 @@ func (h *history) Add(_ context.Context, a telematics.Activity) error {
 	return nil
 }
 
+func (h *history) Note(ctx context.Context, a telematics.Activity) { _ = h.Add(ctx, a) }
+
 func (h *history) all() []telematics.Activity {
 	h.mu.Lock()
 	defer h.mu.Unlock()

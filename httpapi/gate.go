@@ -80,20 +80,15 @@ func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Without a
-// history the refusal stands: nothing was done and nothing was told. Who has no role here
-// is a stranger, like one without a token.
+// recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Who has no
+// role here is a stranger, like one without a token.
 func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	call := callOf(c)
 	if g.activity == "" || call.actor.Role == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.ReadBudget)
-	defer cancel()
 	vehicle, _ := vehicleParam(c)
 	line := call.line(g.activity, vehicle, s.Now())
 	line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
-	if err := s.History.Add(ctx, line); err != nil {
-		s.Log.ErrorContext(ctx, "refusal not written down", "request_id", call.id, "action", g.activity, "err", err)
-	}
+	s.Refusals.Note(context.WithoutCancel(c.Request().Context()), line)
 }

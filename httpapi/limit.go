@@ -32,7 +32,7 @@ func (s *server) limit(c echo.Context, g gate) error {
 	if refusal == nil {
 		return nil
 	}
-	if g.order {
+	if c.Request().Method == http.MethodPost { // who only reads has nothing executed
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal

@@ -55,9 +55,14 @@ type Limiter interface {
 	Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error)
 }
 
-// History takes lines for reads of a vehicle's status, and for what is turned away
-// before the broker hears of it.
+// History takes lines for reads of a vehicle's status.
 type History interface {
 	// Add returns when the line is durable.
 	Add(context.Context, telematics.Activity) error
+}
+
+// Refusals takes lines for what is turned away before the controller hears of it.
+type Refusals interface {
+	// Note adds the line to the history, now or as soon as it takes it.
+	Note(context.Context, telematics.Activity)
 }

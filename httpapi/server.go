@@ -17,6 +17,7 @@ type Config struct {
 	Fleet      Fleet
 	Bulks      Bulks
 	History    History
+	Refusals   Refusals
 	Tokens     *Tokens
 
 	// Limiter counts requests. Without one nothing is limited.

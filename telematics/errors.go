@@ -166,7 +166,7 @@ func (c Command) outcomeError() *Error {
 		return &Error{Code: CommandFailed, RetryAfter: retryLook,
 			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, because(c.Detail))}
 	case c.State == Expired && c.Reason == ByHalt:
-		return Halted(Halt{})
+		return Halted(Halt{Why: c.Detail})
 	case c.State == Expired:
 		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
 			Message: "The command could not be sent in time; nothing was executed."}

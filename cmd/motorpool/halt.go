@@ -31,9 +31,23 @@ func (s switching) change(ctx context.Context, why string, write func(*store.Pos
 		return false, err
 	}
 	defer postgres.Close()
-	done, err := write(postgres, ctx, telematics.Halt{Agency: s.agency(), Why: why, By: cmp.Or(s.By, account())})
-	return done, where(err)
+	h := telematics.Halt{Agency: s.agency(), Why: why, By: cmp.Or(s.By, account())}
+	for end := time.Now().Add(insist); ; {
+		done, err := write(postgres, ctx, h)
+		if !store.Away(err) || ctx.Err() != nil || time.Now().After(end) {
+			return done, where(err)
+		}
+		fmt.Fprintf(os.Stderr, "motorpool: %v; trying again\n", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
 }
+
+// insist is how long a server that is away, or full, is asked again: a kill switch must not
+// give up at the first lock that it meets.
+const insist = 10 * time.Second
 
 // where says how to name the server, where it is away.
 func where(err error) error {
