@@ -157,7 +157,7 @@ func (w *world) skewClocks(ctx context.Context, f fault) error {
 // restartCars takes their power away again and again, each time in the middle of a command where the car hears it.
 func (w *world) restartCars(ctx context.Context, f fault) error {
 	w.repeatedly(ctx, f, func(car int, c *simulator.Car) {
-		d := newDraw(w.Seed, int(f.At)+car, w.Vehicles, w.Instances)
+		d := newDraw(w.Seed, firstErrand+int(w.load.errand.Add(1)), w.Vehicles, w.Instances) // each asks under names of its own
 		w.load.errands.Go(func() { w.load.place(ctx, d, order{car: car, action: telematics.Lock, key: d.id()}) })
 		pause(ctx, longEffort)
 		c.Restart()

@@ -118,11 +118,12 @@ func (v *view) find(id telematics.CommandID, is func(*simulator.Event) bool) *si
 	return nil
 }
 
-// settlements returns the lines of the history that tell how a command was settled. Lines of other calls may name it too.
+// settlements returns the lines of the history that tell how a command was settled. Lines of other calls may name it
+// too, and those of a repetition, which has no outcome of its own.
 func (v *view) settlements(r *Row) []*Line {
 	var own []*Line
 	for _, l := range v.lines[r.ID] {
-		if l.RequestID == r.RequestID {
+		if l.RequestID == r.RequestID && l.Outcome != telematics.Undecided {
 			own = append(own, l)
 		}
 	}
