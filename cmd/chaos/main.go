@@ -199,7 +199,7 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 		return s, err
 	}
 	var err error
-	if s.Evidence, err = w.gather(ctx, l); err != nil {
+	if s.Evidence, err = w.gather(ctx, l, s.Strikes); err != nil {
 		return s, err
 	}
 	s.Report = audit.Check(s.Evidence)

@@ -24,7 +24,7 @@ func haltHolds(h *hearing) {
 	for i := range h.Taken {
 		m := &h.Taken[i]
 		for _, halt := range h.Halts {
-			if halt.stops(h.Agencies[m.Unit]) && !m.At.Before(halt.Written) && m.At.Before(halt.Lifting) && !m.Echoed {
+			if halt.Stops(h.Agencies[m.Unit]) && !m.At.Before(halt.Written) && m.At.Before(halt.Lifting) && !m.Echoed {
 				free := longestWithout(h.Delayed[h.instanceOf(m)], halt.Written.Add(broker.HaltWithin), m.At)
 				h.must(free <= onItsWay, command(m.Command),
 					"a message to unit %s came %v after commands were halted; its way had been clear for %v since the halt holds",
@@ -40,8 +40,8 @@ func haltHolds(h *hearing) {
 	}
 }
 
-// stops reports whether a halt is of an agency: of that one, or of all.
-func (h Halt) stops(agency telematics.AgencyID) bool { return h.Agency == 0 || h.Agency == agency }
+// Stops reports whether a halt is of an agency: of that one, or of all.
+func (h Halt) Stops(agency telematics.AgencyID) bool { return h.Agency == 0 || h.Agency == agency }
 
 // nowhere is the instance of a message of which no call says who made it: nothing excuses that it is late.
 const nowhere = -1
@@ -58,7 +58,7 @@ func (v *view) instanceOf(m *Message) int {
 func (v *view) haltsDuring(id telematics.CommandID) []Halt {
 	var met []Halt
 	for _, halt := range v.Halts {
-		if r := v.rows[id]; r != nil && halt.stops(v.Agencies[r.Unit]) && halt.Written.Before(r.Deadline) && halt.Lifting.After(r.Requested) {
+		if r := v.rows[id]; r != nil && halt.Stops(v.Agencies[r.Unit]) && halt.Written.Before(r.Deadline) && halt.Lifting.After(r.Requested) {
 			met = append(met, halt)
 		}
 	}
