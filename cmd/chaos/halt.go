@@ -39,8 +39,9 @@ func agencyNamed(target string) telematics.AgencyID {
 }
 
 const (
-	// haltLength is what a halt lasts at least: it must hold for a while, and messages that would break it be due.
-	haltLength = 5 * time.Second
+	// haltLength is what a halt lasts at least: long enough that a command which was on the air before would be sent
+	// again while the halt holds everywhere.
+	haltLength = 6 * time.Second
 	// operatorPatience is how long the operator tries again what failed because something was away.
 	operatorPatience = time.Minute
 	operatorRetry    = 300 * time.Millisecond
@@ -68,12 +69,15 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	})
 }
 
-// orderUnanswered has commands under way that would be sent again and again during the halt, if nothing stopped them.
+// orderUnanswered has commands under way, in every lane of the cars that are silent, which would be sent again and again
+// during the halt, if nothing stopped them.
 func (w *world) orderUnanswered(ctx context.Context, d *draw, agency telematics.AgencyID) {
 	for car := 1; car <= w.Vehicles; car++ {
-		if profileOf(car).Name == "silent" && (agency == 0 || agencyOf(car) == agency) {
-			o := order{car: car, action: accessActions[d.rng.IntN(len(accessActions))], prefer: "wait=9", instance: d.rng.IntN(w.Instances)}
-			id := d.id()
+		if profileOf(car).Name != "silent" || agency != 0 && agencyOf(car) != agency {
+			continue
+		}
+		for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase, telematics.AttentionSignal} {
+			o, id := order{car: car, action: action, prefer: "wait=9", instance: d.rng.IntN(w.Instances)}, d.id()
 			w.load.errands.Go(func() { w.load.note(w.call(ctx, o, id, o.instance, callTimeout)) })
 		}
 	}
