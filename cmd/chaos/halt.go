@@ -44,7 +44,7 @@ const (
 	haltLength = 6 * time.Second
 	// operatorPatience is how long the operator tries again what failed because something was away.
 	operatorPatience = time.Minute
-	operatorRetry    = 300 * time.Millisecond
+	operatorRetry    = 500 * time.Millisecond
 )
 
 // haltCommands has the operator halt commands, and resume. While Postgres is away neither can be written down; the
@@ -53,10 +53,10 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	agency := agencyNamed(f.Target)
 	halt := audit.Halt{Agency: agency}
 	d := newDraw(w.Seed, int(f.At), w.Vehicles, w.Instances)
-	if err := eventually(ctx, operatorPatience, "commands halted", func(ctx context.Context) bool {
-		w.orderUnanswered(ctx, d, agency)
-		halt.Written = w.writeHalt(ctx, agency)
-		return !halt.Written.IsZero()
+	if err := eventually(ctx, operatorPatience, "commands halted", func(trying context.Context) bool {
+		w.orderUnanswered(ctx, d, agency) // the callers outlive the try
+		halt.Written = w.writeHalt(trying, agency)
+		return succeeded(trying, !halt.Written.IsZero())
 	}); err != nil {
 		return err
 	}
@@ -65,8 +65,16 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	w.halts.note(halt)
 	return eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
 		said, err := w.operate(ctx, nil, append([]string{"resume"}, flagOf(agency)...)...)
-		return err == nil || strings.Contains(said, "are not halted") // an earlier try did it, whose answer was lost
+		return succeeded(ctx, err == nil || strings.Contains(said, "are not halted")) // an earlier try did it, whose answer was lost
 	})
+}
+
+// succeeded lets the operator take a breath before trying again.
+func succeeded(ctx context.Context, is bool) bool {
+	if !is {
+		pause(ctx, operatorRetry)
+	}
+	return is
 }
 
 // orderUnanswered has commands under way, in every lane of the cars that are silent, which would be sent again and again
