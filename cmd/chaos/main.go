@@ -107,6 +107,8 @@ func (f *flags) complete() error {
 		return errors.New("--vehicles: 50, or more: each kind of car must be there")
 	case f.Duration < shortest:
 		return fmt.Errorf("--duration: %v, or more: every kind of fault must find its time", shortest)
+	case f.Race && f.Binary != "":
+		return errors.New("--race: builds a program of its own; leave --binary out")
 	case f.Callers < 1 || f.Commands < 0:
 		return errors.New("--callers, --commands: want positive numbers")
 	}
