@@ -154,8 +154,11 @@ func (f flags) round(ctx context.Context, p plan) (code int, err error) {
 		f.explain(dir)
 		return code, cmp.Or(context.Cause(ctx), err)
 	}
+	if s.Races, err = racesIn(dir); err != nil {
+		return code, err
+	}
 	switch {
-	case len(s.Report.Violations) > 0:
+	case len(s.Report.Violations) > 0 || s.Races > 0:
 		code = violated
 	case s.worthless() == "":
 		code = 0

@@ -24,6 +24,7 @@ type summary struct {
 	Strikes  []strike
 	Evidence audit.Evidence
 	Report   audit.Report
+	Races    int // of data, that the race detector told
 }
 
 func (s summary) write(out io.Writer) {
@@ -71,6 +72,9 @@ func (s summary) write(out io.Writer) {
 	s.Report.Write(out)
 	if why := s.worthless(); why != "" {
 		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
+	}
+	if s.Races > 0 {
+		fmt.Fprintf(out, "data races: %d, in the logs of the instances\n", s.Races)
 	}
 	fmt.Fprintf(out, "violations: %d\n", len(s.Report.Violations))
 }
