@@ -19,7 +19,7 @@ test: go ## run all tests, with the race detector (installs servers where it can
 chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print)
 	@.ci/servers
 	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
-	@bin/chaos --binary bin/motorpool $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
+	@bin/chaos $(if $(findstring --race,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
 check: go ## run what needs no server: format, vet, lint, architecture
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }

@@ -19,7 +19,7 @@ import (
 
 // air hears every command at the MQTT broker, and speaks for whoever forges and replays some.
 type air struct {
-	keys     telematics.Keyring
+	keys     *fleetKeys
 	listener paho.Client
 	intruder paho.Client
 
@@ -27,6 +27,7 @@ type air struct {
 	taken    []audit.Message
 	recent   []heard        // the latest genuine ones
 	ours     map[heard]int  // published by the intruder, and not heard yet
+	echoes   map[heard]bool // published by the intruder, ever: its client may send them twice
 	retained map[heard]bool // those that were noted
 }
 
@@ -39,7 +40,7 @@ const (
 )
 
 func (w *world) listen() (*air, error) {
-	a := &air{keys: w.signing.Keyring(), ours: map[heard]int{}, retained: map[heard]bool{}}
+	a := &air{keys: w.keys, ours: map[heard]int{}, echoes: map[heard]bool{}, retained: map[heard]bool{}}
 	options := func(user, password string) *paho.ClientOptions {
 		return paho.NewClientOptions().AddBroker(w.mosquitto.ServiceURL()).SetProtocolVersion(4).
 			SetClientID("chaos-" + user).SetUsername(user).SetPassword(password).SetCleanSession(true).
@@ -92,7 +93,7 @@ func (a *air) hear(m paho.Message) {
 	if err != nil {
 		return
 	}
-	claims, verdict := a.keys.Verify(m.Payload())
+	claims, verdict := a.keys.verify(m.Payload())
 	what := heard{m.Topic(), string(m.Payload())}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,6 +109,7 @@ func (a *air) hear(m paho.Message) {
 	}
 	a.taken = append(a.taken, audit.Message{
 		At: at, Unit: unit, Command: claims.Command, Expires: claims.Expires, Signed: verdict == nil, Retained: m.Retained(),
+		Key: keyOf(m.Payload()), Echoed: a.echoes[what],
 	})
 	if verdict == nil {
 		a.recent = append(a.recent, what)
@@ -122,6 +124,7 @@ func (a *air) intrude(topic string, payload []byte) error {
 	what := heard{topic, string(payload)}
 	a.mu.Lock()
 	a.ours[what]++
+	a.echoes[what] = true
 	a.mu.Unlock()
 	token := a.intruder.Publish(topic, 1, false, payload)
 	if !token.WaitTimeout(time.Second) || token.Error() != nil {
@@ -166,7 +169,7 @@ func (w *world) forge(ctx context.Context, f fault) error {
 	return w.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
 		key := w.foreign
 		if rng.IntN(2) == 0 {
-			key.ID = w.signing.ID
+			key.ID = w.keys.signs()
 		}
 		now := time.Now().Truncate(time.Second)
 		payload, err := key.Sign(telematics.Claims{

@@ -15,10 +15,13 @@ import (
 
 // fleetOf is the record: every vehicle has all actions.
 func fleetOf(vehicles int) store.FleetFile {
-	f := store.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "CHAOS", Name: "Chaos"}}}
+	var f store.FleetFile
+	for agency := range telematics.AgencyID(agencies) {
+		f.Agencies = append(f.Agencies, telematics.Agency{ID: agency + 1, Code: fmt.Sprintf("CHAOS%d", agency+1), Name: "Chaos"})
+	}
 	for car := 1; car <= vehicles; car++ {
 		f.Vehicles = append(f.Vehicles, telematics.Vehicle{
-			ID: telematics.VehicleID(car), AgencyID: 1, Unit: unitOf(car), Status: telematics.Available,
+			ID: telematics.VehicleID(car), AgencyID: agencyOf(car), Unit: unitOf(car), Status: telematics.Available,
 			Powertrain: telematics.Combustion, Plate: fmt.Sprintf("C-HA %d", car), Actions: telematics.ControlActions,
 		})
 	}
@@ -77,7 +80,7 @@ func (w *world) startCars(ctx context.Context) error {
 	w.recorder = &simulator.Recorder{}
 	w.ailments.of = map[int]map[*fault]func(*simulator.Faults){}
 	w.fleet = simulator.NewFleet(simulator.FleetConfig{
-		Keyring: w.signing.Keyring(), Recorder: w.recorder, Seed: w.Seed, Interval: reportInterval,
+		Keyring: w.keys.all, Recorder: w.recorder, Seed: w.Seed, Interval: reportInterval,
 	}, configs...)
 	living, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -156,8 +159,8 @@ func (w *world) skewClocks(ctx context.Context, f fault) error {
 
 // restartCars takes their power away again and again, each time in the middle of a command where the car hears it.
 func (w *world) restartCars(ctx context.Context, f fault) error {
-	w.repeatedly(ctx, f, func(car int, c *simulator.Car) {
-		d := newDraw(w.Seed, firstErrand+int(w.load.errand.Add(1)), w.Vehicles, w.Instances) // each asks under names of its own
+	w.repeatedly(ctx, f, func(n, car int, c *simulator.Car) {
+		d := newDraw(w.Seed, int(f.At)+times*car+n, w.Vehicles, w.Instances)
 		w.load.errands.Go(func() { w.load.place(ctx, d, order{car: car, action: telematics.Lock, key: d.id()}) })
 		pause(ctx, longEffort)
 		c.Restart()
@@ -166,18 +169,21 @@ func (w *world) restartCars(ctx context.Context, f fault) error {
 }
 
 func (w *world) disconnectCars(ctx context.Context, f fault) error {
-	w.repeatedly(ctx, f, func(_ int, c *simulator.Car) { c.Cut() })
+	w.repeatedly(ctx, f, func(_, _ int, c *simulator.Car) { c.Cut() })
 	return nil
 }
 
-// repeatedly does something to each car three times in the length of the fault, each at instants of its own.
-func (w *world) repeatedly(ctx context.Context, f fault, do func(int, *simulator.Car)) {
+// times is how often what is done repeatedly is done.
+const times = 3
+
+// repeatedly does something to each car some times in the length of the fault, each at instants of its own.
+func (w *world) repeatedly(ctx context.Context, f fault, do func(n, car int, c *simulator.Car)) {
 	w.eachCar(f, func(car int, c *simulator.Car) {
 		rng := rand.New(rand.NewPCG(w.Seed, uint64(car)))
-		for range 3 {
-			pause(ctx, time.Duration(rng.Int64N(int64(f.For/3))))
+		for n := range times {
+			pause(ctx, time.Duration(rng.Int64N(int64(f.For/times))))
 			if ctx.Err() == nil && profileOf(car).Name != "away" {
-				do(car, c)
+				do(n, car, c)
 			}
 		}
 	})

@@ -11,12 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/telematics"
 )
 
 // gather takes down what each witness says at the end.
-func (w *world) gather(ctx context.Context, l *load) (audit.Evidence, error) {
+func (w *world) gather(ctx context.Context, l *load, strikes []strike) (audit.Evidence, error) {
 	e := audit.Evidence{Seed: w.Seed, Calls: l.calls, Flights: w.recorder.Events(), Up: w.uptime.up(), Reach: w.uptime.reach(), Taken: w.air.messages()}
 	e.Tampered = w.tamper(ctx)
+	e.Halts, e.Delayed, e.Agencies = w.halts.all, w.delayed(strikes), map[telematics.Unit]telematics.AgencyID{}
+	for car := 1; car <= w.Vehicles; car++ {
+		e.Agencies[unitOf(car)] = agencyOf(car)
+	}
 	var fromPostgres, fromHistory, fromRedis error
 	e.Commands, fromPostgres = commands(ctx, w.watch.db)
 	e.History, fromHistory = history(ctx, w.watch.db, `order by id`)
@@ -28,6 +33,20 @@ func (w *world) gather(ctx context.Context, l *load) (audit.Evidence, error) {
 		return e, fmt.Errorf("gather the evidence: %w", err)
 	}
 	return e, nil
+}
+
+// delayed returns when the messages of each instance could be late on their way to Mosquitto, without being lost.
+func (w *world) delayed(strikes []strike) map[int][]audit.Interval {
+	delayed := map[int][]audit.Interval{}
+	for i, n := range w.instances {
+		delayed[i] = w.uptime.stalls()
+		for _, s := range strikes {
+			if s.Kind.late && (s.Target == n.name || s.Target == mosquittoServer || s.Target == lineOf(i, mosquittoServer)) {
+				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
+			}
+		}
+	}
+	return delayed
 }
 
 // tamper tries to change the history, and returns what was not refused. It leaves no trace where it succeeds.

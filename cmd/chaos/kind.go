@@ -15,8 +15,10 @@ type kind struct {
 	target func(plan, *rand.Rand) string // what it strikes; no two faults strike one target at once
 	strike func(*world, context.Context, fault) error
 
-	process bool                   // the target is a process
+	process bool                   // the target is a process, or one of few
 	mild    bool                   // strikes few, or not hard, and so lasts longer
+	least   time.Duration          // that it lasts, where its length matters
+	late    bool                   // what is under way through the target is not lost, but arrives later
 	cars    func(car int) bool     // of car faults: which cars it may strike
 	skews   bool                   // sets clocks wrong
 	amount  func(*rand.Rand) int64 // how much of it. Defaults to nothing to draw
@@ -33,10 +35,10 @@ const (
 // kinds lists every kind of fault.
 var kinds = []kind{
 	{name: "instance killed", target: instances, process: true, strike: (*world).kill},
-	{name: "instance frozen", target: instances, process: true, strike: (*world).freeze},
+	{name: "instance frozen", target: instances, process: true, late: true, strike: (*world).freeze},
 	{name: "instance stopped", target: instances, process: true, strike: (*world).stop},
 	{name: "mosquitto killed", target: only(mosquittoServer), process: true, strike: (*world).kill},
-	{name: "mosquitto frozen", target: only(mosquittoServer), process: true, strike: (*world).freeze},
+	{name: "mosquitto frozen", target: only(mosquittoServer), process: true, late: true, strike: (*world).freeze},
 	{name: "redis killed", target: only(redisServer), process: true, strike: (*world).kill},
 	{name: "redis frozen", target: only(redisServer), process: true, strike: (*world).freeze},
 	{name: "redis emptied", target: only(redisServer), process: true, strike: (*world).emptyRedis},
@@ -44,10 +46,13 @@ var kinds = []kind{
 	{name: "postgres frozen", target: only(postgresServer), process: true, strike: (*world).freeze},
 	{name: fullDisk, target: only(postgresServer), process: true, strike: (*world).fillDisk},
 
+	{name: "commands halted", target: halts, process: true, least: haltLength, strike: (*world).haltCommands},
+	{name: "signing key rotated", target: only("signing key"), process: true, strike: (*world).rotateKey},
+
 	{name: "network cut", target: lines, strike: (*world).cutLine},
 	{name: "network silent", target: lines, strike: poison(silence)},
-	{name: "network delayed", target: lines, strike: poison(delay), mild: true, amount: from(20, 800), unit: "ms"},
-	{name: "network slow", target: lines, strike: poison(slowness), mild: true, amount: from(2, 30), unit: "kB/s"},
+	{name: "network delayed", target: lines, strike: poison(delay), mild: true, late: true, amount: from(20, 800), unit: "ms"},
+	{name: "network slow", target: lines, strike: poison(slowness), mild: true, late: true, amount: from(2, 30), unit: "kB/s"},
 	{name: "network reset", target: lines, strike: poison(reset), amount: from(0, 400), unit: "ms later"},
 	{name: "network torn", target: lines, strike: poison(tear), amount: from(1, 4000), unit: "bytes later"},
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"motorpool/cmd/chaos/audit"
@@ -16,7 +15,6 @@ type load struct {
 	*world
 	turns   chan struct{}
 	errands sync.WaitGroup // orders that a fault needs
-	errand  atomic.Int64   // how many there were
 
 	mu    sync.Mutex // guards calls
 	calls []audit.Call
@@ -74,9 +72,6 @@ func (l *load) pace(ctx context.Context) {
 		}
 	}
 }
-
-// firstErrand is far from the numbers of callers, whose draws it must not repeat.
-const firstErrand = 1 << 20
 
 func (l *load) caller(ctx context.Context, d *draw) {
 	for range l.turns {

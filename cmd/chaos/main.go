@@ -107,6 +107,8 @@ func (f *flags) complete() error {
 		return errors.New("--vehicles: 50, or more: each kind of car must be there")
 	case f.Duration < shortest:
 		return fmt.Errorf("--duration: %v, or more: every kind of fault must find its time", shortest)
+	case f.Race && f.Binary != "":
+		return errors.New("--race: builds a program of its own; leave --binary out")
 	case f.Callers < 1 || f.Commands < 0:
 		return errors.New("--callers, --commands: want positive numbers")
 	}
@@ -152,8 +154,11 @@ func (f flags) round(ctx context.Context, p plan) (code int, err error) {
 		f.explain(dir)
 		return code, cmp.Or(context.Cause(ctx), err)
 	}
+	if s.Races, err = racesIn(dir); err != nil {
+		return code, err
+	}
 	switch {
-	case len(s.Report.Violations) > 0:
+	case len(s.Report.Violations) > 0 || s.Races > 0:
 		code = violated
 	case s.worthless() == "":
 		code = 0
@@ -199,7 +204,7 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 		return s, err
 	}
 	var err error
-	if s.Evidence, err = w.gather(ctx, l); err != nil {
+	if s.Evidence, err = w.gather(ctx, l, s.Strikes); err != nil {
 		return s, err
 	}
 	s.Report = audit.Check(s.Evidence)

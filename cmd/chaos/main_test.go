@@ -38,6 +38,7 @@ func TestARoundThatCouldProveNothingIsRefused(t *testing.T) {
 		"one instance": func(f *flags) { f.Instances = 1 },
 		"few vehicles": func(f *flags) { f.Vehicles = 5 },
 		"too short":    func(f *flags) { f.Duration = time.Second },
+		"two programs": func(f *flags) { f.Race, f.Binary = true, "bin/motorpool" },
 		"no callers":   func(f *flags) { f.Callers = 0 },
 	} {
 		f := good

@@ -66,12 +66,12 @@ func (p plan) schedule() []fault {
 func (p plan) deal(deck []*kind, at, end time.Duration, busy map[string]time.Duration, rng *rand.Rand) (fault, int, bool) {
 	for i, k := range deck {
 		target := k.target(p, rng)
-		if busy[target] > at {
+		if busy[target] > at || end-at < k.least {
 			continue
 		}
 		f := fault{At: at.Truncate(time.Millisecond), Kind: k, Target: target}
 		// In a short round every kind must find its time.
-		f.For = min(length(rng, k), end-at, p.Duration/10).Truncate(time.Millisecond)
+		f.For = min(length(rng, k), end-at, max(k.least, p.Duration/10)).Truncate(time.Millisecond)
 		f.draw(p, rng)
 		return f, i, true
 	}
@@ -91,8 +91,8 @@ func (p plan) waves() []wave {
 	return waves
 }
 
-// shuffled has the processes in its first part, between the others: several faults wait for the same process, and the
-// end of a round would come too soon for the last of them.
+// shuffled has the processes in its first part, between the others: several faults wait for the same process, some need
+// their time, and the end of a round would come too soon for the last of them.
 func shuffled(rng *rand.Rand) []*kind {
 	var processes, others, deck []*kind
 	for i := range kinds {
@@ -118,7 +118,7 @@ func length(rng *rand.Rand, k *kind) time.Duration {
 	if k.mild {
 		mean = 4 * time.Second
 	}
-	return min(minLength+time.Duration(rng.ExpFloat64()*float64(mean)), maxLength)
+	return min(max(k.least, minLength)+time.Duration(rng.ExpFloat64()*float64(mean)), maxLength)
 }
 
 // draw draws what a fault of its kind needs to know.

@@ -50,7 +50,8 @@ func TestALongRoundStrikesEveryTarget(t *testing.T) {
 	for _, f := range aPlan(1, 10*time.Minute).schedule() {
 		struck[f.Target] = true
 	}
-	for _, target := range append(lineNames(3), mosquittoServer, redisServer, postgresServer, instanceName(0), instanceName(1), instanceName(2)) {
+	for _, target := range append(lineNames(3), mosquittoServer, redisServer, postgresServer, instanceName(0), instanceName(1), instanceName(2),
+		haltOf(0), haltOf(1), haltOf(2)) {
 		if !struck[target] {
 			t.Errorf("nothing ever strikes %s", target)
 		}
@@ -64,6 +65,9 @@ func TestFaultsAreBoundedAndOneTargetHasOneAtATime(t *testing.T) {
 		for _, f := range p.schedule() {
 			if f.For <= 0 || f.For > maxLength || f.At+f.For > p.Duration {
 				t.Errorf("seed %d: out of bounds: %v", seed, f)
+			}
+			if f.For < f.Kind.least {
+				t.Errorf("seed %d: too short: %v", seed, f)
 			}
 			if f.At < until[f.Target] {
 				t.Errorf("seed %d: %s is still struck: %v", seed, f.Target, f)

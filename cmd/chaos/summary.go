@@ -24,6 +24,7 @@ type summary struct {
 	Strikes  []strike
 	Evidence audit.Evidence
 	Report   audit.Report
+	Races    int // of data, that the race detector told
 }
 
 func (s summary) write(out io.Writer) {
@@ -36,6 +37,8 @@ func (s summary) write(out io.Writer) {
 	fmt.Fprintf(t, "history\t%d lines, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
 	d := deliveriesOf(e.Flights)
 	fmt.Fprintf(t, "on the air\t%d messages heard; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
+	fmt.Fprintf(t, "signing keys\t%d signed them\n", s.keys())
+	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was written down\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
 	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them cut short by a restart\n", d.started, d.interrupted)
 	p50, p99, n := s.latency()
 	fmt.Fprintf(t, "executed in calm\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
@@ -69,6 +72,9 @@ func (s summary) write(out io.Writer) {
 	s.Report.Write(out)
 	if why := s.worthless(); why != "" {
 		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
+	}
+	if s.Races > 0 {
+		fmt.Fprintf(out, "data races: %d, in the logs of the instances\n", s.Races)
 	}
 	fmt.Fprintf(out, "violations: %d\n", len(s.Report.Violations))
 }
@@ -133,6 +139,30 @@ func (s summary) latency() (p50, p99 time.Duration, n int) {
 	return at(50), at(99), len(took)
 }
 
+// keys counts the keys that signed what was heard.
+func (s summary) keys() int {
+	ids := map[string]bool{}
+	for _, m := range s.Evidence.Taken {
+		if m.Signed {
+			ids[m.Key] = true
+		}
+	}
+	return len(ids)
+}
+
+// lastInHalt is how long after a halt a message to a halted vehicle came at most.
+func (s summary) lastInHalt() time.Duration {
+	var last time.Duration
+	for _, h := range s.Evidence.Halts {
+		for _, m := range s.Evidence.Taken {
+			if h.Stops(s.Evidence.Agencies[m.Unit]) && !m.Echoed && m.At.Before(h.Lifting) {
+				last = max(last, m.At.Sub(h.Written))
+			}
+		}
+	}
+	return last
+}
+
 func (s summary) up() time.Duration {
 	var up time.Duration
 	for _, i := range s.Evidence.Up {
@@ -166,6 +196,9 @@ func (s summary) worthless() string {
 	}
 	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {
 		return fmt.Sprintf("only %d commands of %d came on record", n, s.Wanted)
+	}
+	if s.keys() < 2 {
+		return "one key signed everything"
 	}
 	for _, k := range kinds {
 		if count, _, missing := s.struck(k.name); count == 0 && !missing {

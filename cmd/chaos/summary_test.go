@@ -20,6 +20,12 @@ func goodRound() summary {
 	}
 	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
 	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
+	s.Evidence.Taken = []audit.Message{
+		{At: begin.Add(time.Second), Unit: "car-1", Key: "one", Signed: true}, {At: begin.Add(2 * time.Second), Unit: "car-2", Key: "two", Signed: true},
+		{Key: "forged"},
+	}
+	s.Evidence.Agencies = map[telematics.Unit]telematics.AgencyID{"car-1": 1, "car-2": 2}
+	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
 	s.Evidence.Calls = []audit.Call{
 		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
 		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)}, // struck
@@ -43,6 +49,7 @@ func TestTheSummarySaysWhatWasDoneAndWhatCameOfIt(t *testing.T) {
 	for _, want := range []string{
 		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
 		"succeeded (late)  1", "1 calls: p50 300ms", "cars received 2, 1 of them repetitions",
+		"signing keys  2 signed them", "halts  1; the last message came 200ms after",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
@@ -71,6 +78,7 @@ func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
 	}{
 		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
 		{func(s *summary) { s.Wanted = 100 }, "only 2 commands of 100"},
+		{func(s *summary) { s.Evidence.Taken = s.Evidence.Taken[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Strikes = s.Strikes[1:] }, `"instance killed" never struck`},
 	} {
 		s := goodRound()

@@ -16,6 +16,7 @@ type uptime struct {
 	postgres  int        // hindrances of all instances
 	instances []reach
 	any       stretches
+	stalled   []audit.Interval // of this machine
 }
 
 // reach is what is known of one instance.
@@ -60,14 +61,21 @@ func (u *uptime) change(what func()) {
 	u.any.note(one, now)
 }
 
-// stalled says that this machine did nothing for a while, which is no service's fault.
-func (u *uptime) stalled(from, to time.Time) {
+// stall says that this machine did nothing for a while, which is no service's fault.
+func (u *uptime) stall(from, to time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for i := range u.instances {
 		u.instances[i].interrupt(from, to)
 	}
 	u.any.interrupt(from, to)
+	u.stalled = append(u.stalled, audit.Interval{From: from, To: to})
+}
+
+func (u *uptime) stalls() []audit.Interval {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.stalled)
 }
 
 func (u *uptime) up() []audit.Interval {
@@ -131,7 +139,7 @@ func (u *uptime) watchStalls(ctx context.Context) {
 		}
 		now := time.Now()
 		if now.Sub(last) > stallLimit {
-			u.stalled(last, now)
+			u.stall(last, now)
 		}
 		last = now
 	}

@@ -52,7 +52,7 @@ func TestAStallOfTheMachineIsNoUptime(t *testing.T) {
 		time.Sleep(time.Second)
 		from := time.Now()
 		time.Sleep(3 * time.Second)
-		u.stalled(from, time.Now())
+		u.stall(from, time.Now())
 		if up := u.up(); len(up) != 2 || !up[0].To.Equal(from) || !up[1].From.Equal(time.Now()) {
 			t.Errorf("up: %v", up)
 		}

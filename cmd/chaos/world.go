@@ -35,8 +35,9 @@ type world struct {
 	log  *slog.Logger
 	fall func(error) // ends the round: the world itself broke
 
-	signing, foreign, tokens telematics.SigningKey
-	admin                    string // token of the callers
+	foreign, tokens telematics.SigningKey
+	keys            *fleetKeys
+	admin           string // token of the callers
 
 	mosquitto *devstack.Mosquitto
 	redis     *devstack.Redis
@@ -53,8 +54,9 @@ type world struct {
 	ailments  ailments
 	fleetFile store.FleetFile
 
-	load *load
-	undo []func() error
+	load  *load
+	halts haltLog
+	undo  []func() error
 }
 
 // build starts everything, and returns when the service is ready and the cars are connected.
@@ -94,14 +96,16 @@ func (w *world) later(undo func() error) { w.undo = append(w.undo, undo) }
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *world) makeKeys(context.Context) error {
-	for _, key := range []*telematics.SigningKey{&w.signing, &w.foreign, &w.tokens} {
+	var first telematics.SigningKey
+	for _, key := range []*telematics.SigningKey{&first, &w.foreign, &w.tokens} {
 		made, err := telematics.NewSigningKey()
 		if err != nil {
 			return err
 		}
 		*key = made
 	}
-	signing, err := telematics.EncodeSigningKeys(w.signing)
+	w.keys = newFleetKeys(first)
+	signing, err := telematics.EncodeSigningKeys(first)
 	if err != nil {
 		return err
 	}

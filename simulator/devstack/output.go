@@ -17,7 +17,8 @@ type output struct {
 
 	mu      sync.Mutex // guards what follows
 	partial []byte     // the line that is not complete yet
-	lines   []string
+	lines   []string // the last ones
+	first   []string // a busy server soon says more than is kept: it may be ready before anybody looks
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -36,6 +37,9 @@ func (o *output) Write(b []byte) (int, error) {
 
 func (o *output) keep(line string) {
 	o.log.Debug("server output", "server", o.server, "line", line)
+	if len(o.first) < keptLines {
+		o.first = append(o.first, line)
+	}
 	o.lines = append(o.lines, line)
 	if len(o.lines) > keptLines {
 		o.lines = o.lines[1:]
@@ -49,5 +53,10 @@ func (o *output) tail() string {
 	return strings.Join(append(o.lines[:len(o.lines):len(o.lines)], string(o.partial)), "\n")
 }
 
-// contains reports whether text is among the last lines.
-func (o *output) contains(text string) bool { return strings.Contains(o.tail(), text) }
+// contains reports whether text is among the first lines, or the last.
+func (o *output) contains(text string) bool {
+	o.mu.Lock()
+	first := strings.Join(o.first, "\n")
+	o.mu.Unlock()
+	return strings.Contains(first, text) || strings.Contains(o.tail(), text)
+}

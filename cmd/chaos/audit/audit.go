@@ -23,6 +23,8 @@ var laws = []struct {
 	{"history complete", historyComplete},
 	{"history append-only", historyAppendOnly},
 	{"seq grows", seqGrows},
+	{"a halt holds", haltHolds},
+	{"signed for its unit", signedForItsUnit},
 }
 
 const (

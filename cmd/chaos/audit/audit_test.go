@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -159,6 +160,31 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 			at := noon.Add(70 * time.Second)
 			e.row(doneOne).Completed, e.History[0].At = at, at
 		}},
+		{"a message comes after the halt holds", "a halt holds", "had been clear for 1.1s", lateOne, func(e *Evidence) {
+			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
+		}},
+		{"a message comes during a halt of all", "a halt holds", "came 4.1s after", lateOne, func(e *Evidence) {
+			e.Halts[0].Agency = 0
+			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
+		}},
+		{"a message comes after the halt holds, by way of an instance that nothing delayed", "a halt holds", "came 5s after", lateOne, func(e *Evidence) {
+			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
+			e.Delayed = map[int][]Interval{0: {{From: noon}}, 2: {{From: noon}}}
+		}},
+		{"a message comes long after its instance was delayed", "a halt holds", "had been clear for 1.2s", lateOne, func(e *Evidence) {
+			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
+			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(1200))}}}
+		}},
+		{"told of a halt, but the car started", "a halt holds", "the car started", doneOne, func(e *Evidence) {
+			c := e.call(doneOne)
+			c.Status, c.Code, c.Outcome = 503, telematics.CommandsHalted, telematics.NotExecuted
+		}},
+		{"told of a halt, but not whether", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
+			e.call(lostOne).Code = telematics.CommandsHalted
+		}},
+		{"a unit does not know the key", "signed for its unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
+			e.event(rejectedOne, simulator.CommandAnswered).Reason = telematics.BadSignature
+		}},
 	} {
 		t.Run(c.breach, func(t *testing.T) {
 			e := healthy()
@@ -193,6 +219,26 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-4 * time.Second)}}
 			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
 		}},
+		{"a message of a halted agency that was on its way", func(e *Evidence) {
+			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + onItsWay)
+		}},
+		{"a message of a halted agency that was delayed", func(e *Evidence) {
+			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5500))
+			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(900))}}}
+		}},
+		{"a message of a halted agency that somebody else published", func(e *Evidence) {
+			e.message(lateOne).At, e.message(lateOne).Echoed = e.Halts[0].Written.Add(ms(5500)), true
+		}},
+		{"a message of another agency than the halted one", func(e *Evidence) {
+			e.message(lateOne).At, e.Halts[0].Agency = e.Halts[0].Written.Add(ms(5500)), 2
+		}},
+		{"a message after the halt was lifted", func(e *Evidence) { e.message(lateOne).At = e.Halts[0].Lifting }},
+		{"a message that came when its unit had forgotten the key", func(e *Evidence) {
+			e.Flights = append(e.Flights, simulator.Event{
+				Kind: simulator.CommandAnswered, Unit: "unit-2", Command: id(lostOne), Status: telematics.Rejected,
+				Reason: telematics.BadSignature, True: e.row(lostOne).Deadline.Add(30 * time.Second),
+			})
+		}},
 		{"a start at the edge of the allowed clock error", func(e *Evidence) {
 			for _, kind := range []simulator.Kind{simulator.CommandStarted, simulator.CommandEnded} {
 				e.event(lateOne, kind).True = e.event(lateOne, kind).Expires.Add(5 * time.Second)
@@ -211,7 +257,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 		{"an answer that the unit does not remember", func(e *Evidence) {
 			e.Flights = append(e.Flights, simulator.Event{
 				Kind: simulator.CommandAnswered, Unit: "unit-2", Command: id(lostOne), Status: telematics.Rejected,
-				Reason: telematics.BadSignature, True: e.row(lostOne).Requested.Add(time.Second),
+				Reason: telematics.WrongAudience, True: e.row(lostOne).Requested.Add(time.Second),
 			})
 		}},
 		{"a refusal by an instance that was cut off from Postgres", func(e *Evidence) {

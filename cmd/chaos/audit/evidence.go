@@ -34,6 +34,19 @@ type Evidence struct {
 	// Reach lists when each instance could reach Postgres, by Call.Instance. An instance without a list is taken to
 	// have reached it whenever Up says so.
 	Reach map[int][]Interval
+	// Halts lists when commands were halted.
+	Halts []Halt
+	// Agencies says whose each unit is.
+	Agencies map[telematics.Unit]telematics.AgencyID
+	// Delayed lists when what an instance, by Call.Instance, had handed over could be held up on its way to Mosquitto.
+	Delayed map[int][]Interval
+}
+
+// Halt is a time in which commands were halted.
+type Halt struct {
+	Agency  telematics.AgencyID // zero: all
+	Written time.Time           // by then it was written down
+	Lifting time.Time           // until then nobody lifted it
 }
 
 // Call is one HTTP call as its caller saw it.
@@ -108,4 +121,6 @@ type Message struct {
 	Expires  time.Time
 	Signed   bool // by a key of the fleet
 	Retained bool
+	Key      string // id of the key that it names
+	Echoed   bool   // somebody else published the same, too, before
 }

@@ -41,6 +41,24 @@ func longest(within []Interval, from, to time.Time) time.Duration {
 	return most
 }
 
+// longestWithout returns the longest stretch between two instants that none of the (joined) intervals touches.
+func longestWithout(intervals []Interval, from, to time.Time) time.Duration {
+	var most time.Duration
+	for _, i := range intervals {
+		if i.From.After(to) {
+			break
+		}
+		most = max(most, i.From.Sub(from))
+		switch {
+		case i.To.IsZero():
+			return most
+		case i.To.After(from):
+			from = i.To
+		}
+	}
+	return max(most, to.Sub(from))
+}
+
 // covers reports whether one of the (joined) intervals holds all the time between two instants.
 func covers(intervals []Interval, from, to time.Time) bool {
 	return slices.ContainsFunc(intervals, func(i Interval) bool { return !i.From.After(from) && !i.endsBefore(to) })

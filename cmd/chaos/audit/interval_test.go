@@ -33,3 +33,24 @@ func TestStretchesOfTimeAreJoinedAndMeasured(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLongestStretchThatNothingTouchesIsMeasured(t *testing.T) {
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	touched := joined([]Interval{{at(10), at(12)}, {at(20), at(30)}, {at(40), time.Time{}}})
+	for _, c := range []struct {
+		from, to int
+		want     time.Duration
+	}{
+		{0, 5, 5 * time.Second},
+		{0, 11, 10 * time.Second},
+		{11, 35, 8 * time.Second},
+		{21, 29, 0},
+		{25, 60, 10 * time.Second},
+		{50, 60, 0},
+		{5, 4, 0},
+	} {
+		if got := longestWithout(touched, at(c.from), at(c.to)); got != c.want {
+			t.Errorf("from %d to %d: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}

@@ -145,6 +145,10 @@ func (v *view) ofCommand(id telematics.CommandID) []moment {
 		tell(r.Deadline, "postgres", "deadline")
 		tell(r.Completed, "postgres", "%s after %d attempts%s", r.State, r.Attempts, late(r.Late))
 	}
+	for _, halt := range v.haltsDuring(id) {
+		tell(halt.Written, "operator", "commands are halted, of agency %d (0: of all)", halt.Agency)
+		tell(halt.Lifting, "operator", "the halt is lifted")
+	}
 	for _, m := range v.air[id] {
 		tell(m.At, "mqtt", "on the topic of unit %s, exp %s%s%s", m.Unit, clock(m.Expires), mark(!m.Signed, ", NOT SIGNED"), mark(m.Retained, ", RETAINED"))
 	}

@@ -57,6 +57,10 @@ func newView(e Evidence) *view {
 	for instance, stretches := range e.Reach {
 		v.Reach[instance] = joined(stretches)
 	}
+	v.Delayed = make(map[int][]Interval, len(e.Delayed))
+	for instance, stretches := range e.Delayed {
+		v.Delayed[instance] = joined(stretches)
+	}
 	return v
 }
 

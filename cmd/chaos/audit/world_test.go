@@ -143,6 +143,9 @@ func healthy() Evidence {
 	w.refuse(minute(0).Add(ms(100)), 409, telematics.CommandInProgress, id(doneOne), true)
 	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false) // Postgres is away
 	w.refuse(minute(9), 401, "unauthenticated", telematics.NoCommand, false)
+	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}} // the message is on its way
+	w.Agencies = map[telematics.Unit]telematics.AgencyID{"unit-1": 1, "unit-2": 1, "unit-3": 2}
+	w.refuse(minute(5).Add(ms(1000)), 503, telematics.CommandsHalted, telematics.NoCommand, true)
 	w.Up = []Interval{{From: noon.Add(-time.Hour), To: minute(8)}, {From: minute(8).Add(time.Second)}}
 	w.Sampled = append(w.Sampled, w.History[0], w.History[3])
 	w.Pending = []Entry{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
@@ -171,6 +174,9 @@ func (e *Evidence) event(n int, kind simulator.Kind) *simulator.Event {
 	}
 	return nil
 }
+
+// message returns the message of a command, to be edited.
+func (e *Evidence) message(n int) *Message { return &e.Taken[n-1] }
 
 // linesOf returns where the lines of a command are.
 func (e *Evidence) linesOf(n int) []int {

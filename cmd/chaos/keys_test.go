@@ -1,0 +1,82 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func newKey(t *testing.T) telematics.SigningKey {
+	t.Helper()
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func signed(t *testing.T, key telematics.SigningKey) []byte {
+	t.Helper()
+	now := time.Now()
+	message, err := key.Sign(telematics.Claims{
+		Command: uuid.New(), Unit: "car-1", Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 1, IssuedAt: now, Expires: now.Add(time.Second),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
+func TestWhatAnEarlierKeySignedIsStillTheFleets(t *testing.T) {
+	first, second, foreign := newKey(t), newKey(t), newKey(t)
+	keys := newFleetKeys(first)
+	keys.learn(second.Keyring())
+	keys.switched(second.ID)
+	for _, key := range []telematics.SigningKey{first, second} {
+		if _, err := keys.verify(signed(t, key)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := keys.verify(signed(t, foreign)); err == nil {
+		t.Error("a foreign key is believed")
+	}
+	if keys.signs() != second.ID {
+		t.Error("the first key still signs")
+	}
+}
+
+func TestAKeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
+	first, second := newKey(t), newKey(t)
+	synctest.Test(t, func(t *testing.T) {
+		keys := newFleetKeys(first)
+		keys.switched(second.ID)
+		time.Sleep(telematics.RetireAfter)
+		if idle := keys.idle(); len(idle) > 0 {
+			t.Errorf("too early: %v", idle)
+		}
+		time.Sleep(time.Millisecond)
+		if idle := keys.idle(); !slices.Equal(idle, []string{first.ID}) {
+			t.Errorf("idle: %v", idle)
+		}
+		if idle := keys.idle(); len(idle) > 0 {
+			t.Errorf("again: %v", idle)
+		}
+	})
+}
+
+func TestTheKeyThatAMessageNamesIsRead(t *testing.T) {
+	key := newKey(t)
+	if got := keyOf(signed(t, key)); got != key.ID {
+		t.Errorf("%q, want %q", got, key.ID)
+	}
+	for _, other := range []string{"", "no message", "e30.e30.", "%.%.%"} {
+		if got := keyOf([]byte(other)); got != "" {
+			t.Errorf("%q names %q", other, got)
+		}
+	}
+}
