@@ -31,7 +31,9 @@ func (s *server) orderMany(c echo.Context) error {
 	keyTaken, err := s.Bulks.OpenBulk(ctx, b)
 	switch {
 	case err != nil:
-		return telematics.Unavailable("Postgres", err)
+		refusal := telematics.Unavailable("Postgres", err)
+		s.noteMany(ctx, call, refusal.Code, refusal.Outcome)
+		return refusal
 	case keyTaken:
 		return s.repeatMany(ctx, c)
 	}
@@ -172,17 +174,20 @@ func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle t
 // repeatMany answers an order to many vehicles whose key is in use.
 func (s *server) repeatMany(ctx context.Context, c echo.Context) error {
 	b, refusal := s.madeMany(ctx, *callOf(c).key)
-	line := callOf(c).line(telematics.BulkOrder, 0, s.Now())
-	line.Code = telematics.IdempotencyReplayed
 	if refusal != nil {
-		line.Code, line.Outcome = asError(refusal).Code, telematics.NotExecuted
-	}
-	s.Refusals.Note(ctx, line)
-	if refusal != nil {
+		s.noteMany(ctx, callOf(c), asError(refusal).Code, telematics.NotExecuted)
 		return refusal
 	}
+	s.noteMany(ctx, callOf(c), telematics.IdempotencyReplayed, telematics.Undecided)
 	markReplayed(c, true)
 	return s.answerMany(c, b)
+}
+
+// noteMany writes down what became of an order to many vehicles as a whole, where its commands do not tell [LAW-9].
+func (s *server) noteMany(ctx context.Context, call *call, code telematics.Code, outcome telematics.Outcome) {
+	line := call.line(telematics.BulkOrder, 0, s.Now())
+	line.Code, line.Outcome = code, outcome
+	s.Refusals.Note(ctx, line)
 }
 
 // madeMany returns what was made under a key, as it is now.

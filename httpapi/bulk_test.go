@@ -144,8 +144,9 @@ func TestWithoutTheRecordNoBulkIsBegun(t *testing.T) {
 	a := newAPI(t)
 	a.bulks.err = gone{}
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,2]}`)).wants(http.StatusServiceUnavailable, "telematics_unavailable")
-	if r.wantsRetryAfter("5"); a.controller.count() != 0 {
-		t.Errorf("%d orders", a.controller.count())
+	lines := a.history.all()
+	if r.wantsRetryAfter("5"); a.controller.count() != 0 || len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable {
+		t.Errorf("%d orders, history %+v", a.controller.count(), lines)
 	}
 }
 
