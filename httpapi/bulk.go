@@ -78,8 +78,8 @@ func (s *server) closeMany(ctx context.Context, b telematics.Bulk) {
 // checkBulk checks what the contract cannot say of an order to many vehicles.
 func checkBulk(call *call) error {
 	b := newBulk(call)
-	if err := b.Action.Validate(b.Attention); err != nil {
-		return invalid("parameters", err.Error())
+	if b.Attention != nil && b.Attention.Signal == "" {
+		return invalid("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
 	}
 	met := make(map[telematics.VehicleID]bool, len(b.Vehicles))
 	for _, v := range b.Vehicles {

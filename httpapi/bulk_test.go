@@ -74,8 +74,8 @@ func TestABulkThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
 		`{"action":"lock","vehicle_ids":[1,1]}`:                                        "vehicle_ids",
 		`{"action":"lock","vehicle_ids":[1,1.0]}`:                                      "vehicle_ids",
 		`{"action":"lock","vehicle_ids":` + string(tooMany) + `}`:                      "vehicle_ids",
-		`{"action":"attention","vehicle_ids":[1]}`:                                     "parameters",
-		`{"action":"attention","vehicle_ids":[1],"parameters":{}}`:                     "parameters",
+		`{"action":"attention","vehicle_ids":[1]}`:                                     "parameters.signal",
+		`{"action":"attention","vehicle_ids":[1],"parameters":{}}`:                     "parameters.signal",
 		`{"action":"attention","vehicle_ids":[1],"parameters":{"signal":"siren"}}`:     "parameters.signal",
 		`{"action":"attention","vehicle_ids":[1],"parameters":{"duration_ms":999999}}`: "parameters.duration_ms",
 	} {

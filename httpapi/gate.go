@@ -55,11 +55,12 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
 	}
+	badKey := call.readKey(c.Request()) // a repetition takes nothing from its vehicle's limit
 	if err := s.limit(c, g); err != nil {
 		return err
 	}
-	if err := call.readKey(c.Request()); err != nil {
-		return err
+	if badKey != nil {
+		return badKey
 	}
 	if err := validate(c, call, g.operation); err != nil || g.check == nil {
 		return err

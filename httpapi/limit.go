@@ -20,10 +20,12 @@ const (
 
 // limit takes a request from its actor's limit, and an order from its vehicle's too. The
 // actor's comes first, and alone: who is over it must not use up a vehicle that others need.
+// An order that was made before, under its key, wakes no vehicle, and its caller must hear what
+// became of it.
 func (s *server) limit(c echo.Context, g gate) error {
 	call, ctx := callOf(c), c.Request().Context()
 	quota, refusal := s.takeActor(ctx, call.actor)
-	if vehicle, err := vehicleParam(c); g.order && err == nil && refusal == nil {
+	if vehicle, err := vehicleParam(c); g.order && err == nil && refusal == nil && !s.repeats(ctx, call) {
 		var left telematics.Quota
 		left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
 		quota = tighter(quota, left)
@@ -36,6 +38,18 @@ func (s *server) limit(c echo.Context, g gate) error {
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal
+}
+
+// repeats reports whether a request names one that was made before. Where that cannot be
+// known, the controller refuses it anyway.
+func (s *server) repeats(ctx context.Context, call *call) bool {
+	if s.VehicleRate == 0 || call.key == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
+	defer cancel()
+	_, found, err := s.Bulks.Made(ctx, *call.key)
+	return found && err == nil
 }
 
 // takeActor takes a request from the actor's limit.

@@ -226,3 +226,21 @@ func TestWhoHangsUpAtOnceIsCounted(t *testing.T) {
 	a.post(lock, left).wants(200, "").wantsQuota("1", "0", "6")
 	a.post(lock, left).wants(429, "rate_limited")
 }
+
+func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
+	a, _ := limitedAPI(t, 1, 0)
+	lock := "/api/v1/admin/vehicles/42/control/lock"
+	key := withHeader("Idempotency-Key", "k")
+	a.post(lock, key).wants(http.StatusOK, "")
+	made := a.controller.last().Idempotency
+	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made} // what the record would have of it
+	a.controller.replay = true
+	for range 3 {
+		if r := a.post(lock, key).wants(http.StatusOK, ""); r.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("headers %v", r.header)
+		}
+	}
+	a.post(lock, withHeader("Idempotency-Key", "another")).wants(http.StatusTooManyRequests, "rate_limited")
+	a.post(lock, withHeader("Idempotency-Key", "two words")).wants(http.StatusTooManyRequests, "rate_limited")
+	a.post(lock).wants(http.StatusTooManyRequests, "rate_limited")
+}

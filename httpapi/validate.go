@@ -109,6 +109,10 @@ func validateParameters(c echo.Context, operation *openapi3.Operation, wrong *fi
 			wrong.say(parameter.Name, "must be text in UTF-8 without NUL")
 			continue
 		}
+		if parameter.Required && parameter.In == openapi3.ParameterInQuery && !input.QueryParams.Has(parameter.Name) {
+			wrong.say(parameter.Name, "is required: "+rule(parameter.Schema.Value))
+			continue
+		}
 		err := openapi3filter.ValidateParameter(c.Request().Context(), input, parameter)
 		wrong.add(parameter.Name, parameter.Schema.Value, err)
 	}

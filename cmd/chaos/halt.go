@@ -65,7 +65,7 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	w.halts.note(halt)
 	return eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
 		said, err := w.operate(ctx, nil, append([]string{"resume"}, flagOf(agency)...)...)
-		return succeeded(ctx, err == nil || strings.Contains(said, "are not halted")) // an earlier try did it, whose answer was lost
+		return succeeded(ctx, err == nil || strings.Contains(said, "there is no halt of")) // an earlier try did it, whose answer was lost
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"motorpool/broker"
@@ -52,7 +53,7 @@ const insist = 10 * time.Second
 // where says how to name the server, where it is away.
 func where(err error) error {
 	if store.Away(err) {
-		return fmt.Errorf("%w\nnothing was changed, as far as is known (is that the right database? see --database-url)", err)
+		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
 	}
 	return err
 }
@@ -136,24 +137,43 @@ func (r resume) Run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case !lifted:
-		return fmt.Errorf("commands to vehicles of %s are not halted (motorpool halts lists what is)", r.whom())
 	}
 	inForce, err := r.inForce(ctx)
-	if err != nil {
+	switch {
+	case err != nil && lifted:
 		return fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.whom(), err)
+	case err != nil:
+		return err
+	case !lifted:
+		return notHalted(r.whom(), inForce)
 	}
 	if h, halted := inForce.Stops(r.agency()); halted {
 		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.whom(), whom(h.Agency), h.Why)
 		return nil
 	}
-	fmt.Printf("commands to vehicles of %s may leave again\n", r.whom())
+	fmt.Printf("commands to vehicles of %s may leave again, within a second\n", r.whom())
 	for _, h := range inForce {
 		if r.agency() == 0 {
 			fmt.Printf("but for those of %s: %s\n", whom(h.Agency), h.Why)
 		}
 	}
 	return nil
+}
+
+// notHalted names the halts that may have been meant.
+func notHalted(whom string, inForce telematics.Halts) error {
+	if len(inForce) == 0 {
+		return fmt.Errorf("there is no halt of %s, and no other either", whom)
+	}
+	var others []string
+	for _, h := range inForce {
+		s := switching{}
+		if agency := int64(h.Agency); agency != 0 {
+			s.Agency = &agency
+		}
+		others = append(others, "motorpool resume"+s.flag())
+	}
+	return fmt.Errorf("there is no halt of %s; what is in force is lifted with: %s", whom, strings.Join(others, ", "))
 }
 
 type halts struct{ database }

@@ -58,10 +58,10 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	if got := resume("--agency", "1"); got != "the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall\n" {
 		t.Errorf("of one, while all are halted: %q", got)
 	}
-	if got := resume(); got != "commands to vehicles of all agencies may leave again\nbut for those of agency 2: theft\n" {
+	if got := resume(); got != "commands to vehicles of all agencies may leave again, within a second\nbut for those of agency 2: theft\n" {
 		t.Errorf("of all, while one is halted: %q", got)
 	}
-	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 may leave again\n" {
+	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 may leave again, within a second\n" {
 		t.Errorf("of the last one: %q", got)
 	}
 }
