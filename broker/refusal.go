@@ -10,9 +10,11 @@ import (
 // recordRefusal adds the line of an order that never became a command on the air [LAW-9].
 func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c telematics.Command, refusal *telematics.Error) {
 	line := orderLine(order, c)
-	line.Outcome, line.Code = telematics.NotExecuted, refusal.Code
+	line.Code = refusal.Code
 	if refusal.Code == telematics.IdempotencyInProgress { // the first request will say
-		line.Outcome, line.Command = telematics.Undecided, refusal.Command
+		line.Command = refusal.Command
+	} else {
+		line.Outcome, line.Latency = telematics.NotExecuted, time.Since(c.Requested)
 	}
 	b.Note(ctx, line)
 }
@@ -22,14 +24,14 @@ func (b *Broker) recordRefusal(ctx context.Context, order telematics.Order, c te
 func (b *Broker) recordReplay(ctx context.Context, order telematics.Order, earlier telematics.Command) {
 	line := orderLine(order, earlier)
 	line.Code, line.Command = telematics.IdempotencyReplayed, earlier.ID
-	line.Latency = 0
 	b.Note(ctx, line)
 }
 
+// orderLine tells who ordered what. A repetition is answered at once, and has no more to add.
 func orderLine(order telematics.Order, c telematics.Command) telematics.Activity {
 	return telematics.Activity{
 		At: time.Now().UTC(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle,
 		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
-		RequestID: order.RequestID, Latency: time.Since(c.Requested),
+		RequestID: order.RequestID,
 	}
 }

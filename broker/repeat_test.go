@@ -84,6 +84,9 @@ func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
 		}
 		callers.Wait()
 		w.wantLines(telematics.IdempotencyInProgress, "")
+		if line := w.Lines()[0]; line.Latency != 0 || line.Outcome != telematics.Undecided || line.Command != err.Command {
+			t.Errorf("line %+v, want nothing of the first request's", line)
+		}
 	})
 }
 
