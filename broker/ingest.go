@@ -144,12 +144,12 @@ func (in *ingest) write(batch []observed) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), in.timeout)
 	defer cancel()
-	unknown, err := in.twins.Observe(ctx, observations)
+	seen, err := in.twins.Observe(ctx, observations)
 	if err != nil {
 		in.counts.addN(observationsLost, len(batch))
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
 	}
-	in.counts.addN(unitsUnknown, len(unknown))
+	in.counts.addN(unitsUnknown, len(seen.Unknown))
 	for _, o := range batch {
 		if o.done != nil {
 			close(o.done)

@@ -178,8 +178,8 @@ func (l *link) Add(ctx context.Context, line telematics.Activity) error {
 	return err
 }
 
-func (l *link) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
-	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) ([]telematics.Unit, error) {
+func (l *link) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
+	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) (telematics.Seen, error) {
 		return l.memory.Observe(ctx, seen)
 	})
 }

@@ -66,9 +66,9 @@ type PendingTable interface {
 
 // Twins keeps what vehicles say about themselves.
 type Twins interface {
-	// Observe merges what was seen, whatever the order of arrival [LAW-7], and
-	// returns the units that belong to no vehicle.
-	Observe(context.Context, []telematics.Observation) (unknown []telematics.Unit, err error)
+	// Observe merges what was seen, whatever the order of arrival [LAW-7], and returns what
+	// that has changed, and the units that belong to no vehicle.
+	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
 }
 
 // Air hands a message to the MQTT broker.

@@ -19,7 +19,7 @@ type tampering struct {
 	claim    func(context.Context, telematics.Command) (telematics.Claim, error)
 	register func(context.Context, telematics.Pending) error
 	settle   func(context.Context, telematics.Settlement) (telematics.Command, bool, error)
-	observe  func(context.Context, []telematics.Observation) ([]telematics.Unit, error)
+	observe  func(context.Context, []telematics.Observation) (telematics.Seen, error)
 }
 
 func (x *tampering) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
@@ -43,7 +43,7 @@ func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (telema
 	return x.Memory.Settle(ctx, s)
 }
 
-func (x *tampering) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+func (x *tampering) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
 	if x.observe != nil {
 		return x.observe(ctx, seen)
 	}
@@ -271,11 +271,11 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 
 func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 	x := &tampering{}
-	x.observe = func(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	x.observe = func(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
 		for _, o := range seen {
 			if o.Unit == unit { // whose row somebody holds locked
 				<-ctx.Done()
-				return nil, ctx.Err()
+				return telematics.Seen{}, ctx.Err()
 			}
 		}
 		return x.Memory.Observe(ctx, seen)
@@ -364,12 +364,12 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 
 func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	x := &tampering{}
-	x.observe = func(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+	x.observe = func(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return x.Memory.Observe(ctx, seen)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return telematics.Seen{}, ctx.Err()
 		}
 	}
 	inWorldOf(t, between(x), func(w *world) {

@@ -63,9 +63,9 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 			t.Errorf("vehicle %d: unit %s, contact %+v, %v; want %s, %+v", vehicles[i].ID, twin.Unit, twin.Contact, err, vehicles[i].Unit, want)
 		}
 	}
-	unknown, err := p.Observe(t.Context(), []telematics.Observation{{Unit: retired, At: morning}})
-	if err != nil || len(unknown) != 1 {
-		t.Errorf("Observe of a unit that is built in nowhere = %v, %v", unknown, err)
+	seen, err := p.Observe(t.Context(), []telematics.Observation{{Unit: retired, At: morning}})
+	if err != nil || len(seen.Unknown) != 1 {
+		t.Errorf("Observe of a unit that is built in nowhere = %v, %v", seen.Unknown, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,43 +14,44 @@ import (
 )
 
 // Observe merges what was seen of units into their contacts and their vehicles'
-// snapshots, whatever the order of arrival [LAW-7], and returns the units that belong
-// to no vehicle. An error that is not [Away] names what could not be kept; the rest
-// was kept.
-func (p *Postgres) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
-	if len(seen) == 0 {
-		return nil, nil
+// snapshots, whatever the order of arrival [LAW-7], and returns what that has changed,
+// and the units that belong to no vehicle. An error that is not [Away] names what could
+// not be kept; the rest was kept.
+func (p *Postgres) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+	if len(observations) == 0 {
+		return telematics.Seen{}, nil
 	}
-	unknown, err := p.observe(ctx, seen)
-	if len(seen) > 1 && splits(err) {
-		return p.observeEach(ctx, seen)
+	seen, err := p.observe(ctx, observations)
+	if len(observations) > 1 && splits(err) {
+		return p.observeEach(ctx, observations)
 	}
-	return unknown, wrap("observe vehicles", err)
+	return seen, wrap("observe vehicles", err)
 }
 
 // observeEach keeps what can be kept, where one observation spoilt the others.
-func (p *Postgres) observeEach(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
-	var unknown []telematics.Unit
+func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+	var all telematics.Seen
 	var refused []error
-	for _, o := range seen {
-		stranger, err := p.observe(ctx, []telematics.Observation{o})
+	for _, o := range observations {
+		seen, err := p.observe(ctx, []telematics.Observation{o})
 		if err != nil && !splits(err) {
-			return nil, wrap("observe vehicles", err)
+			return all, wrap("observe vehicles", err)
 		}
 		if err != nil {
 			refused = append(refused, wrap("observe unit "+string(o.Unit), err))
 		}
-		for _, unit := range stranger {
-			unknown = appendNew(unknown, unit)
+		for _, unit := range seen.Unknown {
+			all.Unknown = appendNew(all.Unknown, unit)
 		}
+		all.Changes = append(all.Changes, seen.Changes...)
 	}
-	return unknown, errors.Join(refused...)
+	return all, errors.Join(refused...)
 }
 
 // observedUnit is a unit, with its vehicle, while observations are merged into it.
 type observedUnit struct {
 	serial   telematics.Unit
-	vehicle  telematics.VehicleID
+	change   telematics.Change // of its vehicle
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
 	reported bool // the snapshot has news
@@ -57,31 +59,36 @@ type observedUnit struct {
 
 // observe is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
-func (p *Postgres) observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+func (p *Postgres) observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
 	tx, err := p.db.BeginTxx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return telematics.Seen{}, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	units, err := lockUnits(ctx, tx, seen)
+	units, err := lockUnits(ctx, tx, observations)
 	if err != nil {
-		return nil, err
+		return telematics.Seen{}, err
 	}
-	var unknown []telematics.Unit
-	for _, o := range seen {
+	var seen telematics.Seen
+	for _, o := range observations {
 		unit, ok := units[o.Unit]
 		if !ok {
-			unknown = appendNew(unknown, o.Unit)
+			seen.Unknown = appendNew(seen.Unknown, o.Unit)
 			continue
 		}
 		unit.observe(o)
 	}
 	if err := writeUnits(ctx, tx, units); err != nil {
-		return nil, err
+		return telematics.Seen{}, err
 	}
-	return unknown, tx.Commit()
+	for _, unit := range units {
+		if !unit.change.Empty() {
+			seen.Changes = append(seen.Changes, unit.change)
+		}
+	}
+	return seen, tx.Commit()
 }
 
 func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
@@ -95,28 +102,37 @@ func (u *observedUnit) observe(o telematics.Observation) {
 	o.At = read(written(o.At)) // compared with instants that were written down
 	u.contact = u.contact.Observe(o)
 	if o.Report != nil && len(o.Report.Values) > 0 {
-		u.snapshot = telematics.Merge(u.snapshot, *o.Report)
-		u.reported = true
+		merged := telematics.Merge(u.snapshot, *o.Report)
+		news := merged.Since(u.snapshot)
+		if u.change.Fields == nil {
+			u.change.Fields = news
+		} else {
+			maps.Copy(u.change.Fields, news)
+		}
+		u.snapshot, u.reported = merged, true
 	}
+	u.change.LastSeen = u.contact.LastSeen
 }
 
 // lockUnits returns those of the observed units that are built into vehicles.
-func lockUnits(ctx context.Context, tx *sqlx.Tx, seen []telematics.Observation) (map[telematics.Unit]*observedUnit, error) {
-	serials := make([]string, len(seen))
-	for i, o := range seen {
+func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Observation) (map[telematics.Unit]*observedUnit, error) {
+	serials := make([]string, len(observations))
+	for i, o := range observations {
 		serials[i] = string(o.Unit)
 	}
 	var rows []struct {
-		Serial    string `db:"serial"`
-		VehicleID int64  `db:"vehicle_id"`
+		Serial     string `db:"serial"`
+		VehicleID  int64  `db:"vehicle_id"`
+		AgencyID   int64  `db:"agency_id"`
+		Powertrain string `db:"powertrain"`
 		contactRow
 	}
 	err := tx.SelectContext(ctx, &rows, `
-		select u.serial, u.vehicle_id, `+contactColumns+`
-		from units u
-		where u.serial = any ($1) and u.vehicle_id is not null
+		select u.serial, u.vehicle_id, v.agency_id, v.powertrain, `+contactColumns+`
+		from units u join vehicles v on v.id = u.vehicle_id
+		where u.serial = any ($1)
 		order by u.vehicle_id
-		for update`,
+		for update of u`,
 		pq.Array(serials))
 	if err != nil {
 		return nil, err
@@ -125,9 +141,13 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, seen []telematics.Observation) 
 	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for _, row := range rows {
 		unit := &observedUnit{
-			serial: telematics.Unit(row.Serial), vehicle: telematics.VehicleID(row.VehicleID), contact: row.contact(),
+			serial: telematics.Unit(row.Serial), contact: row.contact(),
+			change: telematics.Change{
+				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
+				Powertrain: telematics.Powertrain(row.Powertrain),
+			},
 		}
-		units[unit.serial], vehicles[unit.vehicle] = unit, unit
+		units[unit.serial], vehicles[unit.change.Vehicle] = unit, unit
 	}
 	return units, readSnapshots(ctx, tx, vehicles)
 }
@@ -189,7 +209,7 @@ func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*obs
 		if err != nil {
 			return err
 		}
-		snapshots = append(snapshots, snapshotRow{VehicleID: u.vehicle, Fields: fields})
+		snapshots = append(snapshots, snapshotRow{VehicleID: u.change.Vehicle, Fields: fields})
 	}
 	if err := writeContacts(ctx, tx, contacts); err != nil {
 		return err

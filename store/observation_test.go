@@ -23,12 +23,12 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 	bad := telematics.Presence{Status: telematics.Online, Session: "\x00", At: morning}
 	seen = slices.Insert(seen, 1, telematics.Observation{Unit: poisonous, At: morning, Presence: &bad},
 		telematics.Observation{Unit: "stranger", At: morning})
-	unknown, err := p.Observe(t.Context(), seen)
+	got, err := p.Observe(t.Context(), seen)
 	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || Away(err) {
 		t.Errorf("error %v, want one that names %s", err, poisonous)
 	}
-	if !slices.Equal(unknown, []telematics.Unit{"stranger"}) {
-		t.Errorf("unknown %v", unknown)
+	if !slices.Equal(got.Unknown, []telematics.Unit{"stranger"}) {
+		t.Errorf("unknown %v", got.Unknown)
 	}
 	for id := range telematics.VehicleID(4) {
 		twin, err := p.Twin(t.Context(), id+1)

@@ -248,21 +248,21 @@ func (m *Memory) Lines() []telematics.Activity {
 }
 
 // Observe implements broker.Twins.
-func (m *Memory) Observe(ctx context.Context, seen []telematics.Observation) ([]telematics.Unit, error) {
+func (m *Memory) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	if err := m.enter(ctx, "Observe"); err != nil {
-		return nil, err
+		return telematics.Seen{}, err
 	}
 	defer m.mu.Unlock()
 	built := map[telematics.Unit]telematics.VehicleID{}
 	for id, twin := range m.twins {
 		built[twin.Unit] = id
 	}
-	var unknown []telematics.Unit
-	for _, o := range seen {
+	var seen telematics.Seen
+	for _, o := range observations {
 		id, ok := built[o.Unit]
 		if !ok || o.Unit == "" {
-			if !slices.Contains(unknown, o.Unit) {
-				unknown = append(unknown, o.Unit)
+			if !slices.Contains(seen.Unknown, o.Unit) {
+				seen.Unknown = append(seen.Unknown, o.Unit)
 			}
 			continue
 		}
@@ -270,11 +270,19 @@ func (m *Memory) Observe(ctx context.Context, seen []telematics.Observation) ([]
 		twin := m.twins[id]
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
-			twin.Snapshot = telematics.Merge(twin.Snapshot, *o.Report)
+			merged := telematics.Merge(twin.Snapshot, *o.Report)
+			change := telematics.Change{
+				Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain,
+				Fields: merged.Since(twin.Snapshot), LastSeen: twin.Contact.LastSeen,
+			}
+			if !change.Empty() {
+				seen.Changes = append(seen.Changes, change)
+			}
+			twin.Snapshot = merged
 		}
 		m.twins[id] = twin
 	}
-	return unknown, nil
+	return seen, nil
 }
 
 // storedResolution is that of Postgres.

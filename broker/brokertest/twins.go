@@ -32,6 +32,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"UnitsWithoutAVehicleAreNamedOnce":      strangersAreNamed,
 		"WhateverTheOrderTheSnapshotIsTheSame":  orderDoesNotMatter,
 		"OneBatchMayHoldAUnitManyTimes":         unitManyTimes,
+		"OnlyWhatIsNewIsAChange":                onlyNewsIsAChange,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -58,11 +59,13 @@ func wholeReportAt(t *testing.T) telematics.Report {
 	return report
 }
 
-func observe(t *testing.T, twins broker.Twins, seen ...telematics.Observation) {
+func observe(t *testing.T, twins broker.Twins, observations ...telematics.Observation) []telematics.Change {
 	t.Helper()
-	if unknown, err := twins.Observe(t.Context(), seen); err != nil || len(unknown) > 0 {
-		t.Fatalf("Observe = %v, %v", unknown, err)
+	seen, err := twins.Observe(t.Context(), observations)
+	if err != nil || len(seen.Unknown) > 0 {
+		t.Fatalf("Observe = %v, %v", seen.Unknown, err)
 	}
+	return seen.Changes
 }
 
 func wantSnapshot(t *testing.T, got, want telematics.Snapshot) {
@@ -162,18 +165,18 @@ func noActionsAreBelieved(t *testing.T, r TwinRecord) {
 func strangersAreNamed(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
-	unknown, err := r.Here.Observe(t.Context(), []telematics.Observation{
+	seen, err := r.Here.Observe(t.Context(), []telematics.Observation{
 		{Unit: "stranger-1", At: instant},
 		{Unit: unit, At: instant, Report: speedReport(at, 50.0)},
 		{Unit: "stranger-2", At: instant, Report: speedReport(at, 1.0)},
 		{Unit: "stranger-1", At: instant},
 	})
-	if want := []telematics.Unit{"stranger-1", "stranger-2"}; err != nil || !slices.Equal(unknown, want) {
-		t.Errorf("Observe = %v, %v; want %v", unknown, err, want)
+	if want := []telematics.Unit{"stranger-1", "stranger-2"}; err != nil || !slices.Equal(seen.Unknown, want) {
+		t.Errorf("Observe = %v, %v; want %v", seen.Unknown, err, want)
 	}
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: at}})
-	if unknown, err := r.Here.Observe(t.Context(), nil); err != nil || len(unknown) > 0 {
-		t.Errorf("Observe of nothing = %v, %v", unknown, err)
+	if seen, err := r.Here.Observe(t.Context(), nil); err != nil || len(seen.Unknown)+len(seen.Changes) > 0 {
+		t.Errorf("Observe of nothing = %+v, %v", seen, err)
 	}
 }
 
@@ -188,6 +191,33 @@ func unitManyTimes(t *testing.T, r TwinRecord) {
 	}
 	observe(t, r.Here, seen...)
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 9.0, At: at.Add(9 * time.Second)}})
+}
+
+func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	report := func(twins broker.Twins, after time.Duration, kmh any) []telematics.Change {
+		return observe(t, twins, telematics.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
+	}
+	for _, step := range []struct {
+		says string
+		got  []telematics.Change
+		want any // the value of the one change; nil where there is none
+	}{
+		{"the first report", report(r.Here, 0, 50.0), 50.0},
+		{"the same again", report(r.There, 0, 50.0), nil},
+		{"the same value, later", report(r.There, time.Second, 50.0), nil},
+		{"another value through the other instance", report(r.There, 2*time.Second, 60.0), 60.0},
+		{"an older value through the first", report(r.Here, time.Second, 55.0), nil},
+		{"the first value again through the first", report(r.Here, 3*time.Second, 50.0), 50.0},
+	} {
+		switch {
+		case step.want == nil && len(step.got) == 0:
+		case step.want == nil || len(step.got) != 1 || step.got[0].Vehicle != id || step.got[0].Agency == 0 || step.got[0].Powertrain == "" ||
+			len(step.got[0].Fields) != 1 || step.got[0].Fields[telematics.SpeedKmh].Value != step.want:
+			t.Errorf("%s: changes %+v, want %v", step.says, step.got, step.want)
+		}
+	}
 }
 
 // Reports of a few vehicles reach two instances in batches of any order, some of them
@@ -217,8 +247,8 @@ func orderDoesNotMatter(t *testing.T, r TwinRecord) {
 		rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 		wg.Go(func() {
 			for batch := range slices.Chunk(mine, 16) {
-				if unknown, err := twins.Observe(t.Context(), batch); err != nil || len(unknown) > 0 {
-					t.Errorf("Observe = %v, %v", unknown, err)
+				if seen, err := twins.Observe(t.Context(), batch); err != nil || len(seen.Unknown) > 0 {
+					t.Errorf("Observe = %v, %v", seen.Unknown, err)
 				}
 			}
 		})
