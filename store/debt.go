@@ -69,32 +69,34 @@ func (d *debts) begin() []sighting {
 	return list
 }
 
-// end notes what was written, and what is still owed.
-func (d *debts) end(written, left []sighting) {
+// end notes that all was written but what is left, which is owed again.
+func (d *debts) end(left []sighting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range left {
 		d.owed[s.Unit] = s.join(d.owed[s.Unit])
-		delete(d.going, s.Unit)
 	}
-	for _, s := range written {
-		delete(d.going, s.Unit)
-	}
+	d.going = nil
 }
 
-// of returns what Postgres does not have of a unit.
-func (d *debts) of(unit telematics.Unit) (sighting, bool) {
+// owing is what was owed at one moment. Whoever reads Postgres looks at it before, and
+// joins it after: what is written meanwhile is in the one or the other.
+type owing struct {
+	debts *debts
+	parts [2]map[telematics.Unit]sighting // guarded by the lock of debts; going first
+}
+
+func (d *debts) now() owing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	owed, isOwed := d.owed[unit]
-	going, isGoing := d.going[unit]
-	if !isGoing {
-		return owed, isOwed
-	}
-	if isOwed {
-		going = going.join(owed)
-	}
-	return going, true
+	return owing{d, [2]map[telematics.Unit]sighting{d.going, d.owed}}
+}
+
+// of returns what was owed of a unit; its unit is empty where that is nothing.
+func (o owing) of(unit telematics.Unit) sighting {
+	o.debts.mu.Lock()
+	defer o.debts.mu.Unlock()
+	return o.parts[0][unit].join(o.parts[1][unit])
 }
 
 // size returns of how many units something is owed.

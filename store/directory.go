@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ const (
 	directorySize = 1 << 17 // units, known and unknown
 	// directoryFor is how long an instance may not know that a unit was built into another vehicle.
 	directoryFor = 10 * time.Second
+	lookUpFor    = time.Second
 	strangerFor  = 2 * time.Second // or that it was built into one at all
 )
 
@@ -29,6 +32,7 @@ type owner struct {
 // does not go by it.
 type directory struct {
 	postgres *Postgres
+	outage   *outage
 
 	mu    sync.Mutex // lets one at a time ask Postgres
 	known *lru.Cache[telematics.Unit, entry]
@@ -39,12 +43,15 @@ type entry struct {
 	until time.Time
 }
 
-func newDirectory(p *Postgres) *directory {
+func newDirectory(p *Postgres, log *slog.Logger) *directory {
 	known, err := lru.New[telematics.Unit, entry](directorySize)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return &directory{postgres: p, known: known}
+	return &directory{postgres: p, known: known, outage: &outage{
+		begins: "units are not looked up in postgres; those that were known still are",
+		ends:   "units are looked up in postgres again", log: log,
+	}}
 }
 
 // owners returns the owners of units. While Postgres is away what was known stands, and a
@@ -63,7 +70,7 @@ func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[tel
 	if len(stale) == 0 {
 		return found
 	}
-	fresh, err := d.postgres.owners(ctx, stale)
+	fresh, err := d.ask(ctx, stale)
 	now := time.Now()
 	for _, unit := range stale {
 		known, remembered := d.known.Peek(unit)
@@ -82,6 +89,19 @@ func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[tel
 		found[unit] = known.owner
 	}
 	return found
+}
+
+var errNotLookedUp = awayError{errors.New("look up units: postgres did not answer a moment ago")}
+
+func (d *directory) ask(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
+	if !d.outage.mayAsk() {
+		return nil, errNotLookedUp
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpFor)
+	defer cancel()
+	found, err := d.postgres.owners(ctx, units)
+	d.outage.learn(err)
+	return found, err
 }
 
 func (d *directory) remembered(units []telematics.Unit) (found map[telematics.Unit]owner, stale []telematics.Unit) {

@@ -16,7 +16,11 @@ const offerRounds = 8
 // of the merge is applied here; Redis only compares and sets: a section that another
 // instance has replaced meanwhile comes back, and is merged and offered again.
 func (t *Twins) offer(ctx context.Context, reports []report) []telematics.Change {
-	if len(reports) == 0 || !t.outage.mayAsk() {
+	if len(reports) == 0 {
+		return nil
+	}
+	if !t.offering.mayAsk() {
+		t.postpone(reports)
 		return nil
 	}
 	t.recall(ctx, reports)
@@ -35,7 +39,7 @@ func (t *Twins) offer(ctx context.Context, reports []report) []telematics.Change
 		}
 		fates, err := t.redis.offer(ctx, offers)
 		if ctx.Err() == nil {
-			t.outage.learn(err)
+			t.offering.learn(err)
 		}
 		if err != nil {
 			break
@@ -50,10 +54,19 @@ func (t *Twins) offer(ctx context.Context, reports []report) []telematics.Change
 		}
 		left = again
 	}
-	if len(left) > 0 {
-		t.log.Debug("latest state not offered to redis", "vehicles", len(left))
+	for _, i := range left {
+		t.postpone(reports[i : i+1])
 	}
 	return slices.DeleteFunc(changes, telematics.Change.Empty)
+}
+
+// postpone keeps reports that Redis could not take. They are of use to readers and to those who
+// follow what changes; nothing that counts depends on them.
+func (t *Twins) postpone(reports []report) {
+	t.hurry()
+	for _, r := range reports {
+		_ = t.late.add(r.sighting) // beyond what can be kept: the next report tells the same
+	}
 }
 
 // recall makes sure that something is known of each vehicle, so that a first report is
@@ -153,7 +166,7 @@ func (t *Twins) yield(after *latest, base latest, section string, refusal refusa
 	var theirs telematics.Snapshot
 	if refusal.token == "" {
 		delete(after.tokens, section)
-		t.forgotten()
+		t.hurry()
 	} else {
 		after.tokens[section] = refusal.token
 		theirs, _ = decodeSection(section, refusal.row) // what cannot be read is replaced

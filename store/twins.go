@@ -39,8 +39,10 @@ type Twins struct {
 	directory *directory
 	debts     *debts
 	known     *lru.Cache[telematics.VehicleID, latest] // as Redis was when it was last seen; a wrong guess costs a trip
-	outage    *outage
-	emptied   chan struct{} // holds one: Redis has lost what it had
+	late      *debts                                   // what Redis could not take when it came
+	reading   *outage                                  // of Redis
+	offering  *outage                                  // of Redis
+	lost      chan struct{}                            // holds one: Redis does not have what Postgres does not have either
 }
 
 // knownVehicles is of how many vehicles the latest state is remembered.
@@ -55,12 +57,16 @@ func NewTwins(config TwinsConfig) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, time.Second), log: log,
-		directory: newDirectory(config.Postgres), debts: newDebts(), known: known,
-		outage: &outage{
+		directory: newDirectory(config.Postgres, log), debts: newDebts(), late: newDebts(), known: known,
+		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
-			ends:   "the latest state of vehicles is in redis again", log: log,
+			ends:   "the latest state of vehicles is read from redis again", log: log,
 		},
-		emptied: make(chan struct{}, 1),
+		offering: &outage{
+			begins: "the latest state of vehicles cannot be written to redis",
+			ends:   "the latest state of vehicles is written to redis again", log: log,
+		},
+		lost: make(chan struct{}, 1),
 	}
 }
 
@@ -126,18 +132,20 @@ func (t *Twins) reports(ctx context.Context, sightings []sighting, seen *telemat
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with
 // VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	owing := t.debts.now()
 	held := make(chan map[telematics.VehicleID]latest, 1)
 	go func() { held <- t.held(ctx, []telematics.VehicleID{id}) }()
 	twin, err := t.postgres.Twin(ctx, id)
 	if err != nil {
 		return telematics.Twin{}, err
 	}
-	return t.join(twin, <-held), nil
+	return join(twin, <-held, owing), nil
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
 // the position in the page.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	owing := t.debts.now()
 	twins, err := t.postgres.Twins(ctx, q)
 	if err != nil || len(twins) == 0 {
 		return twins, err
@@ -148,7 +156,7 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	}
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
-		twins[i] = t.join(twin, held)
+		twins[i] = join(twin, held, owing)
 	}
 	return twins, nil
 }
@@ -156,14 +164,14 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 // held returns what Redis has of vehicles; nothing while it is away, which must not delay
 // a read.
 func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]latest {
-	if !t.outage.mayAsk() {
+	if !t.reading.mayAsk() {
 		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	held, err := t.redis.readLatest(asking, ids)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
-		t.outage.learn(err)
+		t.reading.learn(err)
 	}
 	if err == nil {
 		t.miss(ids, held)
@@ -178,30 +186,30 @@ func (t *Twins) miss(ids []telematics.VehicleID, held map[telematics.VehicleID]l
 			continue
 		}
 		if known, ok := t.known.Peek(id); ok && len(known.tokens) > 0 {
-			t.forgotten()
+			t.hurry()
 			return
 		}
 	}
 }
 
-// forgotten lets what Postgres is owed be written at once: Redis does not have it any more.
-func (t *Twins) forgotten() {
+// hurry lets what Postgres is owed be written at once: Redis does not have it, or not any more.
+func (t *Twins) hurry() {
 	select {
-	case t.emptied <- struct{}{}:
+	case t.lost <- struct{}{}:
 	default:
 	}
 }
 
-// join adds to what Postgres has of a vehicle what Redis has, and what this instance still
-// owes to Postgres. What another unit said is not of this vehicle.
-func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) telematics.Twin {
+// join adds to what Postgres has of a vehicle what Redis has, and what this instance owed to
+// Postgres. What another unit said is not of this vehicle.
+func join(twin telematics.Twin, held map[telematics.VehicleID]latest, owing owing) telematics.Twin {
 	if twin.Unit == "" {
 		return twin
 	}
 	if l, ok := held[twin.ID]; ok && l.unit == twin.Unit {
 		twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, l.snapshot), twin.Contact.Heard(l.seen)
 	}
-	if s, ok := t.debts.of(twin.Unit); ok {
+	if s := owing.of(twin.Unit); s.Unit != "" {
 		twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, s.readings), twin.Contact.Heard(s.At)
 	}
 	return twin
@@ -229,34 +237,50 @@ func (t *Twins) Run(ctx context.Context, tell func([]telematics.Change)) error {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
 			defer cancel()
 			t.flush(last, tell)
+			t.offerAgain(last, tell)
 			if left := t.debts.size(); left > 0 {
 				t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "units", left)
 			}
 			return nil
 		case <-pause.C:
-		case <-t.emptied:
+		case <-t.lost:
 		}
 		began := time.Now()
 		t.flush(ctx, tell)
+		t.offerAgain(ctx, tell)
 		pause.Reset(max(t.every, (flushShare-1)*time.Since(began)))
 	}
 }
 
 // flush writes all that is owed, batch by batch. What Postgres could not take now stays owed.
 func (t *Twins) flush(ctx context.Context, tell func([]telematics.Change)) {
+	var left []sighting
 	for batch := range slices.Chunk(t.debts.begin(), flushBatch) {
 		seen, err := t.postgres.keep(ctx, batch)
 		switch {
 		case Away(err) || errors.Is(err, context.Canceled):
 			t.log.Warn("postgres is behind with the state of vehicles", "units", t.debts.size(), "err", err)
-			t.debts.end(nil, batch)
+			left = append(left, batch...)
 			continue
 		case err != nil:
 			t.log.Error("some of the state of vehicles cannot be kept", "err", err)
 		}
-		t.debts.end(batch, nil)
 		if len(seen.Changes) > 0 && tell != nil {
 			tell(seen.Changes)
 		}
 	}
+	t.debts.end(left)
+}
+
+// offerAgain offers to Redis what it could not take when it came.
+func (t *Twins) offerAgain(ctx context.Context, tell func([]telematics.Change)) {
+	for batch := range slices.Chunk(t.late.begin(), flushBatch) {
+		var seen telematics.Seen
+		reports, _ := t.reports(ctx, batch, &seen)
+		changes := t.offer(ctx, reports)
+		if len(changes) > 0 && tell != nil {
+			tell(changes)
+		}
+	}
+	t.late.end(nil) // what failed again is owed again
 }
