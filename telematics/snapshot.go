@@ -22,16 +22,40 @@ type Snapshot map[Field]Reading
 // and any repetition of the same reports ends in the same snapshot. Neither
 // argument is changed.
 func Merge(s Snapshot, r Report) Snapshot {
-	merged := make(Snapshot, max(len(s), len(r.Values)))
-	maps.Copy(merged, s)
+	merged := s.clone(len(r.Values))
 	for field, value := range r.Values {
-		known, ok := merged[field]
-		next := Reading{Value: value, At: r.At}
-		if !ok || next.newerThan(known) {
-			merged[field] = next
-		}
+		merged.take(field, Reading{Value: value, At: r.At})
 	}
 	return merged
+}
+
+// Join returns the newest reading of each field of two snapshots. It is commutative,
+// associative and idempotent, and follows the rule of Merge: what two instances have merged
+// apart joins to what one would have merged. Neither argument is changed.
+func Join(a, b Snapshot) Snapshot {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	joined := a.clone(len(b))
+	for field, reading := range b {
+		joined.take(field, reading)
+	}
+	return joined
+}
+
+// clone returns a copy, never nil, with room for a number of fields.
+func (s Snapshot) clone(room int) Snapshot {
+	if len(s) == 0 {
+		return make(Snapshot, room)
+	}
+	return maps.Clone(s)
+}
+
+// take keeps the newer one of a reading and what is known. It is the one rule of all merging.
+func (s Snapshot) take(f Field, next Reading) {
+	if known, ok := s[f]; !ok || next.newerThan(known) {
+		s[f] = next
+	}
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by
@@ -39,6 +63,12 @@ func Merge(s Snapshot, r Report) Snapshot {
 func (r Reading) newerThan(other Reading) bool {
 	if !r.At.Equal(other.At) {
 		return r.At.After(other.At)
+	}
+	switch value := r.Value.(type) { // most ties are repetitions: these need no text
+	case string, bool, nil:
+		if value == other.Value {
+			return false
+		}
 	}
 	return r.encoded() > other.encoded()
 }
