@@ -87,8 +87,11 @@ func unquote(raw json.RawMessage) (s string, ok bool) {
 	if plain, ok := plainText(raw); ok {
 		return string(plain), true
 	}
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
 	err := json.Unmarshal(raw, &s)
-	return s, err == nil && raw[0] == '"'
+	return s, err == nil
 }
 
 // plainText returns what is between the quotes of a JSON string that spells every character
@@ -160,6 +163,9 @@ func instant(raw json.RawMessage) (any, error) {
 }
 
 func object(raw json.RawMessage) (any, error) {
+	if string(raw) == "{}" { // of most cars
+		return map[string]any{}, nil
+	}
 	var m map[string]any
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, errors.New("not an object")

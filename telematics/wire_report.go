@@ -2,8 +2,6 @@ package telematics
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -13,9 +11,6 @@ type Dropped struct {
 	Field  string
 	Reason string
 }
-
-// maxAnswers is how many command results of a report are read [TEL-3].
-const maxAnswers = 8
 
 // kept is how many fields a report may have more than it says: two in the raw, and when the position was.
 const kept = 3
@@ -49,9 +44,7 @@ func RereadReport(message []byte, received time.Time) (Report, []Dropped, error)
 	d.foldCharging()
 	d.foldDTCs()
 	d.pairPosition()
-	if raw := scan.said[commandsPlace.index]; raw != nil && !isNull(raw) {
-		d.answers(raw, received)
-	}
+	d.answers(scan, received)
 	return d.report, d.dropped, nil
 }
 
@@ -198,40 +191,6 @@ func (d *reportDecoder) pairPosition() {
 	if _, ok := values[LocatedAt]; hasLat && lat != nil && !ok {
 		values[LocatedAt] = d.report.At
 	}
-}
-
-func (d *reportDecoder) answers(raw json.RawMessage, received time.Time) {
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		d.drop("commands", "not a list of answers")
-		return
-	}
-	if len(list) > maxAnswers {
-		d.drop("commands", fmt.Sprintf("more than %d answers; the last ones were read", maxAnswers))
-		list = list[len(list)-maxAnswers:]
-	}
-	for _, raw := range list {
-		answer, err := decodeRepeated(raw, received)
-		if err != nil {
-			d.drop("commands", err.Error())
-			continue
-		}
-		d.report.Answers = append(d.report.Answers, answer)
-	}
-}
-
-// decodeRepeated reads a final answer that a report repeats.
-func decodeRepeated(raw json.RawMessage, received time.Time) (Answer, error) {
-	var w wireAnswer
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return Answer{}, fmt.Errorf("decode answer: %w", err)
-	}
-	w.Report = nil // the report around it says what is true now
-	answer, _, err := w.answer(received)
-	if err == nil && answer.State == Received {
-		err = errors.New("decode answer: not a final one")
-	}
-	return answer, err
 }
 
 // EncodeReport returns the message that a unit publishes as its telemetry.

@@ -29,14 +29,18 @@ var scans = sync.Pool{New: func() any {
 // text is not changed.
 func newScan(text []byte) (*scan, error) {
 	s := scans.Get().(*scan)
-	s.text = *bytes.NewBuffer(text)
-	// The last one of two members with one name counts, and what is not UTF-8 is no reason to lose the rest.
-	s.tokens.Reset(&s.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	s.begin(text)
 	if err := s.whole(text); err != nil {
 		s.close()
 		return nil, fmt.Errorf("decode report: %w", err)
 	}
 	return s, nil
+}
+
+func (s *scan) begin(text []byte) {
+	s.text = *bytes.NewBuffer(text)
+	// The last one of two members with one name counts, and what is not UTF-8 is no reason to lose the rest.
+	s.tokens.Reset(&s.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 var eof = bytes.NewReader(nil)
@@ -93,12 +97,9 @@ func (s *scan) object(text []byte, p *place) error {
 			}
 			continue
 		}
-		value, err := s.tokens.ReadValue()
-		if err != nil {
+		if s.said[next.index], err = s.value(text); err != nil {
 			return err
 		}
-		end := int(s.tokens.InputOffset())
-		s.said[next.index] = text[end-len(value) : end] // value itself is the decoder's
 		s.count++
 	}
 	_, err := s.tokens.ReadToken() // }
@@ -112,4 +113,31 @@ func (p *place) member(name []byte) *place {
 	}
 	s, _ := unquote(name)
 	return p.within[s]
+}
+
+// value reads the next value, as a part of the text: what the decoder returns is its own.
+func (s *scan) value(text []byte) (json.RawMessage, error) {
+	value, err := s.tokens.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := int(s.tokens.InputOffset())
+	return text[end-len(value) : end], nil
+}
+
+// within returns what a list or an object that was said holds: elements, or names and values
+// by turns, appended to values.
+func (s *scan) within(values []json.RawMessage, said json.RawMessage) []json.RawMessage {
+	s.begin(said)
+	_, err := s.tokens.ReadToken()
+	for err == nil {
+		if kind := s.tokens.PeekKind(); kind == ']' || kind == '}' {
+			break
+		}
+		var value json.RawMessage
+		if value, err = s.value(said); err == nil { // always: it was read before
+			values = append(values, value)
+		}
+	}
+	return values
 }
