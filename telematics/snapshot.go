@@ -22,7 +22,10 @@ type Snapshot map[Field]Reading
 // and any repetition of the same reports ends in the same snapshot. Neither
 // argument is changed.
 func Merge(s Snapshot, r Report) Snapshot {
-	merged := s.clone(len(r.Values))
+	merged := maps.Clone(s)
+	if len(merged) == 0 {
+		merged = make(Snapshot, len(r.Values))
+	}
 	for field, value := range r.Values {
 		merged.take(field, Reading{Value: value, At: r.At})
 	}
@@ -33,22 +36,14 @@ func Merge(s Snapshot, r Report) Snapshot {
 // associative and idempotent, and follows the rule of Merge: what two instances have merged
 // apart joins to what one would have merged. Neither argument is changed.
 func Join(a, b Snapshot) Snapshot {
-	if len(a) < len(b) {
+	if len(a) < len(b) || a == nil {
 		a, b = b, a
 	}
-	joined := a.clone(len(b))
+	joined := maps.Clone(a)
 	for field, reading := range b {
 		joined.take(field, reading)
 	}
 	return joined
-}
-
-// clone returns a copy, never nil, with room for a number of fields.
-func (s Snapshot) clone(room int) Snapshot {
-	if len(s) == 0 {
-		return make(Snapshot, room)
-	}
-	return maps.Clone(s)
 }
 
 // take keeps the newer one of a reading and what is known. It is the one rule of all merging.
@@ -64,13 +59,21 @@ func (r Reading) newerThan(other Reading) bool {
 	if !r.At.Equal(other.At) {
 		return r.At.After(other.At)
 	}
-	switch value := r.Value.(type) { // most ties are repetitions: these need no text
-	case string, bool, nil:
-		if value == other.Value {
-			return false
-		}
+	return !repeats(r.Value, other.Value) && r.encoded() > other.encoded()
+}
+
+// repeats reports whether two values are surely of one text, as most of the same instant are.
+func repeats(a, b any) bool {
+	switch a := a.(type) {
+	case string, bool, time.Time, nil:
+		return a == b
+	case float64:
+		return a == b && a != 0 // zero has two texts
+	case []string:
+		b, ok := b.([]string)
+		return ok && len(a) > 0 && slices.Equal(a, b) // nothing has two, too
 	}
-	return r.encoded() > other.encoded()
+	return false
 }
 
 func (r Reading) encoded() string {
