@@ -62,6 +62,9 @@ func (s *scan) whole(text []byte) error {
 		return fmt.Errorf("%v is not a report", kind)
 	}
 	if err := s.object(text, outline[0]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("there is nothing")
+		}
 		return err
 	}
 	switch _, err := s.tokens.ReadToken(); {
