@@ -14,7 +14,8 @@ type Reading struct {
 	At    time.Time
 }
 
-// Snapshot is the latest known state of a vehicle. The zero value knows nothing.
+// Snapshot is the latest known state of a vehicle. The zero value knows nothing, and what
+// knows nothing is the zero value.
 type Snapshot map[Field]Reading
 
 // Merge returns the snapshot with a report taken in. Vehicle time decides, never
@@ -22,8 +23,11 @@ type Snapshot map[Field]Reading
 // and any repetition of the same reports ends in the same snapshot. Neither
 // argument is changed.
 func Merge(s Snapshot, r Report) Snapshot {
+	if len(s)+len(r.Values) == 0 {
+		return nil
+	}
 	merged := maps.Clone(s)
-	if len(merged) == 0 {
+	if merged == nil {
 		merged = make(Snapshot, len(r.Values))
 	}
 	for field, value := range r.Values {
@@ -36,8 +40,11 @@ func Merge(s Snapshot, r Report) Snapshot {
 // associative and idempotent, and follows the rule of Merge: what two instances have merged
 // apart joins to what one would have merged. Neither argument is changed.
 func Join(a, b Snapshot) Snapshot {
-	if len(a) < len(b) || a == nil {
+	if len(a) < len(b) {
 		a, b = b, a
+	}
+	if len(a) == 0 {
+		return nil
 	}
 	joined := maps.Clone(a)
 	for field, reading := range b {

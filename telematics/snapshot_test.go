@@ -41,6 +41,17 @@ func TestReadingsOfTheSameInstantMergeAlikeInEveryOrder(t *testing.T) {
 	}
 }
 
+func TestWhatKnowsNothingIsTheZeroValue(t *testing.T) {
+	for _, s := range []Snapshot{
+		Merge(nil, Report{At: now}), Merge(Snapshot{}, Report{At: now, Values: map[Field]any{}}),
+		Join(nil, nil), Join(nil, Snapshot{}), Join(Snapshot{}, nil), Join(Snapshot{}, Snapshot{}),
+	} {
+		if s != nil {
+			t.Errorf("%#v", s)
+		}
+	}
+}
+
 func TestMergeChangesNeitherArgument(t *testing.T) {
 	s := Snapshot{SpeedKmh: {50.0, now}}
 	r := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: true}}
