@@ -36,6 +36,8 @@ var homes = map[string][]string{
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos"},
+	"github.com/go-json-experiment/json":         {"telematics"},        // until it is the standard library's: Go 1.27
+	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 }
 
 type goPackage struct {

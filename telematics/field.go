@@ -1,15 +1,10 @@
 package telematics
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Field is one thing that a vehicle reports, named by its place in the vehicle
@@ -78,10 +73,6 @@ func (f Field) Section() string {
 // in this place.
 func (f Field) isRaw() bool { return f == RawCharging || f == RawDTCs }
 
-// parser turns a JSON value into float64, string, bool, time.Time, []string or
-// map[string]any, or says what is wrong with it.
-type parser func(json.RawMessage) (any, error)
-
 // The table of fields. Ranges are what the physical quantity, or the standard
 // named beside it, allows; what lies outside is a fault of the sender [TEL-4].
 var fields = map[Field]parser{
@@ -139,128 +130,3 @@ var (
 	lampPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	anyText     = regexp.MustCompile(`^[^\x00]{1,256}$`)
 )
-
-// Limits of what has no range of its own.
-const (
-	maxText  = 256 // bytes
-	maxTexts = 128 // elements of a list
-	maxDepth = 16  // of nested OEM data
-)
-
-// ParseValue returns the value of a field in the type that Snapshot's accessors
-// expect. JSON null is nil: no longer known.
-func ParseValue(f Field, raw json.RawMessage) (any, error) {
-	parse, ok := fields[f]
-	if !ok {
-		return nil, fmt.Errorf("unknown field %q", f)
-	}
-	if isNull(raw) {
-		return nil, nil
-	}
-	return parse(raw)
-}
-
-func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
-
-func number(low, high float64) parser {
-	return func(raw json.RawMessage) (any, error) {
-		var n float64
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return nil, errors.New("not a number")
-		}
-		if n < low || n > high {
-			return nil, fmt.Errorf("%g is outside %g to %g", n, low, high)
-		}
-		return n, nil
-	}
-}
-
-func boolean(raw json.RawMessage) (any, error) {
-	var b bool
-	if err := json.Unmarshal(raw, &b); err != nil {
-		return nil, errors.New("not true or false")
-	}
-	return b, nil
-}
-
-func text(raw json.RawMessage) (any, error) {
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, errors.New("not a string")
-	}
-	if len(s) > maxText || strings.ContainsRune(s, 0) {
-		return nil, fmt.Errorf("longer than %d bytes, or holds a NUL", maxText)
-	}
-	return s, nil
-}
-
-func oneOf(allowed ...string) parser {
-	return func(raw json.RawMessage) (any, error) {
-		s, err := text(raw)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(allowed, s.(string)) {
-			return nil, fmt.Errorf("%q is not one of %v", s, allowed)
-		}
-		return s, nil
-	}
-}
-
-func texts(pattern *regexp.Regexp) parser {
-	return func(raw json.RawMessage) (any, error) {
-		var list []string
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, errors.New("not a list of strings")
-		}
-		if len(list) > maxTexts {
-			return nil, fmt.Errorf("more than %d elements", maxTexts)
-		}
-		for _, s := range list {
-			if len(s) > maxText || !pattern.MatchString(s) {
-				return nil, fmt.Errorf("%.32q does not match %s", s, pattern)
-			}
-		}
-		return list, nil
-	}
-}
-
-func instant(raw json.RawMessage) (any, error) {
-	var t time.Time
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return nil, errors.New("not an ISO 8601 time")
-	}
-	if t.Before(earliest) || t.Year() > 9999 {
-		return nil, errors.New("not of this age")
-	}
-	return t.UTC().Truncate(time.Millisecond), nil
-}
-
-func object(raw json.RawMessage) (any, error) {
-	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, errors.New("not an object")
-	}
-	if !storable(m, maxDepth) {
-		return nil, fmt.Errorf("nested deeper than %d, or holds a NUL", maxDepth)
-	}
-	return m, nil
-}
-
-// storable reports whether a JSON value can be kept in any store: no NUL, which
-// Postgres refuses, and no nesting that exhausts a stack.
-func storable(v any, depth int) bool {
-	switch v := v.(type) {
-	case string:
-		return !strings.ContainsRune(v, 0)
-	case []any:
-		return depth > 0 && !slices.ContainsFunc(v, func(e any) bool { return !storable(e, depth-1) })
-	case map[string]any:
-		for key, e := range v {
-			if depth == 0 || strings.ContainsRune(key, 0) || !storable(e, depth-1) {
-				return false
-			}
-		}
-	}
-	return true
-}

@@ -1,10 +1,13 @@
 package telematics
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +19,24 @@ import (
 func FuzzDecodeReport(f *testing.F) {
 	seed(f, "report-*.json")
 	f.Add([]byte(`{"at":"2026-01-02T10:00:00Z","telemetry":{"gear":"S","charging_status":"x"},"diagnostics":{"dtcs":["x","P0420"]}}`))
+	for _, message := range benchReports {
+		f.Add([]byte(message))
+	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		r, dropped, err := DecodeReport(message, received)
+		own := bytes.Clone(message)
+		r, dropped, err := DecodeReport(own, received)
+		clear(own) // the report holds nothing of it
+		said, ok := saidAnywhere(message)
+		if refused := !ok || len(message) > MaxMessage; (err != nil) != refused {
+			t.Fatalf("refused: %v, of %d bytes; JSON: %t", err, len(message), ok)
+		}
 		if err != nil {
 			return
 		}
-		for _, d := range dropped {
-			if d.Field == "" || d.Reason == "" {
-				t.Errorf("dropped without a reason: %+v", d)
-			}
-		}
 		checkReport(t, r)
+		checkDropped(t, dropped)
+		checkNothingVanished(t, said, r, dropped)
+		checkSameAs(t, message, said, r, dropped)
 		encoded := EncodeReport(r)
 		if len(encoded) > MaxMessage { // escapes make some messages longer
 			return
@@ -35,8 +45,45 @@ func FuzzDecodeReport(f *testing.F) {
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(withoutRaw(again), withoutRaw(r)) {
 			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, r, dropped, err)
 		}
-		if once, twice := Merge(nil, r), Merge(Merge(nil, r), r); !reflect.DeepEqual(once, twice) {
+		once := Merge(nil, r)
+		if twice := Merge(once, r); !reflect.DeepEqual(once, twice) {
 			t.Errorf("merged once %v, twice %v", once, twice)
+		}
+		if joined := Join(once, once); !reflect.DeepEqual(once, joined) {
+			t.Errorf("merged %v, joined with itself %v", once, joined)
+		}
+	})
+}
+
+func FuzzParseValue(f *testing.F) {
+	known := slices.Sorted(maps.Keys(fields))
+	for i := range known {
+		for _, raw := range []string{`null`, ` 1 `, `-0`, `1e400`, `true`, `"on"`, `"\u006fn"`, `"2026-01-02T10:00:00Z"`, `["P0420"]`, `{"a":[1]}`} {
+			f.Add(i, []byte(raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, i int, raw []byte) {
+		field := known[uint(i)%uint(len(known))]
+		value, err := ParseValue(field, raw)
+		if err != nil {
+			return
+		}
+		var want any
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatalf("%s: %s is not JSON, and reads as %#v", field, raw, value)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatalf("%s: %v", field, err)
+		}
+		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
+			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
+		}
+		if _, ok := value.(time.Time); ok {
+			return // written in UTC, with milliseconds
+		}
+		if wanted, err := json.Marshal(want); err != nil || !bytes.Equal(text, wanted) {
+			t.Errorf("%s: %s reads as %s, not %s", field, raw, text, wanted)
 		}
 	})
 }
@@ -44,9 +91,14 @@ func FuzzDecodeReport(f *testing.F) {
 func FuzzDecodeAnswer(f *testing.F) {
 	seed(f, "answer-*.json")
 	f.Fuzz(func(t *testing.T, message []byte) {
-		a, _, err := DecodeAnswer(message, received)
+		own := bytes.Clone(message)
+		a, dropped, err := DecodeAnswer(own, received)
+		clear(own) // the answer holds nothing of it
 		if err != nil {
 			return
+		}
+		if len(message) > MaxMessage {
+			t.Errorf("%d bytes were read", len(message))
 		}
 		checkTime(t, a.At)
 		checkText(t, a.Reason, a.Detail)
@@ -55,6 +107,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 		}
 		if a.Report != nil {
 			checkReport(t, *a.Report)
+			checkDropped(t, dropped)
 			if a.Report.Answers != nil {
 				t.Error("an answer within an answer")
 			}
@@ -82,8 +135,11 @@ func FuzzDecodePresence(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if len(message) > MaxMessage {
+			t.Errorf("%d bytes were read", len(message))
+		}
 		checkText(t, p.Session, p.Firmware)
-		if !p.At.IsZero() || p.Status != Offline {
+		if !p.At.IsZero() { // said, and true
 			checkTime(t, p.At)
 		}
 		if len(p.Actions) > len(lanes) {

@@ -14,7 +14,8 @@ type Reading struct {
 	At    time.Time
 }
 
-// Snapshot is the latest known state of a vehicle. The zero value knows nothing.
+// Snapshot is the latest known state of a vehicle. The zero value knows nothing, and what
+// knows nothing is the zero value.
 type Snapshot map[Field]Reading
 
 // Merge returns the snapshot with a report taken in. Vehicle time decides, never
@@ -22,33 +23,41 @@ type Snapshot map[Field]Reading
 // and any repetition of the same reports ends in the same snapshot. Neither
 // argument is changed.
 func Merge(s Snapshot, r Report) Snapshot {
-	merged := make(Snapshot, max(len(s), len(r.Values)))
-	maps.Copy(merged, s)
+	if len(s)+len(r.Values) == 0 {
+		return nil
+	}
+	merged := maps.Clone(s)
+	if merged == nil {
+		merged = make(Snapshot, len(r.Values))
+	}
 	for field, value := range r.Values {
-		known, ok := merged[field]
-		next := Reading{Value: value, At: r.At}
-		if !ok || next.newerThan(known) {
-			merged[field] = next
-		}
+		merged.take(field, Reading{Value: value, At: r.At})
 	}
 	return merged
 }
 
-// Join returns the newest reading of each field of two snapshots, by the rule of Merge.
-// Neither argument is changed.
+// Join returns the newest reading of each field of two snapshots. It is commutative,
+// associative and idempotent, and follows the rule of Merge: what two instances have merged
+// apart joins to what one would have merged. Neither argument is changed.
 func Join(a, b Snapshot) Snapshot {
-	if len(b) == 0 {
-		return a
+	if len(a) < len(b) {
+		a, b = b, a
 	}
-	joined := make(Snapshot, max(len(a), len(b)))
-	maps.Copy(joined, a)
-	for field, next := range b {
-		known, ok := joined[field]
-		if !ok || next.newerThan(known) {
-			joined[field] = next
-		}
+	if len(a) == 0 {
+		return nil
+	}
+	joined := maps.Clone(a)
+	for field, reading := range b {
+		joined.take(field, reading)
 	}
 	return joined
+}
+
+// take keeps the newer one of a reading and what is known. It is the one rule of all merging.
+func (s Snapshot) take(f Field, next Reading) {
+	if known, ok := s[f]; !ok || next.newerThan(known) {
+		s[f] = next
+	}
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by
@@ -57,7 +66,21 @@ func (r Reading) newerThan(other Reading) bool {
 	if !r.At.Equal(other.At) {
 		return r.At.After(other.At)
 	}
-	return r.encoded() > other.encoded()
+	return !repeats(r.Value, other.Value) && r.encoded() > other.encoded()
+}
+
+// repeats reports whether two values are surely of one text, as most of the same instant are.
+func repeats(a, b any) bool {
+	switch a := a.(type) {
+	case string, bool, time.Time, nil:
+		return a == b
+	case float64:
+		return a == b && a != 0 // zero has two texts
+	case []string:
+		b, ok := b.([]string)
+		return ok && len(a) > 0 && slices.Equal(a, b) // nothing has two, too
+	}
+	return false
 }
 
 func (r Reading) encoded() string {

@@ -2,10 +2,6 @@ package telematics
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -16,8 +12,8 @@ type Dropped struct {
 	Reason string
 }
 
-// maxAnswers is how many command results of a report are read [TEL-3].
-const maxAnswers = 8
+// kept is how many fields a report may have more than it says: two in the raw, and when the position was.
+const kept = 3
 
 // DecodeReport reads a report that arrived at the instant received. Fields that
 // are unsound are left out and listed; fields that this version does not know are
@@ -32,27 +28,23 @@ func DecodeReport(message []byte, received time.Time) (Report, []Dropped, error)
 // RereadReport reads a report that was taken before. It has no limit of its own: who kept
 // the report may write its numbers and spaces longer than its unit did.
 func RereadReport(message []byte, received time.Time) (Report, []Dropped, error) {
-	var parts map[string]json.RawMessage
-	if err := json.Unmarshal(message, &parts); err != nil {
-		return Report{}, nil, fmt.Errorf("decode report: %w", err)
+	scan, err := newScan(message)
+	if err != nil {
+		return Report{}, nil, err
 	}
-	if parts == nil {
-		return Report{}, nil, fmt.Errorf("decode report: null is not a report")
-	}
-	d := reportDecoder{report: Report{Values: map[Field]any{}}, unsound: map[Field]json.RawMessage{}}
-	d.time(parts["at"], received)
-	for _, section := range Sections {
-		if raw, ok := parts[section]; ok {
-			d.place(section, raw)
+	defer scan.close()
+	d := reportDecoder{report: Report{Values: make(map[Field]any, scan.count+kept)}}
+	d.time(scan.said[atPlace.index], received)
+	for i, raw := range scan.said {
+		if raw != nil {
+			d.place(outline[i], raw)
 		}
 	}
 	d.foldGear()
 	d.foldCharging()
 	d.foldDTCs()
 	d.pairPosition()
-	if raw, ok := parts["commands"]; ok && !isNull(raw) {
-		d.answers(raw, received)
-	}
+	d.answers(scan, received)
 	return d.report, d.dropped, nil
 }
 
@@ -66,44 +58,44 @@ func (d *reportDecoder) drop(field, reason string) {
 	d.dropped = append(d.dropped, Dropped{Field: field, Reason: reason})
 }
 
-func (d *reportDecoder) time(raw json.RawMessage, received time.Time) {
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil || parseTime(s).IsZero() {
+func (d *reportDecoder) time(raw []byte, received time.Time) {
+	s, _ := unquote(raw)
+	at := parseTime(s)
+	if at.IsZero() {
 		d.drop("at", "not an ISO 8601 time; the receiver's is taken")
 	}
-	d.report.At = vehicleTime(parseTime(s), received)
+	d.report.At = vehicleTime(at, received)
 }
 
-// place takes the value at a path: a field's, or an object's that holds more.
-func (d *reportDecoder) place(path string, raw json.RawMessage) {
-	if _, ok := fields[Field(path)]; ok {
-		value, err := ParseValue(Field(path), raw)
+// place takes what is said in a place that is a field, or where an object ought to be.
+func (d *reportDecoder) place(p *place, raw []byte) {
+	switch {
+	case p.parse != nil:
+		value, err := p.parse.value(raw)
 		if err != nil {
-			d.drop(path, err.Error())
-			d.unsound[Field(path)] = raw
+			d.reject(Field(p.path), raw, err)
 			return
 		}
-		d.report.Values[Field(path)] = value
-		return
-	}
-	within := fieldsWithin[path]
-	if within == nil {
-		return // not known to this version
-	}
-	if isNull(raw) { // null empties everything below it [TEL-1]
-		for _, field := range within {
-			d.report.Values[field] = nil
+		d.report.Values[Field(p.path)] = value
+	case p.within == nil: // has a reader of its own
+	case isNull(raw): // null empties everything below it [TEL-1]
+		for _, below := range outline[p.index:p.end] {
+			if below.parse != nil {
+				d.report.Values[Field(below.path)] = nil
+			}
 		}
-		return
+	default:
+		d.drop(p.path, "not an object")
 	}
-	var parts map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		d.drop(path, "not an object")
-		return
+}
+
+// reject drops a value that its field does not take.
+func (d *reportDecoder) reject(f Field, raw []byte, err error) {
+	d.drop(string(f), err.Error())
+	if d.unsound == nil {
+		d.unsound = map[Field]json.RawMessage{}
 	}
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		d.place(path+"."+name, parts[name])
-	}
+	d.unsound[f] = raw
 }
 
 // foldGear reads every forward gear as D.
@@ -200,56 +192,6 @@ func (d *reportDecoder) pairPosition() {
 		values[LocatedAt] = d.report.At
 	}
 }
-
-func (d *reportDecoder) answers(raw json.RawMessage, received time.Time) {
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		d.drop("commands", "not a list of answers")
-		return
-	}
-	if len(list) > maxAnswers {
-		d.drop("commands", fmt.Sprintf("more than %d answers; the last ones were read", maxAnswers))
-		list = list[len(list)-maxAnswers:]
-	}
-	for _, raw := range list {
-		answer, err := decodeRepeated(raw, received)
-		if err != nil {
-			d.drop("commands", err.Error())
-			continue
-		}
-		d.report.Answers = append(d.report.Answers, answer)
-	}
-}
-
-// decodeRepeated reads a final answer that a report repeats.
-func decodeRepeated(raw json.RawMessage, received time.Time) (Answer, error) {
-	var w wireAnswer
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return Answer{}, fmt.Errorf("decode answer: %w", err)
-	}
-	w.Report = nil // the report around it says what is true now
-	answer, _, err := w.answer(received)
-	if err == nil && answer.State == Received {
-		err = errors.New("decode answer: not a final one")
-	}
-	return answer, err
-}
-
-// fieldsWithin lists for every object of a report the fields below it.
-var fieldsWithin = func() map[string][]Field {
-	within := map[string][]Field{}
-	for field := range fields {
-		for path := string(field); ; {
-			cut := strings.LastIndex(path, ".")
-			if cut < 0 {
-				break
-			}
-			path = path[:cut]
-			within[path] = append(within[path], field)
-		}
-	}
-	return within
-}()
 
 // EncodeReport returns the message that a unit publishes as its telemetry.
 func EncodeReport(r Report) []byte {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -21,6 +22,29 @@ func TestAReportOfWhichNothingCanBeUsedIsRefused(t *testing.T) {
 	if _, _, err := DecodeReport([]byte(`{"x":"`+strings.Repeat("x", MaxMessage-8)+`"}`), received); err != nil {
 		t.Errorf("a report of the largest size: %v", err)
 	}
+}
+
+func TestReportsAreDecodedSideBySide(t *testing.T) {
+	var all sync.WaitGroup
+	for range 4 {
+		for name, message := range benchReports {
+			want, _, err := DecodeReport([]byte(message), received)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				for range 50 {
+					if _, _, err := DecodeReport([]byte(message[:len(message)/2]), received); err == nil {
+						t.Errorf("half of %s is read", name)
+					}
+					if got, dropped, err := DecodeReport([]byte(message), received); err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
+						t.Errorf("%s reads as %+v, dropped %v, %v", name, got, dropped, err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
 }
 
 // [TEL-1]

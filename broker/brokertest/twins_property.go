@@ -1,0 +1,62 @@
+package brokertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+// Reports of one vehicle reach two instances in any order, number and batches. Unlike
+// orderDoesNotMatter this does one thing at a time, so that what fails is found again and
+// shrunk to the few deliveries that matter.
+func deliveryDoesNotMatter(t *testing.T, r TwinRecord) {
+	rapid.Check(t, func(t *rapid.T) {
+		id, unit := r.Vehicle()
+		reports := rapid.SliceOfN(rapid.Custom(drawReport), 1, 6).Draw(t, "reports")
+		again := rapid.SliceOfN(rapid.SampledFrom(reports), 0, 6).Draw(t, "again")
+		deliveries := rapid.Permutation(slices.Concat(reports, again)).Draw(t, "deliveries")
+		instances := map[string]broker.Twins{"here": r.Here, "there": r.There}
+		for rest := deliveries; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "batch")
+			var batch []telematics.Observation
+			for _, report := range rest[:n] {
+				batch = append(batch, telematics.Observation{Unit: unit, At: instant, Report: &report})
+			}
+			rest = rest[n:]
+			at := rapid.SampledFrom([]string{"here", "there"}).Draw(t, "instance")
+			if seen, err := instances[at].Observe(t.Context(), batch); err != nil || len(seen.Unknown) > 0 {
+				t.Fatalf("Observe = %v, %v", seen.Unknown, err)
+			}
+		}
+		var want telematics.Snapshot
+		for _, report := range reports {
+			want = telematics.Merge(want, report)
+		}
+		wantSnapshot(t, r.Twin(id).Snapshot, want)
+	})
+}
+
+// drawReport draws from few instants and values, so that many reports tie, with a null, a
+// list, an object and what is kept in the raw.
+func drawReport(t *rapid.T) telematics.Report {
+	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
+	message := fmt.Sprintf(`{"at":%q,"telemetry":{"speed_kmh":%s,"charging_status":%s},"diagnostics":{"dtcs":%s},"oem_data":%s}`,
+		pick("2026-01-02T10:00:00.250Z", "2026-01-02T10:00:01Z", "2026-01-02T10:00:01.001Z", "2031-01-01T00:00:00Z"),
+		pick(`0`, `50.5`, `null`), pick(`"fault"`, `"plugged_in"`, `null`), pick(`[]`, `["P0420"]`, `["12-34"]`), pick(`{}`, `{"a":[1,null]}`, `null`))
+	report, _, err := telematics.DecodeReport([]byte(message), instant.Add(time.Second))
+	if err != nil {
+		t.Fatalf("%s: %v", message, err)
+	}
+	for _, field := range []telematics.Field{telematics.SpeedKmh, telematics.Charging, telematics.DTCs, telematics.OEMData} {
+		if rapid.Bool().Draw(t, string(field)+" is absent") {
+			delete(report.Values, field)
+		}
+	}
+	return report
+}

@@ -1,0 +1,185 @@
+package telematics
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// [LAW-7] What is drawn here are messages as units send them: whole and partial, of the same
+// instants, older, from the future [TEL-5], with nulls, and with what is kept in the raw.
+
+func TestAnyOrderAndRepetitionOfReportsConverges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reports := drawReports(t)
+		wantSame(t, merged(drawDeliveries(t, reports)), merged(reports))
+	})
+}
+
+func TestTwoInstancesThatShareReportsConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reports := drawReports(t)
+		var here, there Snapshot
+		for _, r := range drawDeliveries(t, reports) {
+			if rapid.Bool().Draw(t, "here") {
+				here = Merge(here, r)
+			} else {
+				there = Merge(there, r)
+			}
+			switch rapid.SampledFrom([]string{"nothing", "here", "there", "both"}).Draw(t, "learns") {
+			case "here":
+				here = Join(here, there)
+			case "there":
+				there = Join(there, here)
+			case "both":
+				here, there = Join(here, there), Join(there, here)
+			}
+		}
+		wantSame(t, Join(here, there), merged(reports))
+		wantSame(t, Join(there, here), merged(reports))
+	})
+}
+
+func TestPartialSumsConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reports := drawReports(t)
+		var sums []Snapshot
+		for rest := drawDeliveries(t, reports); len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "reports of a sum")
+			sums = append(sums, merged(rest[:n]))
+			rest = rest[n:]
+		}
+		for len(sums) > 1 { // in any tree
+			sums = rapid.Permutation(sums).Draw(t, "sums")
+			sums = append(sums[2:], Join(sums[0], sums[1]))
+		}
+		wantSame(t, sums[0], merged(reports))
+	})
+}
+
+func TestJoinIsCommutativeAssociativeAndIdempotent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := merged(drawReports(t)), merged(drawReports(t)), merged(drawReports(t))
+		wantSame(t, Join(a, b), Join(b, a))
+		wantSame(t, Join(Join(a, b), c), Join(a, Join(b, c)))
+		wantSame(t, Join(a, a), a)
+		wantSame(t, Join(Join(a, b), b), Join(a, b))
+		wantSame(t, Join(a, nil), a)
+		wantSame(t, Join(nil, a), a)
+	})
+}
+
+func TestNeitherMergeNorJoinChangesAnArgument(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, r := merged(drawReports(t)), merged(drawReports(t)), drawReport(t)
+		wasA, wasB, wasR := told(a), told(b), told(Merge(nil, r))
+		clear(Merge(a, r))
+		clear(Join(a, b))
+		clear(Join(a, nil))
+		if !maps.Equal(told(a), wasA) || !maps.Equal(told(b), wasB) || !maps.Equal(told(Merge(nil, r)), wasR) {
+			t.Errorf("%v, %v and %v became %v, %v and %v", wasA, wasB, wasR, told(a), told(b), r)
+		}
+	})
+}
+
+func drawReports(t *rapid.T) []Report {
+	return rapid.SliceOfN(rapid.Custom(drawReport), 1, 8).Draw(t, "reports")
+}
+
+// drawDeliveries returns every report at least once, in any order.
+func drawDeliveries(t *rapid.T, reports []Report) []Report {
+	again := rapid.SliceOfN(rapid.SampledFrom(reports), 0, len(reports)).Draw(t, "again")
+	return rapid.Permutation(slices.Concat(reports, again)).Draw(t, "deliveries")
+}
+
+// drawReport draws from few instants and values, so that many reports tie.
+func drawReport(t *rapid.T) Report {
+	message := map[string]any{"at": rapid.SampledFrom([]string{
+		"2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", "2026-01-02T11:00:01+01:00", "2026-01-02T10:00:01.0009Z", "2026-01-01T10:00:00Z",
+		"2026-01-02T10:04:00Z", "2026-01-02T10:06:00Z", "2031-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "yesterday",
+	}).Draw(t, "at")}
+	said := slices.Sorted(maps.Keys(interfaceFields))
+	if !rapid.Bool().Draw(t, "whole") {
+		said = rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 5, rapid.ID[Field]).Draw(t, "fields")
+	}
+	for _, field := range said {
+		section, name, _ := strings.Cut(string(field), ".")
+		within := inside(message, section)
+		if group, member, ok := strings.Cut(name, "."); ok {
+			within, name = inside(within, group), member
+		}
+		value := json.RawMessage(rapid.SampledFrom(valuesOf(field)).Draw(t, string(field)))
+		if name == "" { // oem_data
+			within, name = message, section
+		}
+		within[name] = value
+	}
+	for _, section := range Sections {
+		if rapid.IntRange(0, 15).Draw(t, section+" is null") == 15 {
+			message[section] = nil
+		}
+	}
+	arrived := received.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "arrived")) * time.Second)
+	r, _, err := DecodeReport(encode(message), arrived)
+	if err != nil {
+		t.Fatalf("%s: %v", encode(message), err)
+	}
+	return r
+}
+
+// inside returns an object within an object, which it makes where there is none.
+func inside(object map[string]any, name string) map[string]any {
+	if within, ok := object[name].(map[string]any); ok {
+		return within
+	}
+	within := map[string]any{}
+	object[name] = within
+	return within
+}
+
+// valuesOf lists what units say in a field; some of it is not of its form.
+func valuesOf(field Field) []string {
+	values := []string{interfaceFields[field].json, `null`}
+	switch interfaceFields[field].want.(type) {
+	case float64:
+		values = append(values, `0`, `-0`, `1`, `1e9`)
+	case bool:
+		values = append(values, `true`, `false`)
+	}
+	switch field {
+	case Gear:
+		values = append(values, `"S"`, `"R"`, `"reverse"`)
+	case Charging:
+		values = append(values, `"fault"`, `"plugged_in"`, `"scheduled"`)
+	case DTCs:
+		values = append(values, `[]`, `["12-34"]`, `["P0420","12-34",7]`)
+	case WarningLamps:
+		values = append(values, `[]`, `["oil","oil"]`)
+	case OEMData:
+		values = append(values, `{}`, `{"a":0}`, `{"a":-0}`, `{"a":[]}`)
+	}
+	return values
+}
+
+// told spells a snapshot's readings as they are stored.
+func told(s Snapshot) map[Field]string {
+	texts := map[Field]string{}
+	for field, reading := range s {
+		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), formatTime(reading.At))
+	}
+	return texts
+}
+
+func wantSame(t *rapid.T, got, want Snapshot) {
+	t.Helper()
+	if !maps.Equal(told(got), told(want)) || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v\nis not\n%v", told(got), told(want))
+	}
+}

@@ -1,0 +1,195 @@
+package telematics
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// parser turns a JSON value into float64, string, bool, time.Time, []string or
+// map[string]any, or says what is wrong with it. The value is known to be JSON, and has no
+// spaces around it.
+type parser func(json.RawMessage) (any, error)
+
+// Limits of what has no range of its own.
+const (
+	maxText  = 256 // bytes
+	maxTexts = 128 // elements of a list
+	maxDepth = 16  // of nested OEM data
+)
+
+// ParseValue returns the value of a field in the type that Snapshot's accessors
+// expect. JSON null is nil: no longer known.
+func ParseValue(f Field, raw json.RawMessage) (any, error) {
+	parse, ok := fields[f]
+	if !ok {
+		return nil, fmt.Errorf("unknown field %q", f)
+	}
+	if !json.Valid(raw) {
+		return nil, errors.New("not JSON")
+	}
+	return parse.value(bytes.Trim(raw, " \t\r\n"))
+}
+
+// value parses what may be null.
+func (parse parser) value(raw json.RawMessage) (any, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	return parse(raw)
+}
+
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
+func number(low, high float64) parser {
+	return func(raw json.RawMessage) (any, error) {
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+			return nil, errors.New("not a number")
+		}
+		if n < low || n > high {
+			return nil, fmt.Errorf("%g is outside %g to %g", n, low, high)
+		}
+		return n, nil
+	}
+}
+
+func boolean(raw json.RawMessage) (any, error) {
+	switch string(raw) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return nil, errors.New("not true or false")
+}
+
+func text(raw json.RawMessage) (any, error) {
+	s, ok := unquote(raw)
+	if !ok {
+		return nil, errors.New("not a string")
+	}
+	if len(s) > maxText || strings.ContainsRune(s, 0) {
+		return nil, fmt.Errorf("longer than %d bytes, or holds a NUL", maxText)
+	}
+	return s, nil
+}
+
+// unquote returns a JSON string's text.
+func unquote(raw json.RawMessage) (s string, ok bool) {
+	if plain, ok := plainText(raw); ok {
+		return string(plain), true
+	}
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
+}
+
+// plainText returns what is between the quotes of a JSON string that spells every character
+// as itself, as nearly all do.
+func plainText(raw json.RawMessage) ([]byte, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil, false
+	}
+	plain := raw[1 : len(raw)-1]
+	for _, c := range plain {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return nil, false
+		}
+	}
+	return plain, true
+}
+
+func oneOf(allowed ...string) parser {
+	values := make([]any, len(allowed)) // ready, so that a word of the vocabulary costs nothing
+	for i, word := range allowed {
+		values[i] = word
+	}
+	return func(raw json.RawMessage) (any, error) {
+		if plain, ok := plainText(raw); ok {
+			for i, word := range allowed {
+				if string(plain) == word {
+					return values[i], nil
+				}
+			}
+		}
+		s, err := text(raw)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(allowed, s.(string)) {
+			return nil, fmt.Errorf("%q is not one of %v", s, allowed)
+		}
+		return s, nil
+	}
+}
+
+func texts(pattern *regexp.Regexp) parser {
+	return func(raw json.RawMessage) (any, error) {
+		var list []string
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, errors.New("not a list of strings")
+		}
+		if len(list) > maxTexts {
+			return nil, fmt.Errorf("more than %d elements", maxTexts)
+		}
+		for _, s := range list {
+			if len(s) > maxText || !pattern.MatchString(s) {
+				return nil, fmt.Errorf("%.32q does not match %s", s, pattern)
+			}
+		}
+		return list, nil
+	}
+}
+
+func instant(raw json.RawMessage) (any, error) {
+	var t time.Time
+	if err := t.UnmarshalJSON(raw); err != nil {
+		return nil, errors.New("not an ISO 8601 time")
+	}
+	if t.Before(earliest) || t.Year() > 9999 {
+		return nil, errors.New("not of this age")
+	}
+	return t.UTC().Truncate(time.Millisecond), nil
+}
+
+func object(raw json.RawMessage) (any, error) {
+	if string(raw) == "{}" { // of most cars
+		return map[string]any{}, nil
+	}
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, errors.New("not an object")
+	}
+	if !storable(m, maxDepth) {
+		return nil, fmt.Errorf("nested deeper than %d, or holds a NUL", maxDepth)
+	}
+	return m, nil
+}
+
+// storable reports whether a JSON value can be kept in any store: no NUL, which
+// Postgres refuses, and no nesting that exhausts a stack.
+func storable(v any, depth int) bool {
+	switch v := v.(type) {
+	case string:
+		return !strings.ContainsRune(v, 0)
+	case []any:
+		return depth > 0 && !slices.ContainsFunc(v, func(e any) bool { return !storable(e, depth-1) })
+	case map[string]any:
+		for key, e := range v {
+			if depth == 0 || strings.ContainsRune(key, 0) || !storable(e, depth-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
