@@ -12,43 +12,43 @@ import (
 const maxBatch = 512
 
 // Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
-func (b *Broker) Report(unit telematics.Unit, payload []byte, retained bool) {
+func (b *Broker) Report(m telematics.Message) {
 	b.Counts.add(reportsTaken)
-	if retained {
+	if m.Retained {
 		b.Counts.add(reportsRetained)
 		return
 	}
 	now := time.Now().UTC()
-	report, dropped, err := telematics.DecodeReport(payload, now)
+	report, dropped, err := m.Dialect.DecodeReport(m, now)
 	if err != nil {
 		b.Counts.add(reportsMalformed)
-		b.Logger.Debug("report not readable", "unit", unit, "err", err)
+		b.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
 		return
 	}
 	if len(dropped) > 0 {
 		b.Counts.addN(fieldsDropped, len(dropped))
-		b.Logger.Debug("parts of a report dropped", "unit", unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
+		b.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
-	b.recall(unit, report.Answers, now)
-	if !b.reports.add(telematics.Observation{Unit: unit, At: now, Report: &report}) {
+	b.recall(m.Unit, report.Answers, now)
+	if !b.reports.add(telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Report: &report}) {
 		b.Counts.add(reportsDropped)
 	}
 }
 
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8].
-func (b *Broker) Presence(unit telematics.Unit, payload []byte, retained bool) {
+func (b *Broker) Presence(m telematics.Message) {
 	b.Counts.add(presenceTaken)
-	if len(payload) == 0 {
+	if len(m.Payload) == 0 {
 		return // the memory of a removed unit was cleared
 	}
 	now := time.Now().UTC()
-	presence, err := telematics.DecodePresence(payload, now)
+	presence, err := m.Dialect.DecodePresence(m, now)
 	if err != nil {
 		b.Counts.add(presenceMalformed)
-		b.Logger.Debug("presence not readable", "unit", unit, "err", err)
+		b.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return
 	}
-	if !b.contact.add(telematics.Observation{Unit: unit, At: now, Presence: &presence, Retained: retained}) {
+	if !b.contact.add(telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}) {
 		b.Counts.add(presenceDropped)
 	}
 }
@@ -150,6 +150,7 @@ func (in *ingest) write(batch []observed) {
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
 	}
 	in.counts.addN(unitsUnknown, len(seen.Unknown))
+	in.counts.addN(unitsForeign, len(seen.Foreign))
 	for _, o := range batch {
 		if o.done != nil {
 			close(o.done)

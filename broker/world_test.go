@@ -136,7 +136,7 @@ func (w *world) answers(instance int, after time.Duration, state telematics.Stat
 }
 
 func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) {
-	w.brokers[instance].Answer(from, telematics.EncodeAnswer(a), false)
+	w.brokers[instance].Answer(brokertest.Said(from, telematics.EncodeAnswer(a), false))
 }
 
 func (w *world) record(id telematics.CommandID) telematics.Command {
@@ -200,17 +200,17 @@ func (a *air) Ready() error {
 	return a.down
 }
 
-func (a *air) Publish(topic string, message []byte) error {
+func (a *air) Publish(t telematics.Transmission) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.refusing != nil {
 		return a.refusing
 	}
-	claims, err := a.ring.Verify(message)
+	claims, err := a.ring.Verify(t.Payload)
 	if err != nil {
 		return err
 	}
-	p := publication{at: time.Now(), topic: topic, message: bytes.Clone(message), claims: claims}
+	p := publication{at: time.Now(), topic: t.Topic, message: bytes.Clone(t.Payload), claims: claims}
 	a.sent = append(a.sent, p)
 	if a.car != nil {
 		car := a.car

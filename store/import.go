@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -156,6 +157,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 type unitFileRow struct {
 	Serial    *telematics.Unit     `json:"serial"` // null: none is built in
 	VehicleID telematics.VehicleID `json:"vehicle_id"`
+	Protocol  telematics.Protocol  `json:"protocol"`
 }
 
 // importUnits first takes out what moves, so that units can change places. The lock
@@ -166,7 +168,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	}
 	rows := []unitFileRow{}
 	for _, v := range file.Vehicles {
-		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID})
+		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID, Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol)})
 	}
 	// Both statements return what they touched: a unit that moves counts once.
 	touched := map[telematics.Unit]bool{}
@@ -178,12 +180,12 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
 			or u.serial = f.serial and u.vehicle_id <> f.vehicle_id
 		returning u.serial`, `
-		insert into units as u (serial, vehicle_id)
-		select serial, vehicle_id from json_to_recordset($1) as f (serial text, vehicle_id bigint)
+		insert into units as u (serial, vehicle_id, protocol)
+		select serial, vehicle_id, protocol from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
 		where serial is not null
 		order by vehicle_id
-		on conflict (serial) do update set vehicle_id = excluded.vehicle_id
-		where u.vehicle_id is distinct from excluded.vehicle_id
+		on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol
+		where (u.vehicle_id, u.protocol) is distinct from (excluded.vehicle_id, excluded.protocol)
 		returning u.serial`,
 	} {
 		var serials []telematics.Unit

@@ -43,6 +43,9 @@ func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Ob
 		for _, unit := range seen.Unknown {
 			all.Unknown = appendNew(all.Unknown, unit)
 		}
+		for _, unit := range seen.Foreign {
+			all.Foreign = appendNew(all.Foreign, unit)
+		}
 		all.Changes = append(all.Changes, seen.Changes...)
 	}
 	return all, errors.Join(refused...)
@@ -51,6 +54,7 @@ func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Ob
 // observedUnit is a unit, with its vehicle, while observations are merged into it.
 type observedUnit struct {
 	serial   telematics.Unit
+	protocol telematics.Protocol
 	change   telematics.Change // of its vehicle
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
@@ -76,6 +80,10 @@ func (p *Postgres) observe(ctx context.Context, observations []telematics.Observ
 		unit, ok := units[o.Unit]
 		if !ok {
 			seen.Unknown = appendNew(seen.Unknown, o.Unit)
+			continue
+		}
+		if !o.Protocol.Means(unit.protocol) {
+			seen.Foreign = appendNew(seen.Foreign, o.Unit)
 			continue
 		}
 		unit.observe(o)
@@ -125,10 +133,11 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Obser
 		VehicleID  int64  `db:"vehicle_id"`
 		AgencyID   int64  `db:"agency_id"`
 		Powertrain string `db:"powertrain"`
+		Protocol   string `db:"protocol"`
 		contactRow
 	}
 	err := tx.SelectContext(ctx, &rows, `
-		select u.serial, u.vehicle_id, v.agency_id, v.powertrain, `+contactColumns+`
+		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -141,7 +150,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Obser
 	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for _, row := range rows {
 		unit := &observedUnit{
-			serial: telematics.Unit(row.Serial), contact: row.contact(),
+			serial: telematics.Unit(row.Serial), protocol: telematics.Protocol(row.Protocol), contact: row.contact(),
 			change: telematics.Change{
 				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
 				Powertrain: telematics.Powertrain(row.Powertrain),
