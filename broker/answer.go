@@ -83,7 +83,7 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	var reported sync.WaitGroup
-	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report}
+	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
 	if answer.Report != nil {
 		waiting, cancel := context.WithTimeout(ctx, reportPatience)
 		defer cancel()

@@ -27,7 +27,7 @@ type Config struct {
 
 	Dialects    telematics.Dialects // Defaults to telematics.Spoken.
 	Instance    string              // of this process, unique among all. Defaults to a random one.
-	QueueSize   int                 // messages that wait to be handled, for each kind. Defaults to 16,384.
+	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
 	Workers     int                 // answers that are handled at once. Defaults to 64.
 	SweepEvery  time.Duration       // between two looks for what was left behind. Defaults to 1 s.
 	StepTimeout time.Duration       // of one call of a port. Defaults to 3 s.
@@ -45,7 +45,7 @@ type Broker struct {
 	halts      halts
 	answers    chan heard // asked for, as far as we know
 	strays     chan stray // not asked for, as far as we know: they must not delay the others
-	reports    *ingest    // telemetry
+	reports    *reports   // telemetry
 	contact    *ingest    // presence
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
@@ -74,10 +74,10 @@ func New(c Config) *Broker {
 		recalls: newRecalls(c.QueueSize),
 		done:    newDone(),
 		hints:   make(chan telematics.CommandID, c.QueueSize),
+		reports: newReports(c.QueueSize),
 	}
-	b.reports = newIngest(c, b.Counts)
-	b.contact = newIngest(c, b.Counts)
-	b.prompt = newIngest(c, b.Counts)
+	b.contact = b.newIngest()
+	b.prompt = b.newIngest()
 	return b
 }
 
@@ -89,7 +89,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 	var followers sync.WaitGroup
-	for _, in := range []*ingest{b.reports, b.contact, b.prompt} {
+	followers.Go(func() { b.readReports(after) })
+	for _, in := range []*ingest{b.contact, b.prompt} {
 		followers.Go(func() { in.run(after) })
 	}
 	for range strayWorkers {

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"motorpool/telematics"
@@ -10,30 +9,6 @@ import (
 
 // maxBatch bounds the observations that are written in one step.
 const maxBatch = 512
-
-// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
-func (b *Broker) Report(m telematics.Message) {
-	b.Counts.add(reportsTaken)
-	if m.Retained {
-		b.Counts.add(reportsRetained)
-		return
-	}
-	now := time.Now().UTC()
-	report, dropped, err := m.Dialect.DecodeReport(m, now)
-	if err != nil {
-		b.Counts.add(reportsMalformed)
-		b.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
-		return
-	}
-	if len(dropped) > 0 {
-		b.Counts.addN(fieldsDropped, len(dropped))
-		b.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
-	}
-	b.recall(m.Unit, report.Answers, now)
-	if !b.reports.add(telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Report: &report}) {
-		b.Counts.add(reportsDropped)
-	}
-}
 
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8].
 func (b *Broker) Presence(m telematics.Message) {
@@ -55,10 +30,8 @@ func (b *Broker) Presence(m telematics.Message) {
 
 // ingest writes observations down, as many at a time as have come.
 type ingest struct {
-	twins   Twins
+	write   func([]observed)
 	timeout time.Duration
-	counts  *Counts
-	logger  *slog.Logger
 	queue   chan observed
 }
 
@@ -67,11 +40,8 @@ type observed struct {
 	done chan<- struct{} // nil: nobody waits
 }
 
-func newIngest(c Config, counts *Counts) *ingest {
-	return &ingest{
-		twins: c.Twins, timeout: c.StepTimeout, counts: counts, logger: c.Logger,
-		queue: make(chan observed, c.QueueSize),
-	}
+func (b *Broker) newIngest() *ingest {
+	return &ingest{write: b.writeObserved, timeout: b.StepTimeout, queue: make(chan observed, b.QueueSize)}
 }
 
 // add queues an observation, and reports false where the queue is full.
@@ -99,61 +69,68 @@ func (in *ingest) wait(ctx context.Context, o telematics.Observation) {
 }
 
 // run writes what is queued, until the context ends.
-func (in *ingest) run(ctx context.Context) {
-	for {
-		select {
-		case first := <-in.queue:
-			in.write(in.gather(first))
-		case <-ctx.Done():
-			in.drain()
-			return
+func (in *ingest) run(ctx context.Context) { handle(ctx, in.queue, in.timeout, in.write) }
+
+func (b *Broker) writeObserved(batch []observed) {
+	observations := make([]telematics.Observation, len(batch))
+	for i, o := range batch {
+		observations[i] = o.Observation
+	}
+	b.observe(observations)
+	for _, o := range batch {
+		if o.done != nil {
+			close(o.done)
 		}
 	}
 }
 
-// drain writes what is still queued, for no longer than one step may take.
-func (in *ingest) drain() {
-	for end := time.Now().Add(in.timeout); time.Now().Before(end); {
+// observe is given its own time: a stop must not lose what was acknowledged.
+func (b *Broker) observe(observations []telematics.Observation) {
+	if len(observations) == 0 {
+		return
+	}
+	ctx, cancel := b.step(context.Background())
+	defer cancel()
+	seen, err := b.Twins.Observe(ctx, observations)
+	if err != nil {
+		b.Counts.addN(observationsLost, len(observations))
+		b.Logger.Warn("observations lost", "count", len(observations), "err", err)
+	}
+	b.Counts.addN(unitsUnknown, len(seen.Unknown))
+	b.Counts.addN(unitsForeign, len(seen.Foreign))
+}
+
+// handle hands on what is queued, as many at a time as have come, until the context ends,
+// and then what is left, for no longer than one step may take.
+func handle[T any](ctx context.Context, queue <-chan T, timeout time.Duration, handle func([]T)) {
+	for {
 		select {
-		case first := <-in.queue:
-			in.write(in.gather(first))
+		case first := <-queue:
+			handle(gather(queue, first))
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	for end := time.Now().Add(timeout); time.Now().Before(end); {
+		select {
+		case first := <-queue:
+			handle(gather(queue, first))
 		default:
 			return
 		}
 	}
 }
 
-func (in *ingest) gather(first observed) []observed {
-	batch := []observed{first}
+func gather[T any](queue <-chan T, first T) []T {
+	batch := []T{first}
 	for len(batch) < maxBatch {
 		select {
-		case next := <-in.queue:
+		case next := <-queue:
 			batch = append(batch, next)
 		default:
 			return batch
 		}
 	}
 	return batch
-}
-
-// write is given its own time: a stop must not lose what was acknowledged.
-func (in *ingest) write(batch []observed) {
-	observations := make([]telematics.Observation, len(batch))
-	for i, o := range batch {
-		observations[i] = o.Observation
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), in.timeout)
-	defer cancel()
-	seen, err := in.twins.Observe(ctx, observations)
-	if err != nil {
-		in.counts.addN(observationsLost, len(batch))
-		in.logger.Warn("observations lost", "count", len(batch), "err", err)
-	}
-	in.counts.addN(unitsUnknown, len(seen.Unknown))
-	in.counts.addN(unitsForeign, len(seen.Foreign))
-	for _, o := range batch {
-		if o.done != nil {
-			close(o.done)
-		}
-	}
 }

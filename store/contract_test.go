@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	_ broker.Vehicles     = (*Postgres)(nil)
+	_ broker.Vehicles     = (*Twins)(nil)
 	_ broker.Commands     = (*Postgres)(nil)
 	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.History      = (*Postgres)(nil)
-	_ broker.Twins        = (*Postgres)(nil)
+	_ broker.Twins        = (*Twins)(nil)
 	_ broker.PendingTable = (*Redis)(nil)
 )
 
@@ -43,24 +43,6 @@ func linesOf(t *testing.T, p *Postgres, id telematics.CommandID) []telematics.Ac
 	all = slices.DeleteFunc(all, func(a telematics.Activity) bool { return a.Command != id })
 	slices.Reverse(all)
 	return all
-}
-
-func TestPostgresKeepsTheContractOfTwins(t *testing.T) {
-	address := newDatabase(t)
-	here, there := open(t, address), open(t, address)
-	add := vehicles(t, here)
-	brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
-		return brokertest.TwinRecord{
-			Here: here, There: there, Vehicle: add,
-			Twin: func(id telematics.VehicleID) telematics.Twin {
-				twin, err := there.Twin(context.Background(), id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return twin
-			},
-		}
-	})
 }
 
 func TestMiniredisKeepsTheContractOfThePendingTable(t *testing.T) {

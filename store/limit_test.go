@@ -159,7 +159,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			var log bytes.Buffer
 			l := openRedis(t, server.URL()).Limits()
 			clock := &hands{at: time.Now()}
-			l.log, l.now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
+			l.outage.log, l.outage.now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
 			counted(t, l, "vehicle:1", 1_000)
 			if err := trouble.begin(); err != nil {
 				t.Fatal(err)
@@ -195,7 +195,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 				return err == nil
 			})
 			counted(t, l, "vehicle:1", 1_000)
-			if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "counted against their limits again") != 1 || !strings.Contains(text, "uncounted=100") {
+			if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "counted against their limits again") != 1 || !strings.Contains(text, "missed=100") {
 				t.Errorf("log:\n%s", text)
 			}
 		})
@@ -206,7 +206,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	server := startRedis(t)
 	l := openRedis(t, server.URL()).Limits()
 	clock := &hands{at: time.Now()}
-	l.now = clock.now
+	l.outage.now = clock.now
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if l.mayAsk() {
+			if l.outage.mayAsk() {
 				slow.Add(1)
 			}
 		})

@@ -98,10 +98,10 @@ func TestNothingDeadlocks(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					seen := make([]telematics.Observation, fleet)
+					seen := make([]sighting, fleet)
 					for i, at := range rand.Perm(fleet) {
 						report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-						seen[i] = telematics.Observation{Unit: units[at], At: time.Now(), Report: &report}
+						seen[i] = newSighting(telematics.Observation{Unit: units[at], At: time.Now(), Report: &report})
 					}
 					if _, err := p.observe(context.Background(), seen); err != nil {
 						t.Errorf("observe: %v", err)

@@ -13,32 +13,55 @@ import (
 	"motorpool/telematics"
 )
 
+// sighting is what was seen of a unit: one observation, or several joined into one.
+type sighting struct {
+	telematics.Observation                     // with a report where there are readings
+	readings               telematics.Snapshot // each of its own time
+}
+
+func newSighting(o telematics.Observation) sighting {
+	s := sighting{Observation: o}
+	s.At = read(written(o.At)) // compared with instants that were written down
+	if o.Report != nil {
+		s.readings = telematics.Merge(nil, *o.Report)
+	}
+	return s
+}
+
 // Observe merges what was seen of units into their contacts and their vehicles'
-// snapshots, whatever the order of arrival [LAW-7], and returns what that has changed,
-// and the units that belong to no vehicle. An error that is not [Away] names what could
-// not be kept; the rest was kept.
+// snapshots, whatever the order of arrival [LAW-7], and returns the units that belong to
+// no vehicle. It is durable when Observe returns. An error that is not [Away] names what
+// could not be kept; the rest was kept.
 func (p *Postgres) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
-	if len(observations) == 0 {
+	sightings := make([]sighting, len(observations))
+	for i, o := range observations {
+		sightings[i] = newSighting(o)
+	}
+	return p.keep(ctx, sightings)
+}
+
+func (p *Postgres) keep(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
+	if len(sightings) == 0 {
 		return telematics.Seen{}, nil
 	}
-	seen, err := p.observe(ctx, observations)
-	if len(observations) > 1 && splits(err) {
-		return p.observeEach(ctx, observations)
+	seen, err := p.observe(ctx, sightings)
+	if len(sightings) > 1 && splits(err) {
+		return p.observeEach(ctx, sightings)
 	}
 	return seen, wrap("observe vehicles", err)
 }
 
-// observeEach keeps what can be kept, where one observation spoilt the others.
-func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+// observeEach keeps what can be kept, where one sighting spoilt the others.
+func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
 	var all telematics.Seen
 	var refused []error
-	for _, o := range observations {
-		seen, err := p.observe(ctx, []telematics.Observation{o})
+	for _, s := range sightings {
+		seen, err := p.observe(ctx, []sighting{s})
 		if err != nil && !splits(err) {
 			return all, wrap("observe vehicles", err)
 		}
 		if err != nil {
-			refused = append(refused, wrap("observe unit "+string(o.Unit), err))
+			refused = append(refused, wrap("observe unit "+string(s.Unit), err))
 		}
 		for _, unit := range seen.Unknown {
 			all.Unknown = appendNew(all.Unknown, unit)
@@ -63,7 +86,7 @@ type observedUnit struct {
 
 // observe is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
-func (p *Postgres) observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
 	tx, err := p.db.BeginTxx(ctx, nil)
@@ -71,22 +94,22 @@ func (p *Postgres) observe(ctx context.Context, observations []telematics.Observ
 		return telematics.Seen{}, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	units, err := lockUnits(ctx, tx, observations)
+	units, err := lockUnits(ctx, tx, sightings)
 	if err != nil {
 		return telematics.Seen{}, err
 	}
 	var seen telematics.Seen
-	for _, o := range observations {
-		unit, ok := units[o.Unit]
+	for _, s := range sightings {
+		unit, ok := units[s.Unit]
 		if !ok {
-			seen.Unknown = appendNew(seen.Unknown, o.Unit)
+			seen.Unknown = appendNew(seen.Unknown, s.Unit)
 			continue
 		}
-		if !o.Protocol.Means(unit.protocol) {
-			seen.Foreign = appendNew(seen.Foreign, o.Unit)
+		if !s.Protocol.Means(unit.protocol) {
+			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 			continue
 		}
-		unit.observe(o)
+		unit.observe(s)
 	}
 	if err := writeUnits(ctx, tx, units); err != nil {
 		return telematics.Seen{}, err
@@ -106,27 +129,19 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 	return append(units, unit)
 }
 
-func (u *observedUnit) observe(o telematics.Observation) {
-	o.At = read(written(o.At)) // compared with instants that were written down
-	u.contact = u.contact.Observe(o)
-	if o.Report != nil && len(o.Report.Values) > 0 {
-		merged := telematics.Merge(u.snapshot, *o.Report)
-		news := merged.Since(u.snapshot)
-		if u.change.Fields == nil {
-			u.change.Fields = news
-		} else {
-			maps.Copy(u.change.Fields, news)
-		}
-		u.snapshot, u.reported = merged, true
+func (u *observedUnit) observe(s sighting) {
+	u.contact = u.contact.Observe(s.Observation)
+	if len(s.readings) > 0 {
+		u.snapshot, u.reported = telematics.Join(u.snapshot, s.readings), true
 	}
 	u.change.LastSeen = u.contact.LastSeen
 }
 
 // lockUnits returns those of the observed units that are built into vehicles.
-func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Observation) (map[telematics.Unit]*observedUnit, error) {
-	serials := make([]string, len(observations))
-	for i, o := range observations {
-		serials[i] = string(o.Unit)
+func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
+	serials := make([]string, len(sightings))
+	for i, s := range sightings {
+		serials[i] = string(s.Unit)
 	}
 	var rows []struct {
 		Serial     string `db:"serial"`
@@ -163,24 +178,35 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Obser
 
 // readSnapshots reads what the locks of the units guard.
 func readSnapshots(ctx context.Context, tx *sqlx.Tx, vehicles map[telematics.VehicleID]*observedUnit) error {
-	ids := make([]int64, 0, len(vehicles))
-	for id := range vehicles {
-		ids = append(ids, int64(id))
+	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(vehicles)))
+	for id, snapshot := range snapshots {
+		vehicles[id].snapshot = snapshot
 	}
+	return err
+}
+
+// snapshots returns those of vehicles; of which there is none are absent.
+func (p *Postgres) snapshots(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+	found, err := selectSnapshots(ctx, p.db, vehicles)
+	return found, wrap("read snapshots", err)
+}
+
+func selectSnapshots(ctx context.Context, db sqlx.QueryerContext, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
 		Fields    *string              `db:"fields"`
 	}
-	err := tx.SelectContext(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(ids))
+	err := sqlx.SelectContext(ctx, db, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	found := make(map[telematics.VehicleID]telematics.Snapshot, len(rows))
 	for _, row := range rows {
-		if vehicles[row.VehicleID].snapshot, err = decodeSnapshot(row.Fields); err != nil {
-			return err
+		if found[row.VehicleID], err = decodeSnapshot(row.Fields); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // unitRow is a row of units, as it is written.

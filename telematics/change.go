@@ -41,6 +41,21 @@ func (s Snapshot) Since(before Snapshot) Snapshot {
 	return news
 }
 
+// Newer returns the readings that would replace, or add to, those of another snapshot.
+func (s Snapshot) Newer(than Snapshot) Snapshot {
+	var newer Snapshot
+	for field, reading := range s {
+		if known, ok := than[field]; ok && !reading.newerThan(known) {
+			continue
+		}
+		if newer == nil {
+			newer = make(Snapshot, len(s))
+		}
+		newer[field] = reading
+	}
+	return newer
+}
+
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case float64, string, bool, nil:

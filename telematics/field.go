@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,6 +130,9 @@ var fields = map[Field]parser{
 	RawCharging: text,
 	RawDTCs:     texts(anyText),
 }
+
+// Fields lists every field, sorted.
+var Fields = slices.Sorted(maps.Keys(fields))
 
 var (
 	dtcPattern  = regexp.MustCompile(`^[PCBU][0-3][0-9A-F]{3}$`) // SAE J2012

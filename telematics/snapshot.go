@@ -34,6 +34,23 @@ func Merge(s Snapshot, r Report) Snapshot {
 	return merged
 }
 
+// Join returns the newest reading of each field of two snapshots, by the rule of Merge.
+// Neither argument is changed.
+func Join(a, b Snapshot) Snapshot {
+	if len(b) == 0 {
+		return a
+	}
+	joined := make(Snapshot, max(len(a), len(b)))
+	maps.Copy(joined, a)
+	for field, next := range b {
+		known, ok := joined[field]
+		if !ok || next.newerThan(known) {
+			joined[field] = next
+		}
+	}
+	return joined
+}
+
 // newerThan orders readings of one field. Two of the same instant are ordered by
 // their text, which means nothing but is the same in every instance.
 func (r Reading) newerThan(other Reading) bool {

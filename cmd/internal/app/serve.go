@@ -44,17 +44,19 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer closeLogged(log, "redis", redis.Close)
 
+	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: redis, Logger: log})
+
 	link := broker.NewLink(broker.MQTTConfig{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Pending: redis,
+		Vehicles: twins, Commands: postgres, Halts: postgres, History: postgres, Twins: twins, Pending: redis,
 		Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
+		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
 		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
@@ -69,7 +71,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer stopBelow()
 	listening, stopListening := context.WithCancel(below)
 	defer stopListening()
-	var ears, parts errgroup.Group
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	var ears, parts, behind errgroup.Group
 	ears.Go(func() error {
 		if !awaitSchema(listening, postgres, log) {
 			return nil
@@ -78,6 +82,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
+	behind.Go(func() error { return twins.Run(writing, nil) })
 	parts.Go(func() error { return forget(below, postgres, log) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
 	parts.Go(func() error { return signing.Run(below) })
@@ -91,8 +96,26 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	err = errors.Join(err, ears.Wait())
 	stopBelow()
 	err = errors.Join(err, parts.Wait())
+	stopWriting() // last: what was handled is written down
+	err = errors.Join(err, behind.Wait())
 	log.Info("stopped")
 	return err
+}
+
+// fleet reads vehicles as they are now, and all else from the record.
+type fleet struct {
+	*store.Postgres
+	twins *store.Twins
+}
+
+// Twin returns a vehicle with what is known of it now.
+func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return f.twins.Twin(ctx, id)
+}
+
+// Twins returns vehicles with what is known of them now.
+func (f fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	return f.twins.Twins(ctx, q)
 }
 
 // drain lets the commands under way end for which no call waits.

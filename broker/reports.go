@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"context"
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// maxQueued bounds the bytes of reports that wait: few large ones are as many as the
+// memory takes.
+const maxQueued = 64 << 20
+
+// reports are telemetry that waits to be read, in queues of which each serves some of the
+// units: those of one unit are read one after another, and a busy one delays only its
+// neighbours.
+type reports struct {
+	queues []chan heard
+	bytes  atomic.Int64 // in all queues
+	seed   maphash.Seed
+}
+
+func newReports(size int) *reports {
+	r := &reports{queues: make([]chan heard, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
+	for i := range r.queues {
+		r.queues[i] = make(chan heard, size)
+	}
+	return r
+}
+
+// add queues a message, and reports false where there is no room.
+func (r *reports) add(h heard) bool {
+	size := int64(len(h.Payload))
+	if r.bytes.Add(size) > maxQueued {
+		r.bytes.Add(-size)
+		return false
+	}
+	select {
+	case r.queues[maphash.String(r.seed, string(h.Unit))%uint64(len(r.queues))] <- h:
+		return true
+	default:
+		r.bytes.Add(-size)
+		return false
+	}
+}
+
+// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
+func (b *Broker) Report(m telematics.Message) {
+	b.Counts.add(reportsTaken)
+	switch {
+	case m.Retained:
+		b.Counts.add(reportsRetained)
+	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
+		b.Counts.add(reportsMalformed)
+	case !b.reports.add(heard{Message: m, at: time.Now().UTC()}):
+		b.Counts.add(reportsDropped)
+	}
+}
+
+// readReports reads what is queued, until the context ends.
+func (b *Broker) readReports(ctx context.Context) {
+	var readers sync.WaitGroup
+	for _, queue := range b.reports.queues {
+		readers.Go(func() {
+			handle(ctx, queue, b.StepTimeout, b.takeReports)
+		})
+	}
+	readers.Wait()
+}
+
+// takeReports reads a batch of reports and writes down what they say.
+func (b *Broker) takeReports(batch []heard) {
+	observations := make([]telematics.Observation, 0, len(batch))
+	for _, h := range batch {
+		b.reports.bytes.Add(-int64(len(h.Payload)))
+		if report, ok := b.readReport(h); ok {
+			b.recall(h.Unit, report.Answers, h.at)
+			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
+		}
+	}
+	b.observe(observations)
+}
+
+func (b *Broker) readReport(h heard) (telematics.Report, bool) {
+	report, dropped, err := h.Dialect.DecodeReport(h.Message, h.at)
+	if err != nil {
+		b.Counts.add(reportsMalformed)
+		b.Logger.Debug("report not readable", "unit", h.Unit, "err", err)
+		return telematics.Report{}, false
+	}
+	if len(dropped) > 0 {
+		b.Counts.addN(fieldsDropped, len(dropped))
+		b.Logger.Debug("parts of a report dropped", "unit", h.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
+	}
+	return report, true
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+const (
+	directorySize = 1 << 17 // units, known and unknown
+	// directoryFor is how long an instance may not know that a unit was built into another vehicle.
+	directoryFor = 10 * time.Second
+	lookUpFor    = time.Second
+	strangerFor  = 2 * time.Second // or that it was built into one at all
+)
+
+// owner is the vehicle that a unit is built into; zero: none.
+type owner struct {
+	vehicle    telematics.VehicleID
+	agency     telematics.AgencyID
+	powertrain telematics.Powertrain
+	protocol   telematics.Protocol
+}
+
+// directory remembers for a while which vehicles units are built into. What is durable
+// does not go by it.
+type directory struct {
+	postgres *Postgres
+	outage   *outage
+
+	mu    sync.Mutex // lets one at a time ask Postgres
+	known *lru.Cache[telematics.Unit, entry]
+}
+
+type entry struct {
+	owner
+	until time.Time
+}
+
+func newDirectory(p *Postgres, log *slog.Logger) *directory {
+	known, err := lru.New[telematics.Unit, entry](directorySize)
+	if err != nil { // only for a size below 1
+		panic(err)
+	}
+	return &directory{postgres: p, known: known, outage: &outage{
+		begins: "units are not looked up in postgres; those that were known still are",
+		ends:   "units are looked up in postgres again", log: log,
+	}}
+}
+
+// owners returns the owners of units. While Postgres is away what was known stands, and a
+// unit that was never looked up is absent.
+func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
+	found, stale := d.remembered(units)
+	if len(stale) == 0 {
+		return found
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	again, stale := d.remembered(stale) // another caller may have asked meanwhile
+	for unit, o := range again {
+		found[unit] = o
+	}
+	if len(stale) == 0 {
+		return found
+	}
+	fresh, err := d.ask(ctx, stale)
+	now := time.Now()
+	for _, unit := range stale {
+		known, remembered := d.known.Peek(unit)
+		switch {
+		case err == nil:
+			known = entry{owner: fresh[unit], until: now.Add(directoryFor)}
+			if known.vehicle == 0 {
+				known.until = now.Add(strangerFor)
+			}
+		case remembered:
+			known.until = now.Add(holdOff)
+		default:
+			continue
+		}
+		d.known.Add(unit, known)
+		found[unit] = known.owner
+	}
+	return found
+}
+
+var errNotLookedUp = awayError{errors.New("look up units: postgres did not answer a moment ago")}
+
+func (d *directory) ask(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
+	if !d.outage.mayAsk() {
+		return nil, errNotLookedUp
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpFor)
+	defer cancel()
+	found, err := d.postgres.owners(ctx, units)
+	d.outage.learn(err)
+	return found, err
+}
+
+func (d *directory) remembered(units []telematics.Unit) (found map[telematics.Unit]owner, stale []telematics.Unit) {
+	now := time.Now()
+	found = make(map[telematics.Unit]owner, len(units))
+	for _, unit := range units {
+		if known, ok := d.known.Get(unit); ok && now.Before(known.until) {
+			found[unit] = known.owner
+			continue
+		}
+		stale = append(stale, unit)
+	}
+	return found, stale
+}
+
+// owners returns the vehicles that units are built into; units without one are absent.
+func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
+	serials := make([]string, len(units))
+	for i, unit := range units {
+		serials[i] = string(unit)
+	}
+	var rows []struct {
+		Serial     string `db:"serial"`
+		VehicleID  int64  `db:"vehicle_id"`
+		AgencyID   int64  `db:"agency_id"`
+		Powertrain string `db:"powertrain"`
+		Protocol   string `db:"protocol"`
+	}
+	err := p.db.SelectContext(ctx, &rows, `
+		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
+		from units u join vehicles v on v.id = u.vehicle_id
+		where u.serial = any ($1)`, pq.Array(serials))
+	if err != nil {
+		return nil, wrap("look up units", err)
+	}
+	found := make(map[telematics.Unit]owner, len(rows))
+	for _, row := range rows {
+		found[telematics.Unit(row.Serial)] = owner{
+			vehicle: telematics.VehicleID(row.VehicleID), agency: telematics.AgencyID(row.AgencyID),
+			powertrain: telematics.Powertrain(row.Powertrain), protocol: telematics.Protocol(row.Protocol),
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/telematics"
+)
+
+// latestFor is how long the latest state of a silent vehicle stays in Redis. Postgres has
+// it for good.
+const latestFor = time.Hour
+
+// latestKey names the hash of a vehicle: unit, seen (microseconds since the epoch), and for each
+// section its row and, under at:<section>, the token of whoever wrote it.
+func latestKey(v telematics.VehicleID) string { return fmt.Sprintf("motorpool:{vehicle-%d}:latest", v) }
+
+// latest is what Redis holds of a vehicle.
+type latest struct {
+	unit     telematics.Unit
+	seen     time.Time
+	snapshot telematics.Snapshot
+	tokens   map[string]string // by section: that a writer must name to replace it
+}
+
+// offer is what is to be written of a vehicle: sections, each on the condition that it is
+// still as it was when it was read.
+type offer struct {
+	vehicle  telematics.VehicleID
+	unit     telematics.Unit
+	seen     time.Time
+	sections []sectionOffer
+}
+
+type sectionOffer struct {
+	name     string
+	expected string // the token of what is replaced; empty: nothing
+	row      []byte
+}
+
+// refusal is a section that was not as expected, and how it is.
+type refusal struct {
+	token string // empty: there is none
+	row   string
+}
+
+// offered is the fate of an offer.
+type offered struct {
+	token   string             // of the sections that were taken
+	refused map[string]refusal // by section
+	err     error
+}
+
+// offerScript is the compare-and-set. It knows nothing of the rows: what is newer is
+// decided in one place, telematics.Join, by whoever offers. A hash that another unit wrote
+// is not of this vehicle any more.
+//
+// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, and for each section its name, the expected
+// token and the row. It returns for each section false where it was taken, else its token and row.
+var offerScript = redis.NewScript(`
+local key, unit, seen, ttl, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local ask = {'unit', 'seen'}
+for i = 5, #ARGV, 3 do
+  ask[#ask + 1] = 'at:' .. ARGV[i]
+end
+local held = redis.call('HMGET', key, unpack(ask))
+if held[1] and held[1] ~= unit then
+  redis.call('DEL', key)
+  held = {}
+end
+local set, verdicts = {'unit', unit}, {}
+if not held[2] or tonumber(held[2]) < tonumber(seen) then
+  set[#set + 1] = 'seen'
+  set[#set + 1] = seen
+end
+for i = 5, #ARGV, 3 do
+  local n = (i - 2) / 3 + 2
+  local current = held[n] or ''
+  if current == ARGV[i + 1] then
+    set[#set + 1] = ARGV[i]
+    set[#set + 1] = ARGV[i + 2]
+    set[#set + 1] = 'at:' .. ARGV[i]
+    set[#set + 1] = token
+    verdicts[n - 2] = false
+  elseif current == '' then
+    verdicts[n - 2] = {'', ''}
+  else
+    verdicts[n - 2] = {current, redis.call('HGET', key, ARGV[i])}
+  end
+end
+redis.call('HSET', key, unpack(set))
+redis.call('PEXPIRE', key, ttl)
+return verdicts
+`)
+
+// Offer tries to write what is offered, in one trip, and returns the fate of each offer.
+func (r *Redis) offer(ctx context.Context, offers []offer) ([]offered, error) {
+	fates, missing, err := r.offerOnce(ctx, offers)
+	if missing { // the server is new, or was emptied of scripts too
+		if err := offerScript.Load(ctx, r.client).Err(); err != nil {
+			return nil, wrap("load the script of the latest state", err)
+		}
+		fates, _, err = r.offerOnce(ctx, offers)
+	}
+	return fates, wrap("offer the latest state", err)
+}
+
+func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered, missing bool, err error) {
+	fates = make([]offered, len(offers))
+	replies := make([]*redis.Cmd, len(offers))
+	_, err = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, o := range offers {
+			fates[i].token = uuid.NewString()
+			args := append(make([]any, 0, 4+3*len(o.sections)),
+				string(o.unit), o.seen.UnixMicro(), latestFor.Milliseconds(), fates[i].token)
+			for _, s := range o.sections {
+				args = append(args, s.name, s.expected, s.row)
+			}
+			replies[i] = offerScript.EvalSha(ctx, pipe, []string{latestKey(o.vehicle)}, args...)
+		}
+		return nil
+	})
+	if err != nil && !isReply(err) {
+		return nil, false, err
+	}
+	for i, reply := range replies {
+		verdicts, err := reply.Slice()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return nil, true, err
+		}
+		if err != nil {
+			fates[i].err = err
+			continue
+		}
+		fates[i].refused = refusals(offers[i].sections, verdicts)
+	}
+	return fates, false, nil
+}
+
+// isReply reports whether Redis itself said what is wrong, with one of the commands of a trip.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+func refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
+	var refused map[string]refusal
+	for i, s := range sections {
+		if i >= len(verdicts) {
+			break
+		}
+		pair, ok := verdicts[i].([]any)
+		if !ok || len(pair) != 2 {
+			continue // taken
+		}
+		if refused == nil {
+			refused = map[string]refusal{}
+		}
+		token, _ := pair[0].(string)
+		row, _ := pair[1].(string)
+		refused[s.name] = refusal{token: token, row: row}
+	}
+	return refused
+}
+
+// readLatest returns what Redis holds of vehicles; those of which it holds nothing are absent.
+func (r *Redis) readLatest(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]latest, error) {
+	replies := make([]*redis.MapStringStringCmd, len(vehicles))
+	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, v := range vehicles {
+			replies[i] = pipe.HGetAll(ctx, latestKey(v))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, wrap("read the latest state", err)
+	}
+	found := make(map[telematics.VehicleID]latest, len(vehicles))
+	for i, reply := range replies {
+		if hash := reply.Val(); len(hash) > 0 {
+			found[vehicles[i]] = decodeLatest(hash)
+		}
+	}
+	return found, nil
+}
+
+// decodeLatest leaves out a section that cannot be read: Postgres has it, and the next report replaces it.
+func decodeLatest(hash map[string]string) latest {
+	l := latest{unit: telematics.Unit(hash["unit"]), snapshot: telematics.Snapshot{}, tokens: map[string]string{}}
+	if micros, err := strconv.ParseInt(hash["seen"], 10, 64); err == nil {
+		l.seen = time.UnixMicro(micros).UTC()
+	}
+	for name, row := range hash {
+		section, ok := strings.CutPrefix(name, "at:")
+		if ok {
+			l.tokens[section] = row
+			continue
+		}
+		if name == "unit" || name == "seen" {
+			continue
+		}
+		readings, err := decodeSection(name, row)
+		if err != nil {
+			continue
+		}
+		for field, reading := range readings {
+			l.snapshot[field] = reading
+		}
+	}
+	return l
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// sectionRow is the JSON of a section of a snapshot in Redis. Most of its readings are of
+// one report, so their time stands once.
+type sectionRow struct {
+	AtMS   int64                      `json:"at"`    // vehicle time of the newest readings
+	Values map[string]json.RawMessage `json:"v"`     // by the field's name within the section
+	Older  map[string]int64           `json:"older"` // the times of the others
+}
+
+// fieldsOf lists the fields of each section, in a fixed order.
+var fieldsOf = func() map[string][]telematics.Field {
+	bySection := map[string][]telematics.Field{}
+	for _, field := range telematics.Fields {
+		bySection[field.Section()] = append(bySection[field.Section()], field)
+	}
+	return bySection
+}()
+
+// nameWithin is a field's name within its section; that of a section that is itself a
+// field is empty.
+func nameWithin(section string, field telematics.Field) string {
+	return strings.TrimPrefix(strings.TrimPrefix(string(field), section), ".")
+}
+
+// encodeSection writes the readings of one section. It runs for each report, so it builds the JSON itself.
+func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
+	var newest time.Time
+	for _, field := range fieldsOf[section] {
+		if r, ok := s[field]; ok && r.At.After(newest) {
+			newest = r.At
+		}
+	}
+	row := make([]byte, 0, 512)
+	row = append(row, `{"at":`...)
+	row = strconv.AppendInt(row, newest.UnixMilli(), 10)
+	row = append(row, `,"v":{`...)
+	first, older := true, []byte(nil)
+	for _, field := range fieldsOf[section] {
+		reading, ok := s[field]
+		if !ok {
+			continue
+		}
+		name := nameWithin(section, field)
+		if !first {
+			row = append(row, ',')
+		}
+		first = false
+		row = append(strconv.AppendQuote(row, name), ':')
+		var err error
+		if row, err = appendValue(row, reading.Value); err != nil {
+			return nil, fmt.Errorf("encode %s: %w", field, err)
+		}
+		if !reading.At.Equal(newest) {
+			if older != nil {
+				older = append(older, ',')
+			}
+			older = append(strconv.AppendQuote(older, name), ':')
+			older = strconv.AppendInt(older, reading.At.UnixMilli(), 10)
+		}
+	}
+	row = append(row, '}')
+	if older != nil {
+		row = append(append(append(row, `,"older":{`...), older...), '}')
+	}
+	return append(row, '}'), nil
+}
+
+func appendValue(row []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(row, "null"...), nil
+	case bool:
+		return strconv.AppendBool(row, v), nil
+	case string:
+		if plain(v) {
+			return append(append(append(row, '"'), v...), '"'), nil
+		}
+	}
+	b, err := json.Marshal(value)
+	return append(row, b...), err
+}
+
+// plain reports whether a text is its own JSON.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// decodeSection leaves out what this version of the program does not know.
+func decodeSection(section string, text string) (telematics.Snapshot, error) {
+	var row sectionRow
+	if err := json.Unmarshal([]byte(text), &row); err != nil {
+		return nil, fmt.Errorf("decode section %s: %w", section, err)
+	}
+	s := make(telematics.Snapshot, len(row.Values))
+	for name, raw := range row.Values {
+		field := telematics.Field(section)
+		if name != "" {
+			field = telematics.Field(section + "." + name)
+		}
+		at, ok := row.Older[name]
+		if !ok {
+			at = row.AtMS
+		}
+		if v, err := telematics.ParseValue(field, raw); err == nil {
+			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC()}
+		}
+	}
+	return s, nil
+}
+
+// sectionsIn lists the sections of which a snapshot has readings, in the order of telematics.Sections.
+func sectionsIn(s telematics.Snapshot) []string {
+	present := map[string]bool{}
+	for field := range maps.Keys(s) {
+		present[field.Section()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(telematics.Sections), func(name string) bool { return !present[name] })
+}

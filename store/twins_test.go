@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// twinsAt opens an instance's twins, and writes behind until the test ends.
+func twinsAt(t *testing.T, database, redis string) *Twins {
+	t.Helper()
+	twins := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis)})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	return twins
+}
+
+// running runs something until the test ends.
+func running(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
+	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			database := newDatabase(t)
+			here, there := twinsAt(t, database, redis), twinsAt(t, database, redis)
+			add := vehicles(t, here.postgres)
+			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
+				return brokertest.TwinRecord{
+					Here: here, There: there, Vehicle: add,
+					Twin: func(id telematics.VehicleID) telematics.Twin {
+						twin, err := there.Twin(context.Background(), id)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return twin
+					},
+				}
+			})
+		})
+	}
+}
+
+// statusAt returns a report of a few sections, of which each value tells the instant.
+func statusAt(at time.Time, n int) *telematics.Report {
+	return &telematics.Report{At: at.Add(time.Duration(n) * time.Second), Values: map[telematics.Field]any{
+		telematics.Latitude: float64(n % 90), telematics.Longitude: float64(n % 90),
+		telematics.MileageKm: float64(n), telematics.OEMData: map[string]any{"n": float64(n)},
+	}}
+}
+
+func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) telematics.Seen {
+	t.Helper()
+	seen, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: report}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
+		return *km
+	}
+	return -1
+}
+
+func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
+	server := startRedis(t)
+	database := newDatabase(t)
+	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
+	id, unit := addVehicle(t, here.postgres, 1)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for n := range 20 {
+		twins := []*Twins{here, there}[n%2]
+		observed(t, twins, unit, statusAt(start, n))
+		if n%5 == 4 {
+			if err := twins.redis.client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		twin, err := twins.Twin(t.Context(), id)
+		if got := mileage(t, twin, err); got != float64(n) {
+			t.Fatalf("report %d: the instance that took it reads %v", n, got)
+		}
+		eventually(t, "the other instance reads it, too", func() bool {
+			twin, err := []*Twins{here, there}[1-n%2].Twin(t.Context(), id)
+			return mileage(t, twin, err) == float64(n)
+		})
+	}
+	eventually(t, "postgres has all of it", func() bool {
+		twin, err := here.postgres.Twin(t.Context(), id)
+		return mileage(t, twin, err) == 19
+	})
+	if here.Behind()+there.Behind() > 0 {
+		t.Errorf("still owed: %d and %d", here.Behind(), there.Behind())
+	}
+}
+
+func TestARestartedRedisIsFilledAgain(t *testing.T) {
+	server := startRedis(t)
+	twins := twinsAt(t, newDatabase(t), server.URL())
+	id, unit := addVehicle(t, twins.postgres, 1)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	for _, step := range []func() error{server.Kill, nil, server.Restart} {
+		if step == nil { // while it is away
+			observed(t, twins, unit, statusAt(start, 2))
+			twin, err := twins.Twin(t.Context(), id)
+			if got := mileage(t, twin, err); got != 2 {
+				t.Errorf("without redis mileage reads %v", got)
+			}
+			continue
+		}
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "redis has what came while it was away", func() bool {
+		held, err := twins.redis.readLatest(t.Context(), []telematics.VehicleID{id})
+		km := held[id].snapshot.Number(telematics.MileageKm)
+		return err == nil && km != nil && *km == 2
+	})
+}
+
+func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
+	server, postgres := ownServer(t, time.Second)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := addVehicle(t, postgres, 1)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	for name, trouble := range map[string][2]func() error{"killed": {server.Kill, server.Restart}, "frozen": {server.Pause, server.Resume}} {
+		if err := trouble[0](); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 5 {
+			observed(t, twins, unit, statusAt(start, 10*len(name)+n))
+		}
+		if err := trouble[1](); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+": postgres has what came meanwhile", func() bool {
+			twin, err := postgres.Twin(t.Context(), id)
+			return err == nil && mileage(t, twin, err) == float64(10*len(name)+4)
+		})
+	}
+}
+
+func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
+	database := newDatabase(t)
+	postgres := open(t, database)
+	add := vehicles(t, postgres)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: time.Hour})
+	ctx, stop := context.WithCancel(t.Context())
+	var observations []telematics.Observation
+	var ids []telematics.VehicleID
+	for range 20 {
+		id, unit := add()
+		ids = append(ids, id)
+		observations = append(observations, telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)})
+	}
+	if _, err := twins.Observe(t.Context(), observations); err != nil {
+		t.Fatal(err)
+	}
+	if twins.Behind() != len(ids) {
+		t.Errorf("owed: %d, want %d", twins.Behind(), len(ids))
+	}
+	stop()
+	if err := twins.Run(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		twin, err := postgres.Twin(t.Context(), id)
+		if got := mileage(t, twin, err); got != 7 {
+			t.Errorf("vehicle %d: mileage %v", id, got)
+		}
+	}
+}
+
+func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
+	database, redis := newDatabase(t), miniredis(t)
+	twins := twinsAt(t, database, redis)
+	first, unit := addVehicle(t, twins.postgres, 1)
+	second, other := addVehicle(t, twins.postgres, 2)
+	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(at, 100))
+	observed(t, twins, other, statusAt(at, 200))
+	eventually(t, "all of it is written", func() bool { return twins.Behind() == 0 })
+	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
+		if _, err := twins.postgres.db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := twinsAt(t, database, redis) // whose directory is fresh
+	observed(t, moved, unit, statusAt(at, 101))
+	for _, reader := range []*Twins{twins, moved} {
+		one, err := reader.Twin(t.Context(), first)
+		if got := mileage(t, one, err); got != 100 { // what was written of the vehicle stays its own
+			t.Errorf("the first vehicle reads %v", got)
+		}
+		two, err := reader.Twin(t.Context(), second)
+		if got := mileage(t, two, err); got != 200 { // the newer reading of that time
+			t.Errorf("the second vehicle reads %v", got)
+		}
+	}
+}
