@@ -119,6 +119,12 @@ func (ds Dialects) Names() []Protocol {
 	return names
 }
 
+// Carry reports whether a command can be carried in a protocol.
+func (ds Dialects) Carry(p Protocol, a Action) bool {
+	d, ok := ds.Find(p)
+	return ok && slices.Contains(d.Actions(), a)
+}
+
 // Encode returns the command as it goes on the air in the dialect of its vehicle.
 func (ds Dialects) Encode(c Command, s Signer) (Transmission, error) {
 	d, ok := ds.Find(c.Protocol)

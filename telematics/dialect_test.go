@@ -31,7 +31,7 @@ func TestARecordThatNamesNoProtocolMeansTheDefault(t *testing.T) {
 	if !ok || d.Protocol() != telematics.DefaultProtocol || telematics.Spoken[0] != d {
 		t.Errorf("Find(%q) = %v, %t", "", d, ok)
 	}
-	if d, ok := telematics.Spoken.Find("ovms-v3"); ok {
+	if d, ok := telematics.Spoken.Find("tomorrow"); ok {
 		t.Errorf("Find of what is not built returned %v", d)
 	}
 }
