@@ -61,8 +61,8 @@ func (p Promises) Away(c Contact, now time.Time) bool {
 	return c.Away(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
 }
 
-// Filters are the subscriptions of a dialect, one for each kind of message; they do not
-// overlap. Empty: none.
+// Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
+// connection of its own: what two filters bring is read as both. Empty: none.
 type Filters struct {
 	Answers  string
 	Reports  string
