@@ -66,7 +66,7 @@ func pendingTableContract(t *testing.T, address string) {
 	})
 }
 
-func startRedis(t *testing.T) *devstack.Redis {
+func startRedis(t testing.TB) *devstack.Redis {
 	t.Helper()
 	devstack.NeedServer(t, devstack.RedisServer)
 	s, err := devstack.StartRedis(t.TempDir())
@@ -77,7 +77,7 @@ func startRedis(t *testing.T) *devstack.Redis {
 	return s
 }
 
-func openRedis(t *testing.T, address string) *Redis {
+func openRedis(t testing.TB, address string) *Redis {
 	t.Helper()
 	r, err := NewRedis(RedisConfig{URL: address})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/telematics"
@@ -117,7 +116,7 @@ func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered,
 	replies := make([]*redis.Cmd, len(offers))
 	_, err = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, o := range offers {
-			fates[i].token = uuid.NewString()
+			fates[i].token = r.writer + strconv.FormatUint(r.writings.Add(1), 36)
 			args := append(make([]any, 0, 4+3*len(o.sections)),
 				string(o.unit), o.seen.UnixMicro(), latestFor.Milliseconds(), fates[i].token)
 			for _, s := range o.sections {

@@ -113,15 +113,12 @@ func (t *Twins) propose(r report) proposal {
 	if !ok || base.unit != r.Unit {
 		base = latest{unit: r.Unit}
 	}
-	newer := r.readings.Newer(base.snapshot)
-	p := proposal{
-		offer: offer{vehicle: r.vehicle, unit: r.Unit, seen: r.At},
-		base:  base, merged: telematics.Join(base.snapshot, newer), news: newer.Since(base.snapshot),
-	}
-	touched := sectionsIn(newer)
+	p := proposal{offer: offer{vehicle: r.vehicle, unit: r.Unit, seen: r.At}, base: base}
+	var newer []string
+	p.merged, p.news, newer = base.snapshot.Advance(r.readings)
 	for _, section := range sectionsIn(p.merged) {
 		token := base.tokens[section]
-		if token != "" && !slices.Contains(touched, section) {
+		if token != "" && !slices.Contains(newer, section) {
 			continue
 		}
 		row, err := encodeSection(section, p.merged)

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -39,8 +41,10 @@ func redacted(address string) string {
 // Redis holds the table of commands that wait for an answer. It is safe for
 // concurrent use.
 type Redis struct {
-	client redis.UniversalClient
-	log    *slog.Logger
+	client   redis.UniversalClient
+	log      *slog.Logger
+	writer   string // nobody else's: with writings it names what this instance wrote
+	writings atomic.Uint64
 }
 
 // NewRedis assembles the table. It connects when something is asked of it, so that a
@@ -52,7 +56,7 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	if err != nil {
 		return nil, badAddress("redis", err)
 	}
-	return &Redis{client: client, log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}, nil
+	return &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
 // client knows the three kinds of Redis. All give up early, and for the same reasons:

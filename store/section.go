@@ -3,7 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,19 +20,19 @@ type sectionRow struct {
 	Older  map[string]int64           `json:"older"` // the times of the others
 }
 
-// fieldsOf lists the fields of each section, in a fixed order.
-var fieldsOf = func() map[string][]telematics.Field {
-	bySection := map[string][]telematics.Field{}
-	for _, field := range telematics.Fields {
-		bySection[field.Section()] = append(bySection[field.Section()], field)
-	}
-	return bySection
-}()
+// fieldsOf lists the fields of each section, in a fixed order, and keyOf the beginning of each in
+// a row: its name within the section, which is empty for a section that is itself a field.
+var (
+	fieldsOf = map[string][]telematics.Field{}
+	keyOf    = map[telematics.Field]string{}
+)
 
-// nameWithin is a field's name within its section; that of a section that is itself a
-// field is empty.
-func nameWithin(section string, field telematics.Field) string {
-	return strings.TrimPrefix(strings.TrimPrefix(string(field), section), ".")
+func init() {
+	for _, field := range telematics.Fields {
+		section := field.Section()
+		fieldsOf[section] = append(fieldsOf[section], field)
+		keyOf[field] = strconv.Quote(strings.TrimPrefix(strings.TrimPrefix(string(field), section), ".")) + ":"
+	}
 }
 
 // encodeSection writes the readings of one section. It runs for each report, so it builds the JSON itself.
@@ -53,12 +53,11 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 		if !ok {
 			continue
 		}
-		name := nameWithin(section, field)
 		if !first {
 			row = append(row, ',')
 		}
 		first = false
-		row = append(strconv.AppendQuote(row, name), ':')
+		row = append(row, keyOf[field]...)
 		var err error
 		if row, err = appendValue(row, reading.Value); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
@@ -67,7 +66,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 			if older != nil {
 				older = append(older, ',')
 			}
-			older = append(strconv.AppendQuote(older, name), ':')
+			older = append(older, keyOf[field]...)
 			older = strconv.AppendInt(older, reading.At.UnixMilli(), 10)
 		}
 	}
@@ -84,6 +83,10 @@ func appendValue(row []byte, value any) ([]byte, error) {
 		return append(row, "null"...), nil
 	case bool:
 		return strconv.AppendBool(row, v), nil
+	case float64:
+		if abs := math.Abs(v); v == 0 || abs >= 1e-6 && abs < 1e15 { // else it is written with an exponent
+			return strconv.AppendFloat(row, v, 'f', -1, 64), nil
+		}
 	case string:
 		if plain(v) {
 			return append(append(append(row, '"'), v...), '"'), nil
@@ -128,9 +131,11 @@ func decodeSection(section string, text string) (telematics.Snapshot, error) {
 
 // sectionsIn lists the sections of which a snapshot has readings, in the order of telematics.Sections.
 func sectionsIn(s telematics.Snapshot) []string {
-	present := map[string]bool{}
-	for field := range maps.Keys(s) {
-		present[field.Section()] = true
+	sections := make([]string, 0, len(telematics.Sections))
+	for _, section := range telematics.Sections {
+		if slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := s[f]; return ok }) {
+			sections = append(sections, section)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(telematics.Sections), func(name string) bool { return !present[name] })
+	return sections
 }

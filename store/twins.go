@@ -17,7 +17,7 @@ import (
 type TwinsConfig struct {
 	Postgres *Postgres
 	Redis    *Redis
-	Every    time.Duration // between two writings of what Postgres is owed, at least. Defaults to 1 s
+	Every    time.Duration // between two writings of what Postgres is owed, at least. Defaults to 500 ms
 	Logger   *slog.Logger  // Defaults to silence
 }
 
@@ -56,7 +56,7 @@ func NewTwins(config TwinsConfig) *Twins {
 	}
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
-		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, time.Second), log: log,
+		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 500*time.Millisecond), log: log,
 		directory: newDirectory(config.Postgres, log), debts: newDebts(), late: newDebts(), known: known,
 		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",

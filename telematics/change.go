@@ -1,7 +1,9 @@
 package telematics
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -25,35 +27,34 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
 
-// Since returns the readings whose values are other ones than before. A reading that only
-// confirms what was known is none of them.
-func (s Snapshot) Since(before Snapshot) Snapshot {
-	var news Snapshot
-	for field, reading := range s {
-		if known, ok := before[field]; ok && sameValue(known.Value, reading.Value) {
+// Advance is Join that tells what it did: the snapshot after, the readings in it whose
+// values are other ones than before, and the sections in which anything is newer, be it only
+// a time. Neither argument is changed.
+func (s Snapshot) Advance(by Snapshot) (after, news Snapshot, sections []string) {
+	after = s
+	for field, next := range by {
+		known, ok := s[field]
+		if ok && !next.newerThan(known) {
+			continue
+		}
+		if len(sections) == 0 { // the first that is newer
+			if after = maps.Clone(s); after == nil {
+				after = make(Snapshot, len(by))
+			}
+		}
+		after[field] = next
+		if section := field.Section(); !slices.Contains(sections, section) {
+			sections = append(sections, section)
+		}
+		if ok && sameValue(known.Value, next.Value) {
 			continue
 		}
 		if news == nil {
 			news = Snapshot{}
 		}
-		news[field] = reading
+		news[field] = next
 	}
-	return news
-}
-
-// Newer returns the readings that would replace, or add to, those of another snapshot.
-func (s Snapshot) Newer(than Snapshot) Snapshot {
-	var newer Snapshot
-	for field, reading := range s {
-		if known, ok := than[field]; ok && !reading.newerThan(known) {
-			continue
-		}
-		if newer == nil {
-			newer = make(Snapshot, len(s))
-		}
-		newer[field] = reading
-	}
-	return newer
+	return after, news, sections
 }
 
 func sameValue(a, b any) bool {

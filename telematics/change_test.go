@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -19,13 +20,17 @@ func TestNewsIsWhatHasAnotherValue(t *testing.T) {
 		IsLocked: {Value: true, At: later}, Sunroof: {At: later},
 	}
 	want := Snapshot{Ignition: after[Ignition], DTCs: after[DTCs], IsLocked: after[IsLocked], Sunroof: after[Sunroof]}
-	if got := after.Since(before); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	merged, news, sections := before.Advance(after)
+	if !reflect.DeepEqual(news, want) || !reflect.DeepEqual(merged, Join(before, after)) {
+		t.Errorf("news %v, want %v; merged %v", news, want, merged)
 	}
-	if got := before.Since(before); got != nil {
-		t.Errorf("nothing has changed, yet %v", got)
+	if slices.Sort(sections); !slices.Equal(sections, []string{"diagnostics", "location", "oem_data", "telemetry"}) {
+		t.Errorf("newer sections %v", sections)
 	}
-	if got := before.Since(nil); !reflect.DeepEqual(got, before) {
-		t.Errorf("all of it is new, but %v", got)
+	if same, news, sections := after.Advance(before); news != nil || sections != nil || !reflect.DeepEqual(same, after) {
+		t.Errorf("what is older has changed %v, %v", news, sections)
+	}
+	if all, news, _ := Snapshot(nil).Advance(before); !reflect.DeepEqual(news, before) || !reflect.DeepEqual(all, before) {
+		t.Errorf("all of it is new, but %v", news)
 	}
 }

@@ -276,10 +276,10 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 		o.At = storedTime(o.At)
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
-			merged := telematics.Merge(twin.Snapshot, *o.Report)
+			merged, news, _ := twin.Snapshot.Advance(telematics.Merge(nil, *o.Report))
 			change := telematics.Change{
 				Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain,
-				Fields: merged.Since(twin.Snapshot), LastSeen: twin.Contact.LastSeen,
+				Fields: news, LastSeen: twin.Contact.LastSeen,
 			}
 			if !change.Empty() {
 				seen.Changes = append(seen.Changes, change)

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// The way of a report from the decoder to Redis, in batches as the broker makes them.
+func BenchmarkObserve(b *testing.B) {
+	for _, fleet := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {
+			twins := NewTwins(TwinsConfig{Postgres: open(b, newDatabase(b)), Redis: openRedis(b, startRedis(b).URL())})
+			units := fleetOf(b, twins.postgres, fleet)
+			batch := make([]telematics.Observation, 0, 256)
+			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+			n := 0
+			for b.Loop() {
+				report := fullReport(b, start.Add(time.Duration(n)*time.Millisecond), n)
+				batch = append(batch, telematics.Observation{Unit: units[n%fleet], At: time.Now(), Report: &report})
+				if n++; len(batch) == cap(batch) {
+					if _, err := twins.Observe(context.Background(), batch); err != nil {
+						b.Fatal(err)
+					}
+					batch = batch[:0]
+				}
+				if n%(10*fleet) == 0 {
+					twins.debts.begin()
+					twins.debts.end(nil)
+				}
+			}
+		})
+	}
+}
+
+func fleetOf(b *testing.B, p *Postgres, n int) []telematics.Unit {
+	b.Helper()
+	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	units := make([]telematics.Unit, n)
+	for i := range units {
+		units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i+1))
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: units[i], Status: telematics.Available, Powertrain: telematics.Combustion,
+			Plate: fmt.Sprintf("M-IM %d", i+1), Features: []string{}, Actions: telematics.ControlActions,
+		})
+	}
+	if _, err := p.Import(context.Background(), file); err != nil {
+		b.Fatal(err)
+	}
+	return units
+}
+
+func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
+	tb.Helper()
+	values := map[telematics.Field]any{
+		telematics.Latitude: 48.1371 + float64(n%1000)/1e4, telematics.Longitude: 11.5754, telematics.Heading: float64(n % 360), telematics.LocatedAt: at,
+		telematics.SpeedKmh: float64(n % 130), telematics.MileageKm: 15230.4 + float64(n)/10, telematics.Ignition: "on", telematics.Gear: "D",
+		telematics.ParkBrake: "released", telematics.FuelLevel: 61.0, telematics.RangeKm: 412.5, telematics.OnboardV: 12.6,
+		telematics.IsLocked: false, telematics.EngineRuns: true, telematics.Sunroof: "closed", telematics.KeyStatus: "in",
+		telematics.DTCs: []string{"P0420"}, telematics.ServiceDueKm: 4200.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
+		telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
+	}
+	for _, f := range []telematics.Field{telematics.DoorFrontLeft, telematics.DoorFrontRight, telematics.DoorRearLeft, telematics.DoorRearRight, telematics.DoorTrunk} {
+		values[f] = "closed"
+	}
+	return telematics.Report{At: at, Values: values}
+}
+
+func BenchmarkWriteBehind(b *testing.B) {
+	p := open(b, newDatabase(b))
+	units := fleetOf(b, p, flushBatch)
+	batch := make([]sighting, flushBatch)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for i := range batch {
+		report := fullReport(b, start, i)
+		batch[i] = newSighting(telematics.Observation{Unit: units[i], At: start, Report: &report})
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		for i := range batch {
+			report := fullReport(b, start.Add(time.Duration(n)*time.Second), n)
+			batch[i] = newSighting(telematics.Observation{Unit: batch[i].Unit, At: start, Report: &report})
+		}
+		if _, err := p.keep(context.Background(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/flushBatch, "us/row")
+}
