@@ -10,9 +10,8 @@ import (
 
 // heard is a message as it came from the MQTT client.
 type heard struct {
-	unit    telematics.Unit
-	payload []byte
-	at      time.Time
+	telematics.Message
+	at time.Time
 }
 
 // stray is an answer that nobody seems to have asked for.
@@ -23,18 +22,18 @@ type stray struct {
 }
 
 // Answer takes a message from a unit's ack topic. It hands over and returns [LAW-8].
-func (b *Broker) Answer(unit telematics.Unit, payload []byte, retained bool) {
+func (b *Broker) Answer(m telematics.Message) {
 	b.Counts.add(answersTaken)
-	if retained {
+	if m.Retained {
 		b.Counts.add(answersRetained)
 		return
 	}
-	if len(payload) > telematics.MaxMessage { // before it takes room in the queue
+	if len(m.Payload) > telematics.MaxMessage { // before it takes room in the queue
 		b.Counts.add(answersMalformed)
 		return
 	}
 	select {
-	case b.answers <- heard{unit: unit, payload: payload, at: time.Now().UTC()}:
+	case b.answers <- heard{Message: m, at: time.Now().UTC()}:
 	default:
 		// The command is published again, and the unit repeats its answer [CMD-5].
 		b.Counts.add(answersDropped)
@@ -74,17 +73,17 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 const reportPatience = 250 * time.Millisecond
 
 func (b *Broker) handleAnswer(ctx context.Context, h heard) {
-	answer, dropped, err := telematics.DecodeAnswer(h.payload, h.at)
+	answer, dropped, err := h.Dialect.DecodeAnswer(h.Message, h.at)
 	if err != nil {
 		b.Counts.add(answersMalformed)
-		b.Logger.Debug("answer not readable", "unit", h.unit, "err", err)
+		b.Logger.Debug("answer not readable", "unit", h.Unit, "err", err)
 		return
 	}
 	b.Counts.addN(fieldsDropped, len(dropped))
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	var reported sync.WaitGroup
-	sign := telematics.Observation{Unit: h.unit, At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
+	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
 	if answer.Report != nil {
 		waiting, cancel := context.WithTimeout(ctx, reportPatience)
 		defer cancel()
@@ -92,12 +91,12 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
-	if b.asked(ctx, h.unit, answer.Command) {
-		b.settle(ctx, h.unit, answer, h.at, &reported)
+	if b.asked(ctx, h.Unit, answer.Command) {
+		b.settle(ctx, h.Unit, answer, h.at, &reported)
 		return
 	}
 	select {
-	case b.strays <- stray{unit: h.unit, answer: answer, at: h.at}:
+	case b.strays <- stray{unit: h.Unit, answer: answer, at: h.at}:
 	default:
 		b.Counts.add(answersDropped)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -63,7 +64,7 @@ func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
 func TestRetainedAnswersAreDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.air.car = func(p publication) {
-			w.brokers[0].Answer(unit, telematics.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true)
+			w.brokers[0].Answer(brokertest.Said(unit, telematics.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
 		}
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -120,9 +121,9 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		huge := make([]byte, telematics.MaxMessage+1)
 		for _, garbage := range [][]byte{nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge} {
-			w.brokers[0].Answer(unit, garbage, false)
-			w.brokers[0].Report(unit, garbage, false)
-			w.brokers[0].Presence(unit, garbage, false)
+			w.brokers[0].Answer(brokertest.Said(unit, garbage, false))
+			w.brokers[0].Report(brokertest.Said(unit, garbage, false))
+			w.brokers[0].Presence(brokertest.Said(unit, garbage, false))
 		}
 		synctest.Wait()
 		w.wantCount("answers_malformed", 8)
@@ -140,8 +141,8 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 		w.brokers = append(w.brokers, b) // nothing runs: nothing is taken off the queues
 		for range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
-			b.Report(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false)
-			b.Presence(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false)
+			b.Report(brokertest.Said(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false))
+			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false))
 		}
 		w.wantCount("answers_dropped", 6)
 		w.wantCount("reports_dropped", 6)
@@ -152,12 +153,12 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		now := time.Now()
-		w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false)
-		w.brokers[1].Report(unit, telematics.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false)
-		w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true)
-		w.brokers[0].Report("stranger", telematics.EncodeReport(telematics.Report{At: now}), false)
+		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))
+		w.brokers[1].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false))
+		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true))
+		w.brokers[0].Report(brokertest.Said("stranger", telematics.EncodeReport(telematics.Report{At: now}), false))
 		for _, b := range w.brokers {
-			b.Presence(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false)
+			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false))
 		}
 		synctest.Wait()
 		twin, err := w.Twin(w.Context(), car)

@@ -23,14 +23,15 @@ type Config struct {
 	Pending  PendingTable
 	Twins    Twins
 	Air      Air
-	Key      Signer // signs every command, once
+	Key      telematics.Signer // signs every command, once
 
-	Instance    string        // of this process, unique among all. Defaults to a random one.
-	QueueSize   int           // messages that wait to be handled, in each queue. Defaults to 16,384.
-	Workers     int           // answers that are handled at once. Defaults to 64.
-	SweepEvery  time.Duration // between two looks for what was left behind. Defaults to 1 s.
-	StepTimeout time.Duration // of one call of a port. Defaults to 3 s.
-	Logger      *slog.Logger  // Defaults to slog.Default().
+	Dialects    telematics.Dialects // Defaults to telematics.Spoken.
+	Instance    string              // of this process, unique among all. Defaults to a random one.
+	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
+	Workers     int                 // answers that are handled at once. Defaults to 64.
+	SweepEvery  time.Duration       // between two looks for what was left behind. Defaults to 1 s.
+	StepTimeout time.Duration       // of one call of a port. Defaults to 3 s.
+	Logger      *slog.Logger        // Defaults to slog.Default().
 }
 
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
@@ -56,6 +57,9 @@ type Broker struct {
 
 // New assembles a broker. It does nothing before Run.
 func New(c Config) *Broker {
+	if c.Dialects == nil {
+		c.Dialects = telematics.Spoken
+	}
 	c.Instance = cmp.Or(c.Instance, uuid.NewString())
 	c.QueueSize = cmp.Or(c.QueueSize, 16<<10)
 	c.Workers = cmp.Or(c.Workers, 64)

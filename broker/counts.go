@@ -38,6 +38,7 @@ const (
 	presenceMalformed = "presence_malformed"       // not readable
 	presenceDropped   = "presence_dropped"         // did not fit into the queue
 	unitsUnknown      = "units_unknown"            // observations of units without a vehicle
+	unitsForeign      = "units_foreign"            // observations in another protocol than the record's
 	observationsLost  = "observations_lost"        // could not be written down
 	commandsSwept     = "commands_swept"           // settled for an owner that was gone
 )
@@ -46,7 +47,7 @@ var counted = []string{
 	commandsSent, publications, publishFailures,
 	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
 	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
-	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
+	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, unitsForeign, observationsLost, commandsSwept,
 }
 
 func (c *Counts) add(name string) { c.addN(name, 1) }

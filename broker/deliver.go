@@ -17,9 +17,9 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 	defer b.waiters.remove(c.ID)
 	defer b.release(ctx, c)
 
-	message, err := b.Key.Sign(c.Claims())
+	message, err := b.Dialects.Encode(c, b.Key)
 	if err != nil {
-		return b.expire(ctx, c, w, "The signing key", fmt.Errorf("sign: %w", err))
+		return b.expire(ctx, c, w, "The signing key", err)
 	}
 	registering, cancel := b.step(ctx)
 	err = b.Pending.Register(registering, telematics.Pending{
@@ -36,7 +36,7 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 // deliver publishes the message, again and again, until the command is settled
 // or its deadline has come. A command that a halt finds here has not left, or does not
 // leave again.
-func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message []byte) telematics.Command {
+func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message telematics.Transmission) telematics.Command {
 	deadline := time.NewTimer(time.Until(c.Deadline))
 	defer deadline.Stop()
 	if _, halted := b.knownHalt(c.Agency); halted {
@@ -70,16 +70,17 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 
 // publish hands the message to the MQTT client, unless it could arrive too late, and
 // returns how long to wait before the next time.
-func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, message []byte, received bool) time.Duration {
+func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, message telematics.Transmission, received bool) time.Duration {
 	_, attempts := w.sent()
 	now := time.Now()
-	if !now.Before(c.Expires().Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
+	over := attempts > 0 && message.Once
+	if over || !now.Before(message.LeaveBefore.Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
 		return time.Until(c.Deadline) + time.Second // the deadline comes first
 	}
 	if !b.mayLeave(c.Agency) {
 		return airRetry
 	}
-	if err := b.Air.Publish(telematics.CommandChannel.Topic(c.Unit), message); err != nil {
+	if err := b.Air.Publish(message); err != nil {
 		b.Counts.add(publishFailures)
 		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
 		if attempts == 0 {

@@ -11,19 +11,19 @@ import (
 const maxBatch = 512
 
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8].
-func (b *Broker) Presence(unit telematics.Unit, payload []byte, retained bool) {
+func (b *Broker) Presence(m telematics.Message) {
 	b.Counts.add(presenceTaken)
-	if len(payload) == 0 {
+	if len(m.Payload) == 0 {
 		return // the memory of a removed unit was cleared
 	}
 	now := time.Now().UTC()
-	presence, err := telematics.DecodePresence(payload, now)
+	presence, err := m.Dialect.DecodePresence(m, now)
 	if err != nil {
 		b.Counts.add(presenceMalformed)
-		b.Logger.Debug("presence not readable", "unit", unit, "err", err)
+		b.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return
 	}
-	if !b.contact.add(telematics.Observation{Unit: unit, At: now, Presence: &presence, Retained: retained}) {
+	if !b.contact.add(telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}) {
 		b.Counts.add(presenceDropped)
 	}
 }
@@ -97,6 +97,7 @@ func (b *Broker) observe(observations []telematics.Observation) {
 		b.Logger.Warn("observations lost", "count", len(observations), "err", err)
 	}
 	b.Counts.addN(unitsUnknown, len(seen.Unknown))
+	b.Counts.addN(unitsForeign, len(seen.Foreign))
 }
 
 // handle hands on what is queued, as many at a time as have come, until the context ends,

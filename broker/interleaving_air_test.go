@@ -28,17 +28,17 @@ func (r *radio) Ready() error {
 }
 
 // Publish takes its time, as a socket does, and hands over or does not.
-func (r *radio) Publish(topic string, message []byte) error {
+func (r *radio) Publish(t telematics.Transmission) error {
 	if r.from.link.dead.Load() {
 		return errDead
 	}
-	claims, err := r.ring.Verify(message)
+	claims, err := r.ring.Verify(t.Payload)
 	if err != nil {
 		r.violated("nothing is published unsigned", "%v", err)
 		return err
 	}
-	if topic != telematics.CommandChannel.Topic(claims.Unit) {
-		r.violated("nothing is published to another unit", "%v for %s on %s", claims.Command, claims.Unit, topic)
+	if t.Topic != telematics.CommandChannel.Topic(claims.Unit) {
+		r.violated("nothing is published to another unit", "%v for %s on %s", claims.Command, claims.Unit, t.Topic)
 	}
 	r.mayBePublished(claims)
 	if r.leaks(claims.Command) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -140,7 +141,7 @@ func (m *motorcar) say(j *job) {
 	}
 	m.count("answers")
 	message := telematics.EncodeAnswer(answer)
-	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(m.unit, message, false) }) })
+	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(brokertest.Said(m.unit, message, false)) }) })
 }
 
 // restart is a loss of power: what was not finished has failed [CMD-5].
@@ -196,7 +197,7 @@ func (m *motorcar) reports(until time.Time) {
 		m.mu.Unlock()
 		if !off {
 			message := m.report()
-			m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Report(m.unit, message, false) }) })
+			m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Report(brokertest.Said(m.unit, message, false)) }) })
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -202,8 +203,8 @@ func (w *interleaving) lie(m *motorcar) {
 			answer := telematics.Answer{Command: j.Command, State: oneOf(w.dice, telematics.Succeeded, telematics.Rejected), At: time.Now()}
 			report := telematics.EncodeReport(telematics.Report{At: time.Now(), Answers: []telematics.Answer{answer}})
 			w.heard(m.unit, func(b *broker.Broker) {
-				b.Answer(m.unit, telematics.EncodeAnswer(answer), false)
-				b.Report(m.unit, report, false)
+				b.Answer(brokertest.Said(m.unit, telematics.EncodeAnswer(answer), false))
+				b.Report(brokertest.Said(m.unit, report, false))
 			})
 		}
 	}

@@ -163,7 +163,7 @@ func (w *interleaving) lastReports() {
 	for _, m := range w.cars {
 		message := m.report()
 		if i := w.anyInstance((*instance).up); i != nil {
-			i.broker.Report(m.unit, message, false)
+			i.broker.Report(brokertest.Said(m.unit, message, false))
 		}
 	}
 }

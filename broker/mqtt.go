@@ -28,6 +28,8 @@ type MQTTConfig struct {
 	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3].
 	// It is asked for each connection.
 	Group func(context.Context) (string, error)
+	// Dialects are those that are listened to. Defaults to telematics.Spoken.
+	Dialects telematics.Dialects
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
 	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
@@ -37,9 +39,9 @@ type MQTTConfig struct {
 
 // Receiver takes what units say. Its methods hand over and return [LAW-8].
 type Receiver interface {
-	Answer(unit telematics.Unit, payload []byte, retained bool)
-	Report(unit telematics.Unit, payload []byte, retained bool)
-	Presence(unit telematics.Unit, payload []byte, retained bool)
+	Answer(telematics.Message)
+	Report(telematics.Message)
+	Presence(telematics.Message)
 }
 
 // Link is the connection with the MQTT broker: one for commands and answers, one
@@ -60,12 +62,13 @@ type Link struct {
 	air    *line
 }
 
-// line is one connection and its subscription.
+// line is one connection and its subscriptions, one for each dialect.
 type line struct {
 	name   string // in the log
-	filter func(group string) string
+	filter func(telematics.Filters) string
+	shared bool
 	qos    byte
-	to     func(Receiver) func(telematics.Unit, []byte, bool)
+	to     func(Receiver) func(telematics.Message)
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
 }
 
@@ -75,16 +78,19 @@ func NewLink(c MQTTConfig) *Link {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	air := &line{name: "answers", filter: telematics.AckChannel.SharedFilter, qos: 1,
-		to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Answer }}
+	if c.Dialects == nil {
+		c.Dialects = telematics.Spoken
+	}
+	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, shared: true, qos: 1,
+		to: func(r Receiver) func(telematics.Message) { return r.Answer }}
 	return &Link{config: c, air: air, lines: []*line{
 		air,
-		{name: "telemetry", filter: telematics.TelemetryChannel.SharedFilter, qos: 1,
-			to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Report }},
+		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, shared: true, qos: 1,
+			to: func(r Receiver) func(telematics.Message) { return r.Report }},
 		// Every instance hears all of presence, from the broker's memory too, which a
 		// shared subscription does not replay.
-		{name: "presence", filter: func(string) string { return telematics.PresenceChannel.Filter() }, qos: 0,
-			to: func(r Receiver) func(telematics.Unit, []byte, bool) { return r.Presence }},
+		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, qos: 0,
+			to: func(r Receiver) func(telematics.Message) { return r.Presence }},
 	}}
 }
 
@@ -104,12 +110,12 @@ func (l *Link) Run(ctx context.Context, to Receiver) error {
 // Publish hands a message to the connection on which its answer is received. An
 // error means that the client did not take it. What it took may still be lost, or
 // be late: that is what the expiry in a command is for.
-func (l *Link) Publish(topic string, message []byte) error {
+func (l *Link) Publish(t telematics.Transmission) error {
 	client := l.air.client.Load()
 	if client == nil {
 		return errNotConnected
 	}
-	token := (*client).Publish(topic, 1, false, message) // [LAW-4] never retained
+	token := (*client).Publish(t.Topic, t.QoS, false, t.Payload) // [LAW-4] never retained
 	select {
 	case <-token.Done():
 		if err := token.Error(); certainlyNotTaken(err) {
@@ -155,7 +161,7 @@ func (ln *line) ready() error {
 }
 
 // keep connects, again and again, until the context ends.
-func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Unit, []byte, bool)) error {
+func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)) error {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second),
@@ -177,31 +183,21 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Unit, []
 }
 
 // connection is the life of one connection: it returns when it was lost, or never came up.
-func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Unit, []byte, bool), up func()) error {
+func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Message), up func()) error {
 	group, err := l.group(ctx)
 	if err != nil {
 		return err
 	}
-	filter := ln.filter(group)
 	lost := make(chan error, 1)
 	client := mqtt.NewClient(l.options(lost))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
 	}
-	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
-		unit, _, err := telematics.ParseTopic(m.Topic())
-		if err != nil {
-			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
-			return
+	for _, dialect := range l.config.Dialects {
+		if err := l.subscribe(ctx, client, ln, group, dialect, take); err != nil {
+			return err
 		}
-		take(unit, m.Payload(), m.Retained())
-	})
-	if err := l.await(ctx, subscribed); err != nil {
-		return fmt.Errorf("subscribe: %w", err)
-	}
-	if err := granted(subscribed.(*mqtt.SubscribeToken)); err != nil {
-		return err
 	}
 	ln.client.Store(&client)
 	defer ln.client.Store(nil)
@@ -213,6 +209,30 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Un
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// subscribe asks for what the line carries of one dialect. The subscription by which a
+// message comes says in which dialect it is.
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message)) error {
+	filter := ln.filter(d.Filters())
+	if filter == "" {
+		return nil
+	}
+	if ln.shared {
+		filter = telematics.SharedFilter(group, filter)
+	}
+	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
+		unit, subject, err := d.ParseTopic(m.Topic())
+		if err != nil {
+			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
+			return
+		}
+		take(telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()})
+	})
+	if err := l.await(ctx, subscribed); err != nil {
+		return fmt.Errorf("subscribe to protocol %s: %w", d.Protocol(), err)
+	}
+	return granted(subscribed.(*mqtt.SubscribeToken))
 }
 
 // hint says what to look at when the MQTT broker lets nobody in.

@@ -68,13 +68,18 @@ type ears struct {
 	slow                                 time.Duration // that a report takes
 }
 
-func (e *ears) Answer(telematics.Unit, []byte, bool) { e.answers.Add(1) }
-func (e *ears) Report(telematics.Unit, []byte, bool) { time.Sleep(e.slow); e.reports.Add(1) }
-func (e *ears) Presence(_ telematics.Unit, _ []byte, retained bool) {
+func (e *ears) Answer(telematics.Message) { e.answers.Add(1) }
+func (e *ears) Report(telematics.Message) { time.Sleep(e.slow); e.reports.Add(1) }
+func (e *ears) Presence(m telematics.Message) {
 	e.presence.Add(1)
-	if retained {
+	if m.Retained {
 		e.retained.Add(1)
 	}
+}
+
+// command is a message to the unit, as a dialect would hand it over.
+func command(payload []byte) telematics.Transmission {
+	return telematics.Transmission{Topic: telematics.CommandChannel.Topic(unit), Payload: payload, QoS: 1}
 }
 
 // startLink runs a link until the test ends.
@@ -145,7 +150,7 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		say(t, car, telematics.PresenceChannel, true, "online") // before the service is there
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
-		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("lock")); err != nil {
+		if err := link.Publish(command([]byte("lock"))); err != nil {
 			t.Fatal(err)
 		}
 		say(t, car, telematics.AckChannel, false, "done")
@@ -191,7 +196,7 @@ func TestADeniedSubscriptionIsNotReady(t *testing.T) {
 		if link.Ready() == nil {
 			t.Fatal("ready without the right to read answers")
 		}
-		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("lock")); err == nil {
+		if err := link.Publish(command([]byte("lock"))); err == nil {
 			t.Fatal("published though no answer could be received")
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -209,7 +214,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 	}
 	eventually(t, 10*time.Second, "outage noticed", func() bool { return link.Ready() != nil })
 	for range 10 {
-		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("late")); err == nil {
+		if err := link.Publish(command([]byte("late"))); err == nil {
 			t.Fatal("a command was taken during the outage")
 		}
 	}
@@ -221,7 +226,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 	awaitReady(t, link)
 	// What was stored would go out on the same connection, before or between these two.
 	for n := range int64(2) {
-		if err := link.Publish(telematics.CommandChannel.Topic(unit), []byte("now")); err != nil {
+		if err := link.Publish(command([]byte("now"))); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, 5*time.Second, "a command after the outage", func() bool { return commands.Load() > n })
@@ -243,7 +248,7 @@ func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
 	taken := 0
 	eventually(t, 30*time.Second, "the stuck connection is dropped", func() bool {
 		start := time.Now()
-		err := link.Publish(telematics.CommandChannel.Topic(unit), big)
+		err := link.Publish(command(big))
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("a publication blocked for %v, want about the write timeout at most", took)
 		}

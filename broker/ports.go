@@ -73,15 +73,10 @@ type Twins interface {
 
 // Air hands a message to the MQTT broker.
 type Air interface {
-	// Publish returns nil once the MQTT client took the message (QoS 1, not
-	// retained), and an error where it certainly did not.
-	Publish(topic string, message []byte) error
+	// Publish returns nil once the MQTT client took the message, not retained, and an
+	// error where it certainly did not.
+	Publish(telematics.Transmission) error
 	// Ready says what is missing before a message can be published and its answer
 	// be received; nil: nothing.
 	Ready() error
-}
-
-// Signer signs commands with the key that is active at the moment.
-type Signer interface {
-	Sign(telematics.Claims) ([]byte, error)
 }

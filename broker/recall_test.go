@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -19,7 +20,7 @@ func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.air.car = func(p publication) {
 			time.Sleep(3 * time.Second)
-			w.brokers[1].Report(unit, reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), false)
+			w.brokers[1].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), false))
 		}
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
@@ -36,7 +37,7 @@ func TestAReportSettlesAnUnknownCommand(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		done := telematics.Answer{Command: c.ID, State: telematics.Failed, Reason: "interrupted", At: time.Now()}
 		for range 3 { // each report repeats it
-			w.brokers[0].Report(unit, reportWith(done), false)
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(done), false))
 			time.Sleep(time.Second)
 		}
 		if c := w.record(c.ID); c.State != telematics.Failed || !c.Late || c.Reason != "interrupted" {
@@ -54,12 +55,12 @@ func TestAReportSpeaksOnlyForItsOwnUnit(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		forged := reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
-		w.brokers[0].Report("another-unit", forged, false)
+		w.brokers[0].Report(brokertest.Said("another-unit", forged, false))
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Unknown {
 			t.Errorf("record %+v", c)
 		}
-		w.brokers[0].Report(unit, forged, false) // its own word still counts
+		w.brokers[0].Report(brokertest.Said(unit, forged, false)) // its own word still counts
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
 			t.Errorf("record %+v", c)
@@ -103,7 +104,7 @@ func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		for round := range 2 {
 			for i, r := range reports {
-				w.brokers[0].Report(telematics.Unit(fmt.Sprintf("car-%d", i)), r, false)
+				w.brokers[0].Report(brokertest.Said(telematics.Unit(fmt.Sprintf("car-%d", i)), r, false))
 				if i%8 == 0 { // no faster than they are settled
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -125,9 +126,9 @@ func TestAUnitThatInventsResultsKeepsNoOthersFromBeingRead(t *testing.T) {
 			for range 8 {
 				invented = append(invented, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 			}
-			w.brokers[0].Report("hostile", reportWith(invented...), false)
+			w.brokers[0].Report(brokertest.Said("hostile", reportWith(invented...), false))
 		}
-		w.brokers[0].Report(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false)
+		w.brokers[0].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false))
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
 			t.Errorf("record %+v", c)

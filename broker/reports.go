@@ -34,13 +34,13 @@ func newReports(size int) *reports {
 
 // add queues a message, and reports false where there is no room.
 func (r *reports) add(h heard) bool {
-	size := int64(len(h.payload))
+	size := int64(len(h.Payload))
 	if r.bytes.Add(size) > maxQueued {
 		r.bytes.Add(-size)
 		return false
 	}
 	select {
-	case r.queues[maphash.String(r.seed, string(h.unit))%uint64(len(r.queues))] <- h:
+	case r.queues[maphash.String(r.seed, string(h.Unit))%uint64(len(r.queues))] <- h:
 		return true
 	default:
 		r.bytes.Add(-size)
@@ -49,14 +49,14 @@ func (r *reports) add(h heard) bool {
 }
 
 // Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
-func (b *Broker) Report(unit telematics.Unit, payload []byte, retained bool) {
+func (b *Broker) Report(m telematics.Message) {
 	b.Counts.add(reportsTaken)
 	switch {
-	case retained:
+	case m.Retained:
 		b.Counts.add(reportsRetained)
-	case len(payload) > telematics.MaxMessage: // before it takes room in the queue
+	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
 		b.Counts.add(reportsMalformed)
-	case !b.reports.add(heard{unit: unit, payload: payload, at: time.Now().UTC()}):
+	case !b.reports.add(heard{Message: m, at: time.Now().UTC()}):
 		b.Counts.add(reportsDropped)
 	}
 }
@@ -76,25 +76,25 @@ func (b *Broker) readReports(ctx context.Context) {
 func (b *Broker) takeReports(batch []heard) {
 	observations := make([]telematics.Observation, 0, len(batch))
 	for _, h := range batch {
-		b.reports.bytes.Add(-int64(len(h.payload)))
+		b.reports.bytes.Add(-int64(len(h.Payload)))
 		if report, ok := b.readReport(h); ok {
-			b.recall(h.unit, report.Answers, h.at)
-			observations = append(observations, telematics.Observation{Unit: h.unit, At: h.at, Report: &report})
+			b.recall(h.Unit, report.Answers, h.at)
+			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
 		}
 	}
 	b.observe(observations)
 }
 
 func (b *Broker) readReport(h heard) (telematics.Report, bool) {
-	report, dropped, err := telematics.DecodeReport(h.payload, h.at)
+	report, dropped, err := h.Dialect.DecodeReport(h.Message, h.at)
 	if err != nil {
 		b.Counts.add(reportsMalformed)
-		b.Logger.Debug("report not readable", "unit", h.unit, "err", err)
+		b.Logger.Debug("report not readable", "unit", h.Unit, "err", err)
 		return telematics.Report{}, false
 	}
 	if len(dropped) > 0 {
 		b.Counts.addN(fieldsDropped, len(dropped))
-		b.Logger.Debug("parts of a report dropped", "unit", h.unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
+		b.Logger.Debug("parts of a report dropped", "unit", h.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
 	return report, true
 }

@@ -97,7 +97,7 @@ func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
-	c.Agency, c.Unit = twin.AgencyID, twin.Unit
+	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
@@ -148,10 +148,9 @@ func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telemat
 		return telematics.Unavailable("Postgres", err)
 	case halted:
 		return telematics.Halted(halt)
-	case twin.Unit == "" || !twin.Supports(action):
-		return telematics.NotSupported(action)
-	case twin.Contact.Away(now):
-		return telematics.AwayFor(twin.Contact, now)
+	}
+	if refusal := b.Dialects.Refuse(twin, action, now); refusal != nil {
+		return refusal
 	}
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
 		return forbidden

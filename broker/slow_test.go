@@ -375,7 +375,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		for i := range 3 { // each in a batch of its own
 			at := time.Now()
-			w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false)
+			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false))
 			time.Sleep(time.Millisecond)
 		}
 		w.stops[0]()

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,6 +15,7 @@ type recordBody struct {
 	ID          int64                    `json:"id"`
 	AgencyID    int64                    `json:"agency_id"`
 	Unit        *telematics.Unit         `json:"unit"`
+	Protocol    *telematics.Protocol     `json:"protocol"`
 	Status      telematics.VehicleStatus `json:"status"`
 	Powertrain  telematics.Powertrain    `json:"powertrain"`
 	PlateNumber string                   `json:"plate_number"`
@@ -29,6 +31,7 @@ type recordBody struct {
 // vehicleBody is a vehicle and what it is able to do.
 type vehicleBody struct {
 	recordBody
+	Promises     *promisesBody    `json:"promises"`
 	Capabilities capabilitiesBody `json:"capabilities"`
 }
 
@@ -62,15 +65,41 @@ type markerTelemetryBody struct {
 
 func newRecordBody(v telematics.Vehicle) recordBody {
 	return recordBody{
-		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: orNull(v.Unit), Status: v.Status, Powertrain: v.Powertrain,
+		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: orNull(v.Unit), Protocol: protocol(v), Status: v.Status, Powertrain: v.Powertrain,
 		PlateNumber: v.Plate, Brand: v.Brand, Model: v.Model, Year: orNull(v.Year), Color: orNull(v.Color),
 		Category: orNull(v.Category), Image: orNull(v.Image), Features: append([]string{}, v.Features...),
 	}
 }
 
+// protocol is null where there is no unit to speak it.
+func protocol(v telematics.Vehicle) *telematics.Protocol {
+	if v.Unit == "" {
+		return nil
+	}
+	return orNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
+}
+
+// promisesBody is what the vehicle's unit checks itself.
+type promisesBody struct {
+	Signed       bool `json:"signed"`
+	Expiring     bool `json:"expiring"`
+	Deduplicated bool `json:"deduplicated"`
+}
+
+// newPromisesBody returns nil where there is no unit, or this version does not speak its protocol.
+func newPromisesBody(v telematics.Vehicle) *promisesBody {
+	dialect, spoken := telematics.Spoken.Find(v.Protocol)
+	if v.Unit == "" || !spoken {
+		return nil
+	}
+	body := promisesBody(dialect.Promises())
+	return &body
+}
+
 func newVehicleBody(t telematics.Twin) vehicleBody {
 	return vehicleBody{
 		recordBody:   newRecordBody(t.Vehicle),
+		Promises:     newPromisesBody(t.Vehicle),
 		Capabilities: capabilitiesBody{Commands: controls(t), Signals: signals(t)},
 	}
 }
@@ -78,7 +107,7 @@ func newVehicleBody(t telematics.Twin) vehicleBody {
 // controls lists the control actions that the vehicle has, in the order of the interface.
 func controls(t telematics.Twin) []telematics.Action {
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) })
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !telematics.Spoken.Carry(t.Protocol, a) })
 }
 
 // signals lists what the vehicle has ever reported, by the names of the vehicle status.

@@ -39,6 +39,26 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	}
 }
 
+func TestAVehicleShowsItsProtocolAndWhatItsUnitChecks(t *testing.T) {
+	a := newAPI(t)
+	for _, c := range []struct {
+		unit     telematics.Unit
+		protocol telematics.Protocol
+		says     any
+		promises any
+	}{
+		{"unit-1", "", "v1", map[string]any{"signed": true, "expiring": true, "deduplicated": true}},
+		{"unit-1", "tomorrow", "tomorrow", nil},
+		{"", "", nil, nil},
+	} {
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol = c.unit, c.protocol })
+		r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
+		if r.at("protocol") != c.says || !reflect.DeepEqual(r.at("promises"), c.promises) {
+			t.Errorf("%+v: protocol %v, promises %v", c, r.at("protocol"), r.at("promises"))
+		}
+	}
+}
+
 func TestAnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 	own := withToken(agencyToken(t, 1))
 	for _, path := range []string{"/api/v1/admin/vehicles/%d", "/api/v1/admin/vehicles/%d/status", "/api/v1/admin/vehicles/%d/commands"} {

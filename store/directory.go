@@ -26,6 +26,7 @@ type owner struct {
 	vehicle    telematics.VehicleID
 	agency     telematics.AgencyID
 	powertrain telematics.Powertrain
+	protocol   telematics.Protocol
 }
 
 // directory remembers for a while which vehicles units are built into. What is durable
@@ -128,9 +129,10 @@ func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[tel
 		VehicleID  int64  `db:"vehicle_id"`
 		AgencyID   int64  `db:"agency_id"`
 		Powertrain string `db:"powertrain"`
+		Protocol   string `db:"protocol"`
 	}
 	err := p.db.SelectContext(ctx, &rows, `
-		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain
+		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)`, pq.Array(serials))
 	if err != nil {
@@ -140,7 +142,7 @@ func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[tel
 	for _, row := range rows {
 		found[telematics.Unit(row.Serial)] = owner{
 			vehicle: telematics.VehicleID(row.VehicleID), agency: telematics.AgencyID(row.AgencyID),
-			powertrain: telematics.Powertrain(row.Powertrain),
+			powertrain: telematics.Powertrain(row.Powertrain), protocol: telematics.Protocol(row.Protocol),
 		}
 	}
 	return found, nil

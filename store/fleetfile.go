@@ -24,7 +24,7 @@ type FleetFile struct {
 //
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…"}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
-//	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "status": "available", "powertrain": "electric",
+//	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "status": "available", "powertrain": "electric",
 //	               "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
 //	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …]}]}
 //
@@ -85,6 +85,7 @@ func (p *part) vehicle() telematics.Vehicle {
 	v := telematics.Vehicle{
 		ID: telematics.VehicleID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
 		Unit:       p.unit("unit"),
+		Protocol:   oneOf(p, "protocol", telematics.Spoken.Names(), telematics.DefaultProtocol),
 		Status:     oneOf(p, "status", telematics.VehicleStatuses, telematics.Available),
 		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, ""),
 		Plate:      p.text("plate_number"), Brand: p.optionalText("brand"), Model: p.optionalText("model"),
@@ -94,7 +95,7 @@ func (p *part) vehicle() telematics.Vehicle {
 	if u, err := url.Parse(v.Image); v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
-	v.Actions = p.capabilities("capabilities")
+	v.Actions = p.capabilities("capabilities", v.Protocol)
 	return v
 }
 
@@ -110,11 +111,12 @@ func (p *part) unit(key string) telematics.Unit {
 	return unit
 }
 
-func (p *part) capabilities(key string) []telematics.Action {
+func (p *part) capabilities(key string, protocol telematics.Protocol) []telematics.Action {
 	if _, ok := p.fields[key]; !ok {
 		p.problem(key, "missing")
 	}
 	actions := []telematics.Action{}
+	dialect, spoken := telematics.Spoken.Find(protocol) // another was complained of before
 	for _, name := range p.texts(key) {
 		action := telematics.Action(name)
 		switch {
@@ -122,6 +124,8 @@ func (p *part) capabilities(key string) []telematics.Action {
 			p.problem(key, "%q: want some of %v", name, telematics.ControlActions)
 		case slices.Contains(actions, action):
 			p.problem(key, "%q comes twice", name)
+		case spoken && !slices.Contains(dialect.Actions(), action):
+			p.problem(key, "%q: protocol %s has no such command", name, protocol)
 		default:
 			actions = append(actions, action)
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func TestAFleetFileNamesAllItsProblemsAtOnce(t *testing.T) {
 		"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}, {"id": 1, "code": "MUC", "name": " "}, {"id": -1, "code": "B-R", "name": "x"}, 5],
 		"stations": [{"id": 1, "agency_id": 3, "name": "A", "address": "B", "latitude": 91, "longitude": "x"}],
 		"vehicles": [
-			{"id": 1, "agency_id": 1, "unit": "86 1", "status": "lost", "powertrain": "steam", "plate_number": "M 1", "year": 1700,
+			{"id": 1, "agency_id": 1, "unit": "86 1", "protocol": "smoke", "status": "lost", "powertrain": "steam", "plate_number": "M 1", "year": 1700,
 			 "image": "file:///etc/passwd", "features": ["", 1], "capabilities": ["lock", "fly", "lock"], "wheels": 4},
 			{"id": 2, "unit": "U", "powertrain": null, "features": [""]},
 			{"id": 2, "agency_id": 1, "unit": "U", "powertrain": "electric", "plate_number": "\u0000", "capabilities": [], "model": 7}
@@ -69,6 +70,7 @@ func TestAFleetFileNamesAllItsProblemsAtOnce(t *testing.T) {
 		"stations[0].latitude: 91: want -90 to 90",
 		`stations[0].longitude: "x": want a number`,
 		`vehicles[0].unit: unit serial "86 1": want 1 to 64 letters, digits, - or _`,
+		fmt.Sprintf(`vehicles[0].protocol: "smoke": want one of %v`, telematics.Spoken.Names()),
 		`vehicles[0].status: "lost": want one of [available booked in_use maintenance inactive]`,
 		`vehicles[0].powertrain: "steam": want one of [combustion electric plug_in_hybrid]`,
 		"vehicles[0].year: 1700: want 1886 to 2100",

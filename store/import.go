@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -22,8 +23,8 @@ func (i Imported) String() string {
 
 // Import puts the content of a fleet file in, all of it or nothing. What is there
 // already is brought to what the file says; what the file does not name stays as it
-// is. A unit that the file builds into another vehicle moves there, and what was known
-// of its contact is forgotten.
+// is. A unit that the file builds into another vehicle moves there; what was known of its
+// contact is forgotten then, and when it speaks another protocol.
 func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := p.importFile(ctx, file)
 	return imported, wrap("import fleet", err)
@@ -156,6 +157,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 type unitFileRow struct {
 	Serial    *telematics.Unit     `json:"serial"` // null: none is built in
 	VehicleID telematics.VehicleID `json:"vehicle_id"`
+	Protocol  telematics.Protocol  `json:"protocol"`
 }
 
 // importUnits first takes out what moves, so that units can change places. The lock
@@ -166,7 +168,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	}
 	rows := []unitFileRow{}
 	for _, v := range file.Vehicles {
-		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID})
+		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID, Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol)})
 	}
 	// Both statements return what they touched: a unit that moves counts once.
 	touched := map[telematics.Unit]bool{}
@@ -174,16 +176,16 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 		update units u
 		set vehicle_id = null, status = null, session = '', said_at = null, changed_at = null, last_seen = null,
 			actions = null, firmware = '', gap_ms = null
-		from json_to_recordset($1) as f (serial text, vehicle_id bigint)
+		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
 		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
-			or u.serial = f.serial and u.vehicle_id <> f.vehicle_id
+			or u.serial = f.serial and (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
 		returning u.serial`, `
-		insert into units as u (serial, vehicle_id)
-		select serial, vehicle_id from json_to_recordset($1) as f (serial text, vehicle_id bigint)
+		insert into units as u (serial, vehicle_id, protocol)
+		select serial, vehicle_id, protocol from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
 		where serial is not null
 		order by vehicle_id
-		on conflict (serial) do update set vehicle_id = excluded.vehicle_id
-		where u.vehicle_id is distinct from excluded.vehicle_id
+		on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol
+		where (u.vehicle_id, u.protocol) is distinct from (excluded.vehicle_id, excluded.protocol)
 		returning u.serial`,
 	} {
 		var serials []telematics.Unit

@@ -2,6 +2,7 @@ package store
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"motorpool/telematics"
@@ -66,6 +67,38 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 	seen, err := p.Observe(t.Context(), []telematics.Observation{{Unit: retired, At: morning}})
 	if err != nil || len(seen.Unknown) != 1 {
 		t.Errorf("Observe of a unit that is built in nowhere = %v, %v", seen.Unknown, err)
+	}
+}
+
+func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t)
+	file.Vehicles[3].Protocol = "tomorrow" // a newer version's
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]telematics.Protocol{2: "v1", 3: "tomorrow"} {
+		twin, err := p.Twin(t.Context(), file.Vehicles[i].ID)
+		if err != nil || twin.Protocol != want {
+			t.Errorf("vehicle %d has protocol %q, %v; want %q", twin.ID, twin.Protocol, err, want)
+		}
+	}
+	unit := file.Vehicles[3].Unit
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
+		t.Fatal(err)
+	}
+	file.Vehicles[3].Protocol = "v1"
+	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{Units: 1}) {
+		t.Errorf("Import = %+v, %v; want one unit", got, err)
+	}
+	twin, err := p.Twin(t.Context(), file.Vehicles[3].ID)
+	if err != nil || twin.Unit != unit || twin.Protocol != "v1" || twin.Contact.Status != "" {
+		t.Errorf("%+v, %v; want protocol v1, and nothing known of the unit's contact", twin, err)
+	}
+	file.Vehicles[3].Protocol = "Smoke Signals"
+	if _, err := p.Import(t.Context(), file); err == nil || !strings.Contains(err.Error(), "units_protocol_form") {
+		t.Errorf("Import of what is no name: %v", err)
 	}
 }
 

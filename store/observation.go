@@ -66,6 +66,9 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 		for _, unit := range seen.Unknown {
 			all.Unknown = appendNew(all.Unknown, unit)
 		}
+		for _, unit := range seen.Foreign {
+			all.Foreign = appendNew(all.Foreign, unit)
+		}
 		all.Changes = append(all.Changes, seen.Changes...)
 	}
 	return all, errors.Join(refused...)
@@ -74,6 +77,7 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 // observedUnit is a unit, with its vehicle, while observations are merged into it.
 type observedUnit struct {
 	serial   telematics.Unit
+	protocol telematics.Protocol
 	change   telematics.Change // of its vehicle
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
@@ -99,6 +103,10 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematic
 		unit, ok := units[s.Unit]
 		if !ok {
 			seen.Unknown = appendNew(seen.Unknown, s.Unit)
+			continue
+		}
+		if !s.Protocol.Means(unit.protocol) {
+			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 			continue
 		}
 		unit.observe(s)
@@ -140,10 +148,11 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 		VehicleID  int64  `db:"vehicle_id"`
 		AgencyID   int64  `db:"agency_id"`
 		Powertrain string `db:"powertrain"`
+		Protocol   string `db:"protocol"`
 		contactRow
 	}
 	err := tx.SelectContext(ctx, &rows, `
-		select u.serial, u.vehicle_id, v.agency_id, v.powertrain, `+contactColumns+`
+		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -156,7 +165,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for _, row := range rows {
 		unit := &observedUnit{
-			serial: telematics.Unit(row.Serial), contact: row.contact(),
+			serial: telematics.Unit(row.Serial), protocol: telematics.Protocol(row.Protocol), contact: row.contact(),
 			change: telematics.Change{
 				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
 				Powertrain: telematics.Powertrain(row.Powertrain),

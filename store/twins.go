@@ -85,9 +85,9 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 		}
 	}
 	seen, err := t.postgres.keep(ctx, now)
-	reports, known := t.reports(ctx, soon, &seen)
-	for _, s := range soon {
-		if known[s.Unit] && !s.Awaited {
+	reports, heard := t.reports(ctx, soon, &seen)
+	for _, s := range heard {
+		if !s.Awaited {
 			err = errors.Join(err, t.debts.add(s))
 		}
 	}
@@ -101,32 +101,35 @@ type report struct {
 	sighting
 }
 
-// reports joins sightings by vehicle, and notes the units that have none. Those of which
-// it cannot be known now are left to be written.
-func (t *Twins) reports(ctx context.Context, sightings []sighting, seen *telematics.Seen) ([]report, map[telematics.Unit]bool) {
+// reports joins sightings by vehicle, and notes the units that have none, or another
+// protocol on record. It returns the others, too: those of which it cannot be known now are
+// left to be written.
+func (t *Twins) reports(ctx context.Context, sightings []sighting, seen *telematics.Seen) (reports []report, heard []sighting) {
 	units := make([]telematics.Unit, 0, len(sightings))
 	joined := make(map[telematics.Unit]sighting, len(sightings))
 	for _, s := range sightings {
 		if _, ok := joined[s.Unit]; !ok {
-			units = append(units, s.Unit)
+			units, joined[s.Unit] = append(units, s.Unit), sighting{}
 		}
-		joined[s.Unit] = joined[s.Unit].join(s)
 	}
 	owners := t.directory.owners(ctx, units)
-	var reports []report
-	known := make(map[telematics.Unit]bool, len(units))
-	for _, unit := range units {
-		o, resolved := owners[unit]
-		if resolved && o.vehicle == 0 {
-			seen.Unknown = appendNew(seen.Unknown, unit)
-			continue
+	heard = sightings[:0]
+	for _, s := range sightings {
+		switch o, resolved := owners[s.Unit]; {
+		case resolved && o.vehicle == 0:
+			seen.Unknown = appendNew(seen.Unknown, s.Unit)
+		case resolved && !s.Protocol.Means(o.protocol):
+			seen.Foreign = appendNew(seen.Foreign, s.Unit)
+		default:
+			joined[s.Unit], heard = joined[s.Unit].join(s), append(heard, s)
 		}
-		known[unit] = true
-		if resolved {
+	}
+	for _, unit := range units {
+		if o, resolved := owners[unit]; resolved && joined[unit].Unit != "" {
 			reports = append(reports, report{o, joined[unit]})
 		}
 	}
-	return reports, known
+	return reports, heard
 }
 
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with

@@ -29,6 +29,7 @@ type vehicleRow struct {
 	Features     pq.StringArray `db:"features"`
 	Capabilities pq.StringArray `db:"capabilities"`
 	Serial       *string        `db:"serial"`
+	Protocol     *string        `db:"protocol"`
 	Fields       *string        `db:"fields"`
 	contactRow
 }
@@ -50,7 +51,7 @@ const contactColumns = `u.status as contact_status, u.session, u.said_at, u.chan
 // Vehicles with their units' contacts and their snapshots.
 const selectTwins = `
 	select v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, s.fields, ` + contactColumns + `
+		v.image, v.features, v.capabilities, u.serial, u.protocol, s.fields, ` + contactColumns + `
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 
 func (r contactRow) contact() telematics.Contact {
@@ -69,7 +70,7 @@ func (r vehicleRow) twin() (telematics.Twin, error) {
 	return telematics.Twin{
 		Vehicle: telematics.Vehicle{
 			ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-			Unit: telematics.Unit(value(r.Serial)), Status: telematics.VehicleStatus(r.Status),
+			Unit: telematics.Unit(value(r.Serial)), Protocol: telematics.Protocol(value(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
 			Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
 			Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 			Features: r.Features, Actions: actions(r.Capabilities),

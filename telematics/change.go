@@ -10,6 +10,7 @@ import (
 // Seen is what observations have led to.
 type Seen struct {
 	Unknown []Unit   // that belong to no vehicle, each once
+	Foreign []Unit   // that spoke another protocol than their record names, each once; nothing of it counts
 	Changes []Change // in the sight of everybody
 }
 

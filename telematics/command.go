@@ -41,7 +41,8 @@ type Command struct {
 	ID         CommandID
 	Vehicle    VehicleID
 	Agency     AgencyID
-	Unit       Unit // that was asked; only its word counts [ACK-4]
+	Unit       Unit     // that was asked; only its word counts [ACK-4]
+	Protocol   Protocol // of the unit; not read back
 	Action     Action
 	Attention  *Attention // parameters; nil but for AttentionSignal
 	Lane       Lane

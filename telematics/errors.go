@@ -117,6 +117,12 @@ func Unavailable(what string, cause error) *Error {
 		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
 }
 
+// NotSpoken is the error for a vehicle whose record names a protocol that this version does
+// not have: another version may, while one replaces the other.
+func NotSpoken(p Protocol) *Error {
+	return Unavailable(fmt.Sprintf("The protocol %q of the vehicle's unit", p), nil)
+}
+
 // Halted is the error for a command that an operator's halt keeps from leaving.
 func Halted(h Halt) *Error {
 	return &Error{Code: CommandsHalted, Outcome: NotExecuted, Retryable: true, RetryAfter: retryHalted,

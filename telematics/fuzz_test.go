@@ -179,7 +179,7 @@ func FuzzParseTopic(f *testing.F) {
 	for _, c := range channels {
 		f.Add(c.Topic(goldenUnit))
 		f.Add(c.Filter())
-		f.Add(c.SharedFilter("g"))
+		f.Add(SharedFilter("g", c.Filter()))
 	}
 	f.Fuzz(func(t *testing.T, topic string) {
 		unit, channel, err := ParseTopic(topic)

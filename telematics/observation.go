@@ -5,6 +5,7 @@ import "time"
 // Observation is one sign of a unit: that it was heard, and what it said.
 type Observation struct {
 	Unit     Unit
+	Protocol Protocol  // in which the unit spoke; another than its record's does not count
 	At       time.Time // of arrival
 	Report   *Report   // nil: none
 	Presence *Presence // nil: none

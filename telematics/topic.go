@@ -25,7 +25,7 @@ func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
 
 // SharedFilter returns the filter shared by the members of a group, each of which
 // receives a part. The group's name is a secret of the installation [TOP-3].
-func (c Channel) SharedFilter(group string) string { return "$share/" + group + "/" + c.Filter() }
+func SharedFilter(group, filter string) string { return "$share/" + group + "/" + filter }
 
 // ParseTopic returns the unit and the channel that a topic names.
 func ParseTopic(topic string) (Unit, Channel, error) {

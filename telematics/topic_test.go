@@ -9,11 +9,11 @@ var channels = []Channel{CommandChannel, AckChannel, TelemetryChannel, PresenceC
 
 func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
 	cases := map[string]string{
-		CommandChannel.Topic("356938035643809"):     "motorpool/v1/356938035643809/command",
-		AckChannel.Topic("u_1"):                     "motorpool/v1/u_1/ack",
-		TelemetryChannel.Filter():                   "motorpool/v1/+/telemetry",
-		PresenceChannel.Filter():                    "motorpool/v1/+/presence",
-		AckChannel.SharedFilter("motorpool-secret"): "$share/motorpool-secret/motorpool/v1/+/ack",
+		CommandChannel.Topic("356938035643809"):               "motorpool/v1/356938035643809/command",
+		AckChannel.Topic("u_1"):                               "motorpool/v1/u_1/ack",
+		TelemetryChannel.Filter():                             "motorpool/v1/+/telemetry",
+		PresenceChannel.Filter():                              "motorpool/v1/+/presence",
+		SharedFilter("motorpool-secret", AckChannel.Filter()): "$share/motorpool-secret/motorpool/v1/+/ack",
 	}
 	for got, want := range cases {
 		if got != want {

@@ -42,7 +42,8 @@ func (p Powertrain) PlugsIn() bool { return p != Combustion }
 type Vehicle struct {
 	ID         VehicleID
 	AgencyID   AgencyID
-	Unit       Unit // empty: none is built in
+	Unit       Unit     // empty: none is built in
+	Protocol   Protocol // that the unit speaks; empty: DefaultProtocol
 	Status     VehicleStatus
 	Powertrain Powertrain
 	Plate      string

@@ -266,8 +266,14 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 			}
 			continue
 		}
-		o.At = storedTime(o.At)
 		twin := m.twins[id]
+		if !o.Protocol.Means(twin.Protocol) {
+			if !slices.Contains(seen.Foreign, o.Unit) {
+				seen.Foreign = append(seen.Foreign, o.Unit)
+			}
+			continue
+		}
+		o.At = storedTime(o.At)
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
 			merged, news, _ := twin.Snapshot.Advance(telematics.Merge(nil, *o.Report))

@@ -25,17 +25,18 @@ type TwinRecord struct {
 // TwinsContract runs what every record of twins promises.
 func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 	for name, run := range map[string]func(*testing.T, TwinRecord){
-		"EveryFieldOfAReportSurvives":           everyFieldSurvives,
-		"AnOlderReportOverwritesNothing":        olderReportOverwritesNothing,
-		"AVehicleWithoutAReportHasNoSnapshot":   noReportNoSnapshot,
-		"NullMeansNoLongerKnown":                nullMeansNoLongerKnown,
-		"APresenceMakesTheContact":              presenceMakesContact,
-		"AUnitThatSaysItCanDoNothingIsBelieved": noActionsAreBelieved,
-		"UnitsWithoutAVehicleAreNamedOnce":      strangersAreNamed,
-		"WhateverTheOrderTheSnapshotIsTheSame":  orderDoesNotMatter,
-		"AnyDeliveryEndsInTheSameSnapshot":      deliveryDoesNotMatter,
-		"OneBatchMayHoldAUnitManyTimes":         unitManyTimes,
-		"OnlyWhatIsNewIsAChange":                onlyNewsIsAChange,
+		"EveryFieldOfAReportSurvives":             everyFieldSurvives,
+		"AnOlderReportOverwritesNothing":          olderReportOverwritesNothing,
+		"AVehicleWithoutAReportHasNoSnapshot":     noReportNoSnapshot,
+		"NullMeansNoLongerKnown":                  nullMeansNoLongerKnown,
+		"APresenceMakesTheContact":                presenceMakesContact,
+		"AUnitThatSaysItCanDoNothingIsBelieved":   noActionsAreBelieved,
+		"UnitsWithoutAVehicleAreNamedOnce":        strangersAreNamed,
+		"WhateverTheOrderTheSnapshotIsTheSame":    orderDoesNotMatter,
+		"AnyDeliveryEndsInTheSameSnapshot":        deliveryDoesNotMatter,
+		"OneBatchMayHoldAUnitManyTimes":           unitManyTimes,
+		"OnlyWhatIsNewIsAChange":                  onlyNewsIsAChange,
+		"AnotherProtocolThanTheRecordsIsNotHeard": foreignersAreNamed,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -95,6 +96,18 @@ func everyFieldSurvives(t *testing.T, r TwinRecord) {
 	wantSnapshot(t, twin.Snapshot, telematics.Merge(nil, report))
 	if want := (telematics.Contact{LastSeen: instant}); !reflect.DeepEqual(twin.Contact, want) {
 		t.Errorf("contact %+v, want %+v", twin.Contact, want)
+	}
+}
+
+func foreignersAreNamed(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	foreign := telematics.Observation{Unit: unit, Protocol: "morse", At: instant, Report: speedReport(instant, 50.0)}
+	seen, err := r.Here.Observe(t.Context(), []telematics.Observation{foreign, foreign})
+	if err != nil || len(seen.Unknown) > 0 || len(seen.Changes) > 0 || !slices.Equal(seen.Foreign, []telematics.Unit{unit}) {
+		t.Errorf("Observe = %+v, %v, want unit %s as foreign, once", seen, err, unit)
+	}
+	if twin := r.Twin(id); twin.Snapshot != nil || !twin.Contact.LastSeen.IsZero() {
+		t.Errorf("snapshot %v and contact %+v, want none", twin.Snapshot, twin.Contact)
 	}
 }
 

@@ -1,0 +1,8 @@
+package brokertest
+
+import "motorpool/telematics"
+
+// Said returns what a unit of protocol v1 said, as it comes from the MQTT broker.
+func Said(unit telematics.Unit, payload []byte, retained bool) telematics.Message {
+	return telematics.Message{Dialect: telematics.V1{}, Unit: unit, Payload: payload, Retained: retained}
+}

@@ -1,0 +1,345 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// The van's unit speaks morse, the car's protocol v1.
+const (
+	vanID = telematics.VehicleID(43)
+	van   = telematics.Unit("van-43")
+)
+
+func (w *world) addVan() {
+	w.Put(telematics.Twin{
+		Vehicle: telematics.Vehicle{ID: vanID, AgencyID: 1, Unit: van, Protocol: "morse", Status: telematics.Available, Actions: telematics.ControlActions},
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: time.Now()},
+	})
+}
+
+// fromVan is what the van says on a topic, as it comes from the MQTT broker.
+func (w *world) fromVan(subject, payload string, retained bool) telematics.Message {
+	return telematics.Message{Dialect: morse{}, Unit: van, Subject: subject, Payload: []byte(payload), Retained: retained}
+}
+
+func (w *world) sendToVan(action telematics.Action) (telematics.Command, *telematics.Error) {
+	order := w.order(action)
+	order.Vehicle = vanID
+	return w.sendVia(0, order)
+}
+
+// toVan returns what was published to the van, and toCar what was to the car.
+func (a *air) toVan() (to []publication) { return a.publishedUnder(morseTopic(van)) }
+func (a *air) toCar() (to []publication) {
+	return a.publishedUnder(telematics.CommandChannel.Topic(unit))
+}
+
+func (a *air) publishedUnder(topic string) (to []publication) {
+	for _, p := range a.published() {
+		if strings.HasPrefix(p.topic, topic) {
+			to = append(to, p)
+		}
+	}
+	return to
+}
+
+// vanAnswers makes the van answer through an instance after a delay.
+func (w *world) vanAnswers(instance int, after time.Duration, says string) {
+	w.air.car = func(p publication) {
+		if !strings.HasPrefix(p.topic, morseRoot) {
+			return
+		}
+		time.Sleep(after)
+		w.brokers[instance].Answer(w.fromVan("response/"+filepath.Base(p.topic), says, false))
+	}
+}
+
+func TestAUnitWithoutSignatureAndExpiryIsToldInItsOwnWords(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addVan()
+		w.vanAnswers(1, 3*time.Second, "done")
+		c, err := w.sendToVan(telematics.Lock)
+		w.wantCode(err, "")
+		sent := w.air.toVan()
+		if c.State != telematics.Succeeded || len(sent) != 1 || string(sent[0].message) != "lock" || sent[0].qos != 0 ||
+			sent[0].topic != "morse/van-43/van-43/command/"+c.ID.String() {
+			t.Errorf("%s after %v", c.State, sent)
+		}
+		w.vanAnswers(0, 3*time.Second, "no such door")
+		c, err = w.sendToVan(telematics.Unlock)
+		w.wantCode(err, telematics.CommandFailed)
+		if c.Detail != "no such door" || len(w.air.toVan()) != 2 {
+			t.Errorf("%+v after %d publications", c, len(w.air.toVan()))
+		}
+	})
+}
+
+func TestWhoDoesNotKnowARepetitionIsToldOnceAndItsLateAnswerSettles(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.vanAnswers(0, 25*time.Second, "done")
+		silent := make(chan *telematics.Error)
+		go func() { _, err := w.send(telematics.Lock); silent <- err }()
+		c, err := w.sendToVan(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		w.wantCode(<-silent, telematics.CommandTimeout)
+		if c.State != telematics.Unknown || err.Outcome != telematics.MayHave || len(w.air.toVan()) != 1 {
+			t.Errorf("%s, %s after %d publications, want unknown after one", c.State, err.Outcome, len(w.air.toVan()))
+		}
+		if len(w.air.toCar()) < 3 {
+			t.Errorf("the car of protocol v1 was told %d times, want as often as ever", len(w.air.toCar()))
+		}
+		w.air.cars.Wait()
+		synctest.Wait()
+		if late := w.record(c.ID); late.State != telematics.Succeeded || !late.Late || len(w.air.toVan()) != 1 {
+			t.Errorf("%+v, want it settled late", late)
+		}
+	})
+}
+
+func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.vanAnswers(0, time.Second, "done")
+		w.air.fail(nil, errRefused)
+		time.AfterFunc(200*time.Millisecond, func() { w.air.fail(nil, nil) })
+		_, err := w.sendToVan(telematics.Lock)
+		w.wantCode(err, "")
+		w.air.fail(nil, errRefused)
+		time.AfterFunc(2*time.Second, func() { w.air.fail(nil, nil) }) // a unit that checks no expiry would still execute it
+		c, err := w.sendToVan(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.air.toVan()) != 1 {
+			t.Errorf("%s, %s after %d publications, want expired and only the first", c.State, err.Outcome, len(w.air.toVan()))
+		}
+	})
+}
+
+func TestWhoChecksNoExpiryIsAskedOnlyWhenItIsKnownToBeThere(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.vanAnswers(0, time.Second, "done")
+		w.brokers[0].Presence(w.fromVan("connected", "no", false))
+		synctest.Wait()
+		_, err := w.sendToVan(telematics.Lock)
+		w.wantCode(err, telematics.VehicleOffline)
+		w.brokers[0].Presence(w.fromVan("connected", "yes", false))
+		synctest.Wait()
+		_, err = w.sendToVan(telematics.Lock)
+		w.wantCode(err, "")
+		_, err = w.sendToVan(telematics.DisableDriving) // its record grants it, its protocol has no word for it
+		w.wantCode(err, telematics.CommandNotSupported)
+		if sent := w.air.toVan(); len(sent) != 1 {
+			t.Errorf("%d publications, want one", len(sent))
+		}
+	})
+}
+
+func TestAVehicleWhoseProtocolNobodySpeaksIsRefusedAndNotHeard(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		tomorrow := healthy()
+		tomorrow.Protocol = "tomorrow"
+		w.Put(tomorrow)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantLines(telematics.TelematicsUnavailable)
+		speed := telematics.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
+		w.brokers[0].Report(brokertest.Said(unit, speed, false))
+		synctest.Wait()
+		twin, _ := w.Twin(w.Context(), car)
+		if len(w.air.published()) > 0 || twin.Snapshot != nil || w.brokers[0].Counts.Get("units_foreign") != 1 {
+			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.air.published()), twin.Snapshot, w.brokers[0].Counts.Get("units_foreign"))
+		}
+	})
+}
+
+func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addVan()
+		for i, m := range []telematics.Message{
+			w.fromVan("metric/locked", "yes", false),
+			w.fromVan("metric/speed", "31.5", false),
+			w.fromVan("metric/speed", "fast", false), // dropped, counted
+			w.fromVan("metric/mood", "fine", false),  // not ours: a sign of life
+			w.fromVan("metric/speed", "99", true),    // memory has no time
+			w.fromVan("metric/soc", "81", false),
+		} {
+			w.brokers[i%2].Report(m)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		twin, _ := w.Twin(w.Context(), vanID)
+		if s := twin.Snapshot; len(s) != 3 || s[telematics.IsLocked].Value != true || s[telematics.SpeedKmh].Value != 31.5 || s[telematics.Battery].Value != 81.0 {
+			t.Errorf("snapshot %v", s)
+		}
+		if at := twin.Snapshot[telematics.SpeedKmh].At; !at.Equal(today.Add(time.Second)) {
+			t.Errorf("speed of %v, want the time of its arrival", at)
+		}
+		dropped := w.brokers[0].Counts.Get("report_fields_dropped") + w.brokers[1].Counts.Get("report_fields_dropped")
+		retained := w.brokers[0].Counts.Get("reports_retained") + w.brokers[1].Counts.Get("reports_retained")
+		if dropped != 1 || retained != 1 {
+			t.Errorf("%d fields dropped and %d retained reports, want one of each", dropped, retained)
+		}
+		w.brokers[0].Report(brokertest.Said(van, telematics.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}), false))
+		synctest.Wait()
+		if twin, _ := w.Twin(w.Context(), vanID); twin.Snapshot[telematics.SpeedKmh].Value != 31.5 {
+			t.Errorf("the van was heard in a protocol that is not its own: %v", twin.Snapshot)
+		}
+	})
+}
+
+// hall keeps what a link hears.
+type hall struct {
+	mu    sync.Mutex
+	heard map[string][]telematics.Message
+}
+
+func (h *hall) Answer(m telematics.Message)   { h.add("answer", m) }
+func (h *hall) Report(m telematics.Message)   { h.add("report", m) }
+func (h *hall) Presence(m telematics.Message) { h.add("presence", m) }
+
+func (h *hall) add(kind string, m telematics.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.heard == nil {
+		h.heard = map[string][]telematics.Message{}
+	}
+	h.heard[kind] = append(h.heard[kind], m)
+}
+
+func (h *hall) of(kind string) []telematics.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]telematics.Message(nil), h.heard[kind]...)
+}
+
+const morseServiceAccess = `
+topic read morse/+/+/response/+
+topic read morse/+/+/metric/+
+topic read morse/+/+/connected
+topic write morse/+/+/command/+
+`
+
+const morseUnitsAccess = `
+pattern read morse/%u/%u/command/+
+pattern write morse/%u/%u/response/+
+pattern write morse/%u/%u/metric/+
+pattern write morse/%u/%u/connected
+`
+
+func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{
+		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: servicePassword,
+		UnitsAccess: mosquitto.UnitsACL + morseUnitsAccess, UnitPassword: func(user string) (string, bool) { return unitPassword, user == string(unit) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	speaker := unitClient(t, server.UnitsURL(), nil)
+	root := morseTopic(unit)
+	publish := func(topic, payload string) {
+		t.Helper()
+		if token := speaker.Publish(topic, 0, true, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+			t.Fatalf("publish %s: %v", topic, token.Error())
+		}
+	}
+	publish(root+"connected", "yes") // before the service is there
+	told := make(chan string, 4)
+	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { told <- m.Topic() + " " + string(m.Payload()) })
+	if !subscribed.WaitTimeout(5*time.Second) || subscribed.Error() != nil {
+		t.Fatalf("subscribe: %v", subscribed.Error())
+	}
+
+	var to hall
+	link := broker.NewLink(broker.MQTTConfig{
+		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword, Dialects: spoken,
+		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := link.Run(ctx, &to); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+	awaitReady(t, link)
+
+	publish(root+"metric/soc", "81")
+	publish(root+"response/7", "done")
+	publish("morse/van-43/van-43/metric/soc", "1") // another's: the access rules swallow it
+	say(t, speaker, telematics.TelemetryChannel, false, "{}")
+	eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
+		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
+	})
+	for _, m := range append(to.of("report"), to.of("answer")...) {
+		own := telematics.Message{Dialect: m.Dialect, Unit: unit, Payload: m.Payload} // live, though it was retained
+		switch string(m.Payload) {
+		case "81":
+			own.Dialect, own.Subject = morse{}, "metric/soc"
+		case "done":
+			own.Dialect, own.Subject = morse{}, "response/7"
+		}
+		if m.Dialect != own.Dialect || m.Unit != own.Unit || m.Subject != own.Subject || m.Retained {
+			t.Errorf("heard %+v, want %+v", m, own)
+		}
+	}
+	if p := to.of("presence")[0]; p.Dialect != (morse{}) || !p.Retained || string(p.Payload) != "yes" {
+		t.Errorf("presence %+v, want the one that was retained", p)
+	}
+	if err := link.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-told:
+		if got != root+"command/9 lock" {
+			t.Errorf("the unit was told %q", got)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the unit was told nothing")
+	}
+}
+
+// What differs between protocols is asked of the dialect; naming one here is where an if
+// would begin.
+func TestTheBrokerNamesNoDialect(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	named := regexp.MustCompile(`telematics\.(V1|DefaultProtocol|ParseTopic|Decode[A-Z]\w*|[A-Z]\w*Channel)\b|(?i:ovms)|"v1"`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(source), "\n") {
+			if found := named.FindString(line); found != "" {
+				t.Errorf("%s:%d names %s", file, i+1, found)
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package telematics
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Protocol is the name, in a vehicle's record, of the dialect that its unit speaks.
+type Protocol string
+
+// DefaultProtocol is that of a record which names none.
+const DefaultProtocol Protocol = "v1"
+
+// Means reports whether two names are of the same protocol.
+func (p Protocol) Means(other Protocol) bool {
+	return cmp.Or(p, DefaultProtocol) == cmp.Or(other, DefaultProtocol)
+}
+
+// Dialect is the codec of one protocol: all that differs between units that speak
+// differently. Nobody above asks which one it has. A dialect keeps no state, so that any
+// instance can read any message, and is safe for concurrent use.
+//
+// What it returns is held to the same laws as protocol v1, and by package dialecttest.
+// What its units do not check themselves, its Promises say.
+type Dialect interface {
+	Protocol() Protocol
+	Promises() Promises
+	// Actions lists the commands that it can carry. The caller changes nothing in it.
+	Actions() []Action
+	// Filters returns the subscriptions by which units are heard.
+	Filters() Filters
+	// ParseTopic returns the unit that a topic of its filters names, and what of the unit
+	// the topic is about, where it says so. The unit must stand in the topic where the MQTT
+	// broker's access rules demand the sender's own name: nothing else says who spoke
+	// [TOP-1]. It is called for each message, so it allocates nothing unless it fails.
+	ParseTopic(topic string) (u Unit, subject string, err error)
+	// DecodeAnswer, DecodeReport and DecodePresence read what arrived by the filter of that
+	// name, at the instant received. What carries no time is given that instant. What is
+	// unsound in part is left out and listed; what the dialect has no field for is a report
+	// without values.
+	DecodeAnswer(m Message, received time.Time) (Answer, []Dropped, error)
+	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
+	DecodePresence(m Message, received time.Time) (Presence, error)
+	// Encode returns the command as it goes on the air. It is called once for each command.
+	Encode(c Command, s Signer) (Transmission, error)
+}
+
+// Promises is what units of a dialect check themselves. Where they do not, the service
+// can only be more careful, and must show it.
+type Promises struct {
+	Signed       bool // a unit executes nothing without our signature
+	Expiring     bool // a unit starts nothing after its expiry
+	Deduplicated bool // a unit that hears a command again does not execute it again
+}
+
+// Away reports whether a unit must not be asked: it is known to be away, or, where what
+// waits on the way would still be executed, it is not known to be there.
+func (p Promises) Away(c Contact, now time.Time) bool {
+	return c.Away(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
+}
+
+// Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
+// connection of its own: what two filters bring is read as both. Empty: none.
+type Filters struct {
+	Answers  string
+	Reports  string
+	Presence string
+}
+
+// Message is what a unit said, as it came from the MQTT broker.
+type Message struct {
+	Dialect  Dialect // in which it was said
+	Unit     Unit
+	Subject  string // what of the unit it is about, where the topic says so: a metric, a command
+	Payload  []byte
+	Retained bool // the MQTT broker's memory
+}
+
+// Transmission is a command as it goes on the air, never retained [LAW-4].
+type Transmission struct {
+	Topic   string
+	Payload []byte
+	QoS     byte
+	// LeaveBefore is when it could arrive too late: at the expiry that the unit checks, or
+	// much sooner where it checks none.
+	LeaveBefore time.Time
+	Once        bool // the unit would execute a repetition: what may have left is not sent again
+}
+
+// Signer signs commands with the key that is active at the moment.
+type Signer interface {
+	Sign(Claims) ([]byte, error)
+}
+
+// Dialects are those that are spoken.
+type Dialects []Dialect
+
+// Spoken lists every dialect that is built in. A new one is added here, and nowhere else.
+var Spoken = Dialects{V1{}}
+
+// Find returns the dialect that a record names.
+func (ds Dialects) Find(p Protocol) (Dialect, bool) {
+	for _, d := range ds {
+		if d.Protocol().Means(p) {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// Names lists the protocols.
+func (ds Dialects) Names() []Protocol {
+	names := make([]Protocol, len(ds))
+	for i, d := range ds {
+		names[i] = d.Protocol()
+	}
+	return names
+}
+
+// Carry reports whether a command can be carried in a protocol.
+func (ds Dialects) Carry(p Protocol, a Action) bool {
+	d, ok := ds.Find(p)
+	return ok && slices.Contains(d.Actions(), a)
+}
+
+// Encode returns the command as it goes on the air in the dialect of its vehicle.
+func (ds Dialects) Encode(c Command, s Signer) (Transmission, error) {
+	d, ok := ds.Find(c.Protocol)
+	if !ok {
+		return Transmission{}, fmt.Errorf("encode command: nobody here speaks protocol %q", c.Protocol)
+	}
+	return d.Encode(c, s)
+}
+
+// Refuse says why a vehicle cannot be asked to do a now, by its abilities, its dialect and
+// what is known of its unit; nil: nothing speaks against it.
+func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
+	if t.Unit == "" || !t.Supports(a) {
+		return NotSupported(a)
+	}
+	d, ok := ds.Find(t.Protocol)
+	switch {
+	case !ok:
+		return NotSpoken(t.Protocol)
+	case !slices.Contains(d.Actions(), a):
+		return NotSupported(a)
+	case d.Promises().Away(t.Contact, now):
+		return AwayFor(t.Contact, now)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+// Package dialecttest holds what every telematics.Dialect promises, as a test suite. A new
+// dialect runs it over messages of its own.
+package dialecttest
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// Samples are messages of one unit, one by each filter of the dialect. Zero: the dialect
+// has no filter for it.
+type Samples struct {
+	Unit                     telematics.Unit
+	Answer, Report, Presence Line
+}
+
+// Line is what arrives.
+type Line struct{ Topic, Payload string }
+
+var received = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+// Contract runs what every dialect promises.
+func Contract(t *testing.T, d telematics.Dialect, samples Samples) {
+	for name, run := range map[string]func(*testing.T, telematics.Dialect, Samples){
+		"ItsNameFitsIntoARecord":                 nameFits,
+		"ItsFiltersBringItsMessages":             filtersBring,
+		"ATopicNamesItsUnitWithoutAllocations":   topicNamesUnit,
+		"AStrangeTopicIsAnError":                 strangeTopic,
+		"ItReadsItsMessages":                     reads,
+		"WhatIsTooLargeIsAnError":                tooLarge,
+		"GarbageDoesNotPanic":                    garbage,
+		"ItsCommandsKeepTheLaws":                 commandsKeepTheLaws,
+		"ItCarriesNothingThatItDoesNotHave":      carriesNothingElse,
+		"WhoPromisesLessIsAskedOnlyWhenItIsHere": askedOnlyWhenHere,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, d, samples) })
+	}
+}
+
+func nameFits(t *testing.T, d telematics.Dialect, _ Samples) {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,31}$`).MatchString(string(d.Protocol())) {
+		t.Errorf("protocol %q does not fit the constraint units_protocol_form", d.Protocol())
+	}
+}
+
+// lines returns the samples with their filters, those that there are.
+func lines(d telematics.Dialect, s Samples) map[string]Line {
+	f := d.Filters()
+	all := map[string]Line{f.Answers: s.Answer, f.Reports: s.Report, f.Presence: s.Presence}
+	delete(all, "")
+	return all
+}
+
+func filtersBring(t *testing.T, d telematics.Dialect, s Samples) {
+	for filter, line := range lines(d, s) {
+		if !matches(filter, line.Topic) {
+			t.Errorf("filter %q does not bring %q", filter, line.Topic)
+		}
+	}
+}
+
+func topicNamesUnit(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, line := range lines(d, s) {
+		unit, _, err := d.ParseTopic(line.Topic)
+		if err != nil || unit != s.Unit {
+			t.Errorf("ParseTopic(%q) = %q, %v, want %q", line.Topic, unit, err, s.Unit)
+		}
+		if allocs := testing.AllocsPerRun(100, func() { _, _, _ = d.ParseTopic(line.Topic) }); allocs > 0 {
+			t.Errorf("ParseTopic(%q) allocates %v times", line.Topic, allocs)
+		}
+	}
+}
+
+func strangeTopic(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, topic := range []string{"", "/", "a/b/c/d/e/f/g", strings.Replace(s.Report.Topic, string(s.Unit), "", 1), strings.Replace(s.Report.Topic, string(s.Unit), "+", 1)} {
+		if unit, _, err := d.ParseTopic(topic); err == nil {
+			t.Errorf("ParseTopic(%q) = %q, want an error", topic, unit)
+		}
+	}
+}
+
+// message returns what a line is by its way through the broker.
+func message(t *testing.T, d telematics.Dialect, line Line) telematics.Message {
+	t.Helper()
+	unit, subject, err := d.ParseTopic(line.Topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: []byte(line.Payload)}
+}
+
+func reads(t *testing.T, d telematics.Dialect, s Samples) {
+	f := d.Filters()
+	if f.Answers != "" {
+		a, _, err := d.DecodeAnswer(message(t, d, s.Answer), received)
+		if err != nil || a.Command == telematics.NoCommand || a.At.IsZero() || a.State.IsOpen() && a.State != telematics.Received {
+			t.Errorf("answer %+v, %v", a, err)
+		}
+	}
+	if f.Reports != "" {
+		r, _, err := d.DecodeReport(message(t, d, s.Report), received)
+		if err != nil || len(r.Values) == 0 || r.At.IsZero() || r.At.After(received.Add(telematics.MaxAhead)) {
+			t.Errorf("report %+v, %v", r, err)
+		}
+	}
+	if f.Presence != "" {
+		p, err := d.DecodePresence(message(t, d, s.Presence), received)
+		if err != nil || !slices.Contains([]telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline}, p.Status) {
+			t.Errorf("presence %+v, %v", p, err)
+		}
+	}
+}
+
+func tooLarge(t *testing.T, d telematics.Dialect, s Samples) {
+	decodeAll(t, d, s, bytes.Repeat([]byte("1"), telematics.MaxMessage+1), func(what string, err error) {
+		if err == nil {
+			t.Errorf("%s of more than %d bytes was read", what, telematics.MaxMessage)
+		}
+	})
+}
+
+func garbage(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, payload := range []string{"", "\x00", "null", "{", "\xff\xfe", "[]", `{"at":1}`, "NaN", "-1e999"} {
+		decodeAll(t, d, s, []byte(payload), func(string, error) {})
+	}
+}
+
+func decodeAll(t *testing.T, d telematics.Dialect, s Samples, payload []byte, check func(what string, err error)) {
+	t.Helper()
+	said := func(line Line) telematics.Message {
+		m := message(t, d, line)
+		m.Payload = payload
+		return m
+	}
+	f := d.Filters()
+	if f.Answers != "" {
+		_, _, err := d.DecodeAnswer(said(s.Answer), received)
+		check("an answer", err)
+	}
+	if f.Reports != "" {
+		_, _, err := d.DecodeReport(said(s.Report), received)
+		check("a report", err)
+	}
+	if f.Presence != "" {
+		_, err := d.DecodePresence(said(s.Presence), received)
+		check("a presence", err)
+	}
+}
+
+// signer counts what it signs.
+type signer struct{ signed int }
+
+func (s *signer) Sign(telematics.Claims) ([]byte, error) {
+	s.signed++
+	return []byte("signed"), nil
+}
+
+func command(u telematics.Unit, d telematics.Dialect, a telematics.Action) telematics.Command {
+	c := telematics.Command{
+		ID: uuid.New(), Unit: u, Protocol: d.Protocol(), Action: a, Lane: a.Lane(), Seq: 1,
+		Requested: received.Add(123 * time.Millisecond), Deadline: received.Add(10 * time.Second),
+	}
+	if a == telematics.AttentionSignal {
+		c.Attention = &telematics.Attention{Signal: telematics.Both, Duration: telematics.DefaultPulse}
+	}
+	return c
+}
+
+func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
+	promises, f := d.Promises(), d.Filters()
+	for _, action := range d.Actions() {
+		c, key := command(s.Unit, d, action), &signer{}
+		out, err := d.Encode(c, key)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", action, err)
+		case out.Topic == "" || strings.ContainsAny(out.Topic, "+#") || len(out.Payload) == 0:
+			t.Errorf("%s goes to %q with %d bytes", action, out.Topic, len(out.Payload))
+		case matches(f.Answers, out.Topic) || matches(f.Reports, out.Topic) || matches(f.Presence, out.Topic):
+			t.Errorf("%s goes to %q, where its unit is heard", action, out.Topic)
+		case !out.LeaveBefore.After(c.Requested) || out.LeaveBefore.After(c.Expires()):
+			t.Errorf("%s may leave until %v, which is not between its request and its expiry", action, out.LeaveBefore)
+		case out.Once == promises.Deduplicated:
+			t.Errorf("%s: once %t, though units deduplicate: %t", action, out.Once, promises.Deduplicated)
+		case out.QoS > 1 || out.QoS > 0 && !promises.Expiring:
+			t.Errorf("%s leaves with QoS %d: a broker may keep it for a unit that checks no expiry", action, out.QoS)
+		case promises.Signed != (key.signed == 1):
+			t.Errorf("%s was signed %d times, promised: %t", action, key.signed, promises.Signed)
+		}
+	}
+}
+
+func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, action := range append([]telematics.Action{telematics.ReportState, "fly"}, telematics.ControlActions...) {
+		if slices.Contains(d.Actions(), action) {
+			continue
+		}
+		if refusal := (telematics.Dialects{d}).Refuse(here(d, s, action), action, received); refusal == nil || refusal.Code != telematics.CommandNotSupported {
+			t.Errorf("%s: %v, want it to be refused", action, refusal)
+		}
+	}
+}
+
+func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, action := range d.Actions() {
+		twin := here(d, s, action)
+		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); refusal != nil {
+			t.Errorf("%s of a unit that is here: %v", action, refusal)
+		}
+		twin.Contact = telematics.Contact{} // never heard of: may be here
+		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises().Expiring {
+			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises().Expiring)
+		}
+	}
+}
+
+// here is a vehicle that can do the action, and whose unit is online.
+func here(d telematics.Dialect, s Samples, a telematics.Action) telematics.Twin {
+	return telematics.Twin{
+		Vehicle: telematics.Vehicle{Unit: s.Unit, Protocol: d.Protocol(), Actions: []telematics.Action{a}},
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: received},
+	}
+}
+
+// matches reports whether an MQTT filter matches a topic (MQTT 3.1.1 §4.7).
+func matches(filter, topic string) bool {
+	levels := strings.Split(topic, "/")
+	for i, level := range strings.Split(filter, "/") {
+		switch {
+		case level == "#":
+			return true
+		case i >= len(levels) || level != "+" && level != levels[i]:
+			return false
+		}
+	}
+	return strings.Count(filter, "/") == strings.Count(topic, "/")
+}
