@@ -19,6 +19,8 @@ var arrows = map[string][]string{
 	"broker/brokertest":  {"broker", "telematics", "rental"},
 	"httpapi":            {"telematics", "rental"},
 	"store":              {"telematics", "rental"},
+	"places":             {"telematics"},
+	"places/nominatim":   {"telematics"},
 	"simulator":          {"telematics", "rental", "mosquitto"},
 	"simulator/devstack": {"telematics", "rental", "mosquitto"},
 }
