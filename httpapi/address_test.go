@@ -26,7 +26,7 @@ func TestAStatusAndTheListSayWhereAVehicleStands(t *testing.T) {
 	}
 	const where = "agency 1 at 48.1371, 11.5754"
 	for vehicle, want := range map[string]any{"42": where, "9": nil, "1": nil} {
-		r := a.get("/api/v1/admin/vehicles/"+vehicle+"/status")
+		r := a.get("/api/v1/admin/vehicles/" + vehicle + "/status")
 		if got := r.at("location", "address"); got != want {
 			t.Errorf("vehicle %s is at %v, want %v", vehicle, got, want)
 		}

@@ -48,7 +48,9 @@ func TestGoodSettingsPass(t *testing.T) {
 		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
 		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
 		"a geocoder":             func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
-		"the public geocoder":    func(c *Config) { c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com" },
+		"the public geocoder": func(c *Config) {
+			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
+		},
 		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
 		"a database's socket":    func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
 	} {
