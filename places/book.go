@@ -15,7 +15,7 @@ const (
 	reloadEvery   = time.Hour       // an address that was forgotten is gone after
 	loadAgain     = time.Second     // after a failure
 
-	keepAtMost = 200_000 // addresses; in memory some 60 MB
+	keepAtMost = 200_000 // addresses; in memory some 30 MB
 )
 
 // BookConfig assembles a book. All but Geocoded is required.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/telematics"
 )
 
@@ -127,6 +129,42 @@ func TestATurnWhoseHolderVanishedIsFreeAgain(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		if i.book.Address(1, munich) == "" {
 			t.Error("nobody asks after a death")
+		}
+	})
+}
+
+func TestOneThatLostItsTurnAsksNoMoreAndKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(5)...)}, &geocoder{say: street, takes: 5 * time.Second}
+		start(t, r, g, quiet)
+		time.Sleep(8 * time.Second) // the first request is under way, or the second
+		before := len(g.requests())
+		r.set(func() { r.holder, r.freeAt, r.addresses = uuid.New(), time.Now().Add(time.Minute), nil })
+		time.Sleep(50 * time.Second)
+		if after := len(g.requests()); before == 0 || after != before {
+			t.Errorf("%d requests before the turn was lost, %d after", before, after)
+		}
+		r.set(func() {
+			if len(r.addresses) > 0 {
+				t.Errorf("kept out of turn: %v", r.addresses)
+			}
+		})
+	})
+}
+
+func TestOneThatWasHeldUpDoesNotTrustItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(3)...), slow: hold - askFor}, &geocoder{say: street}
+		start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		asked := g.requests()
+		for i := 1; i < len(asked); i++ {
+			if between := asked[i].Sub(asked[i-1]); between < hold-askFor+pace {
+				t.Errorf("asked again %v after a turn that was no longer sure", between)
+			}
+		}
+		if len(asked) != 3 {
+			t.Errorf("%d requests", len(asked))
 		}
 	})
 }

@@ -26,7 +26,8 @@ type record struct {
 	holder    uuid.UUID
 	freeAt    time.Time
 	failures  int
-	err       error // of every call
+	err       error         // of every call
+	slow      time.Duration // to keep an address; never changes
 }
 
 func (r *record) Stations(context.Context, telematics.AgencyID) ([]telematics.Station, error) {
@@ -57,7 +58,10 @@ func (r *record) TakeTurn(_ context.Context, holder uuid.UUID, hold time.Duratio
 	return r.failures, true, nil
 }
 
-func (r *record) KeepAddress(_ context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
+func (r *record) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
+	if !sleep(ctx, r.slow) {
+		return false, ctx.Err()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil || r.holder != holder || !r.freeAt.After(time.Now()) {

@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -109,6 +110,17 @@ func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
 		err := config.Check()
 		if err == nil || !strings.Contains(err.Error(), c.flag) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
+	c := good(t)
+	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
+		c.GeocoderURL = url
+		a, err := c.newAddressing(nil, slog.New(slog.DiscardHandler))
+		if err != nil || (a.finder != nil) != (url != "") || (a.geocoder != nil) != (url != "") || a.book.Geocoded != (url != "") {
+			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
 		}
 	}
 }
