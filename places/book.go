@@ -72,7 +72,7 @@ func (b *Book) ready() bool {
 
 // Run keeps the book up to date until the context ends.
 func (b *Book) Run(ctx context.Context) error {
-	condition := condition{log: b.Log, lost: "stations and addresses not read", found: "stations and addresses are read again"}
+	condition := condition{log: b.Log, source: "record"}
 	var stations, reload time.Time // when next
 	for {
 		wait, err := learnEvery, error(nil)

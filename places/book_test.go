@@ -84,7 +84,7 @@ func TestABookThatCannotBeFilledKnowsNothingAndComesBack(t *testing.T) {
 		if got := i.book.Address(1, munich); got != "Station 1" {
 			t.Errorf("afterwards: %q", got)
 		}
-		log.are(t, "stations and addresses not read", "stations and addresses are read again")
+		log.are(t, "addresses are not kept up to date: record", "addresses are kept up to date again: record")
 	})
 }
 

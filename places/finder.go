@@ -35,8 +35,8 @@ type Finder struct {
 func NewFinder(config FinderConfig) *Finder {
 	return &Finder{
 		FinderConfig: config,
-		record:       condition{log: config.Log, lost: "addresses not looked up: the record fails", found: "the record serves the look-up of addresses again"},
-		geocoder:     condition{log: config.Log, lost: "addresses not looked up: the geocoder fails", found: "the geocoder says addresses again"},
+		record:       condition{log: config.Log, source: "turns"},
+		geocoder:     condition{log: config.Log, source: "geocoder"},
 	}
 }
 

@@ -27,7 +27,12 @@ func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
 func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.said = append(l.said, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "source" {
+			l.said = append(l.said, r.Message+": "+a.Value.String())
+		}
+		return true
+	})
 	return nil
 }
 
@@ -281,7 +286,7 @@ func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
 		g.say = street
 		g.mu.Unlock()
 		time.Sleep(maxBackOff + time.Minute)
-		log.are(t, "addresses not looked up: the geocoder fails", "the geocoder says addresses again")
+		log.are(t, "addresses are not kept up to date: geocoder", "addresses are kept up to date again: geocoder")
 		r.set(func() {
 			if r.failures != 0 {
 				t.Errorf("%d failures are left", r.failures)
@@ -364,7 +369,7 @@ func TestARecordThatIsAwayIsSaidOnceAndNothingIsAsked(t *testing.T) {
 		if i.book.Address(1, munich) == "" {
 			t.Error("not found afterwards")
 		}
-		log.are(t, "addresses not looked up: the record fails", "the record serves the look-up of addresses again",
-			"stations and addresses not read", "stations and addresses are read again")
+		log.are(t, "addresses are not kept up to date: turns", "addresses are kept up to date again: turns",
+			"addresses are not kept up to date: record", "addresses are kept up to date again: record")
 	})
 }

@@ -207,9 +207,6 @@ func BenchmarkParked(b *testing.B) {
 		from generate_series(1, 10000) n`); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := p.db.Exec(`vacuum analyze snapshots`); err != nil {
-		b.Fatal(err)
-	}
 	b.ResetTimer()
 	for range b.N {
 		parked, err := p.Parked(b.Context())
