@@ -26,6 +26,8 @@ type record struct {
 	holder    uuid.UUID
 	freeAt    time.Time
 	failures  int
+	turns     int           // that were taken
+	keptIn    []int         // which turn, for each address
 	err       error         // of every call
 	slow      time.Duration // to keep an address; never changes
 }
@@ -55,6 +57,7 @@ func (r *record) TakeTurn(_ context.Context, holder uuid.UUID, hold time.Duratio
 		return 0, false, r.err
 	}
 	r.holder, r.freeAt = holder, time.Now().Add(hold)
+	r.turns++
 	return r.failures, true, nil
 }
 
@@ -69,7 +72,7 @@ func (r *record) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics
 	}
 	r.freeAt, r.failures = time.Now().Add(hold), 0
 	a.ID, a.AskedAt = int64(len(r.addresses)+1), time.Now()
-	r.addresses = append(r.addresses, a)
+	r.addresses, r.keptIn = append(r.addresses, a), append(r.keptIn, r.turns)
 	return true, nil
 }
 
