@@ -48,6 +48,13 @@ type Fleet interface {
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 
+// Places says where vehicles stand, in words.
+type Places interface {
+	// Address returns the address of a vehicle of an agency that stands somewhere, or "". It
+	// answers from memory, at once.
+	Address(telematics.AgencyID, telematics.Position) string
+}
+
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
 	// Take takes one of so many a minute, unless none is left. An error says that it was

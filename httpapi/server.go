@@ -20,6 +20,8 @@ type Config struct {
 	Refusals   Refusals
 	Tokens     *Tokens
 
+	// Places says where vehicles stand, in words. Without one no address is known.
+	Places Places
 	// Limiter counts requests. Without one nothing is limited.
 	Limiter Limiter
 	// VehicleRate is how many commands a minute may be given to a vehicle, by all together; zero: any number.

@@ -88,11 +88,11 @@ type statusMeta struct {
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
 }
 
-func newStatusBody(t telematics.Twin, now time.Time) statusBody {
+func (s *server) newStatusBody(t telematics.Twin, now time.Time) statusBody {
 	known := t.Snapshot.For(t.Powertrain)
 	return statusBody{
 		VehicleID: int64(t.ID), Status: t.Status,
-		Location:  newLocationBody(known),
+		Location:  s.newLocationBody(t.AgencyID, known),
 		Telemetry: newTelemetryBody(known),
 		Diagnostics: diagnosticsBody{
 			DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps),
@@ -107,10 +107,13 @@ func newStatusBody(t telematics.Twin, now time.Time) statusBody {
 	}
 }
 
-func newLocationBody(known telematics.Snapshot) locationBody {
+func (s *server) newLocationBody(owner telematics.AgencyID, known telematics.Snapshot) locationBody {
 	body := locationBody{
 		Latitude: known.Number(telematics.Latitude), Longitude: known.Number(telematics.Longitude),
 		Heading: known.Number(telematics.Heading),
+	}
+	if position, ok := known.Position(); ok && s.Places != nil {
+		body.Address = orNull(s.Places.Address(owner, position))
 	}
 	if at := known.Time(telematics.LocatedAt); at != nil {
 		body.Timestamp = timestampOrNull(*at)
@@ -172,7 +175,7 @@ func (s *server) vehicleStatus(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerWith(c, "The latest known status of the vehicle.", newStatusBody(twin, s.Now()), newStatusMeta(twin))
+	return s.answerWith(c, "The latest known status of the vehicle.", s.newStatusBody(twin, s.Now()), newStatusMeta(twin))
 }
 
 func (s *server) recordRead(c echo.Context, twin telematics.Twin, refusal error) error {

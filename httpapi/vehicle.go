@@ -132,7 +132,7 @@ func (s *server) newMarkerBody(t telematics.Twin) markerBody {
 	return markerBody{
 		recordBody:   newRecordBody(t.Vehicle),
 		Connectivity: markerConnectivityBody{Status: t.Contact.At(s.Now()), LastSeen: timestampOrNull(t.Contact.LastSeen)},
-		Location:     newLocationBody(known),
+		Location:     s.newLocationBody(t.AgencyID, known),
 		Telemetry: markerTelemetryBody{
 			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
 			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),

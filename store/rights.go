@@ -10,13 +10,16 @@ import (
 // the tables is granted them one by one; a migration that adds a table adds a line.
 var rights = []struct{ table, privileges string }{
 	{"activity", "select insert"},
+	{"addresses", "select insert delete"},
 	{"bulk_refusals", "select insert"},
 	{"bulks", "select insert"},
 	{"commands", "select insert update"},
+	{"geocoder_turn", "select update"},
 	{"halts", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
 	{"settings", "select insert"},
 	{"snapshots", "select insert update"},
+	{"stations", "select"},
 	{"units", "select update"},
 	{"vehicles", "select update"}, // to lock them
 }

@@ -171,6 +171,7 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 			continue
 		}
 		var status struct {
+			Location  struct{ Address *string }
 			Telemetry struct {
 				Mileage *float64 `json:"mileage_km"`
 			}
@@ -178,6 +179,11 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 		r := l.call(http.MethodGet, fmt.Sprintf("vehicles/%d/status", v), "ADMIN_TOKEN")
 		if err := json.Unmarshal(r.Data, &status); err != nil || status.Telemetry.Mileage == nil {
 			t.Errorf("vehicle %d has no state when the world is ready: %s %v", v, r.Data, err)
+		}
+		atStation := map[telematics.VehicleID]string{1: "Arnulfstraße 1, 80335 München", 2: "Leopoldstraße 82, 80802 München", 4: "Orleansplatz 11, 81667 München"}
+		switch want, near := atStation[v]; {
+		case near && (status.Location.Address == nil || *status.Location.Address != want), !near && v != 6 && status.Location.Address != nil:
+			t.Errorf("vehicle %d has not the address of its station, or another's: %s", v, r.Data)
 		}
 	}
 	var mu sync.Mutex

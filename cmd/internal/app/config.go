@@ -40,6 +40,12 @@ type Config struct {
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
+
+	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: nobody is asked)."`
+	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
+
+	// Version is the program's. Defaults to "dev".
+	Version string `kong:"-"`
 }
 
 // maxRate is the highest limit, in requests a minute, that is still counted exactly.
@@ -62,6 +68,7 @@ func (c Config) Check() error {
 		notEmpty("mqtt-username", c.MQTTUsername),
 		notEmpty("token-issuer", c.TokenIssuer),
 		notEmpty("token-audience", c.TokenAudience),
+		c.checkGeocoder(),
 		c.checkFiles(),
 	)
 }

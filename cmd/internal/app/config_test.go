@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -47,6 +48,10 @@ func TestGoodSettingsPass(t *testing.T) {
 		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = "tcp://h:1884", "" },
 		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
 		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
+		"a geocoder":             func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
+		"the public geocoder": func(c *Config) {
+			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
+		},
 		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
 		"a database's socket":    func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
 	} {
@@ -91,9 +96,38 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 	}
 }
 
+func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
+	for name, c := range map[string]struct{ url, contact, flag string }{
+		"a file":                         {"geocoder.sock", "", "--geocoder-url"},
+		"another protocol":               {"ftp://h/hush", "", "--geocoder-url"},
+		"a contact of nobody":            {"", "fleet@example.com", "--geocoder-contact"},
+		"a contact with a header":        {"https://h", "a\r\nb: c", "--geocoder-contact"},
+		"the public one, without a name": {"https://nominatim.openstreetmap.org", "", "--geocoder-contact"},
+		"the same, spelt otherwise":      {"https://Nominatim.OpenStreetMap.org:443/?key=hush", "", "--geocoder-contact"},
+	} {
+		config := good(t)
+		config.GeocoderURL, config.GeocoderContact = Secret(c.url), c.contact
+		err := config.Check()
+		if err == nil || !strings.Contains(err.Error(), c.flag) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
+	c := good(t)
+	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
+		c.GeocoderURL = url
+		a, err := c.newAddressing(nil, slog.New(slog.DiscardHandler))
+		if err != nil || (a.finder != nil) != (url != "") || (a.geocoder != nil) != (url != "") || a.book.Geocoded != (url != "") {
+			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
+		}
+	}
+}
+
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
-	c.DatabaseURL, c.RedisURL, c.MQTTPassword = "postgres://hush@h", "redis://hush@h", "hush"
+	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush"
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {
 		t.Errorf("a secret is in %s", text)
 	}

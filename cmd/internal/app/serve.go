@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -45,6 +46,10 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer closeLogged(log, "redis", redis.Close)
 
 	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: redis, Logger: log})
+	addresses, err := c.newAddressing(postgres, log)
+	if err != nil {
+		return err
+	}
 
 	link := broker.NewLink(broker.MQTTConfig{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
@@ -57,10 +62,10 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
-		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
+		Places: addresses.book, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
-	internal := internalHandler(carrier, signing,
+	internal := internalHandler(carrier, signing, addresses,
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
 		httpapi.Check{Name: "redis", Ready: redis.Ping},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
@@ -84,6 +89,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	parts.Go(func() error { return carrier.Run(below) })
 	behind.Go(func() error { return twins.Run(writing, nil) })
 	parts.Go(func() error { return forget(below, postgres, log) })
+	parts.Go(func() error { return addresses.run(below) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
 	parts.Go(func() error { return signing.Run(below) })
 
@@ -228,12 +234,14 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, signing *signingKeys, checks ...httpapi.Check) http.Handler {
+func internalHandler(b *broker.Broker, signing *signingKeys, addresses *addressing, checks ...httpapi.Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.Internal(checks...))
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": b.Counts.All()}) // the caller may leave
+		counts := b.Counts.All()
+		maps.Copy(counts, addresses.counted.All())
+		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
 	return mux

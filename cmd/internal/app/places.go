@@ -1,0 +1,85 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/store"
+	"motorpool/telematics/places"
+	"motorpool/telematics/places/nominatim"
+)
+
+// publicGeocoder is OpenStreetMap's own. Who uses it says who they are
+// (https://operations.osmfoundation.org/policies/nominatim/).
+const publicGeocoder = "nominatim.openstreetmap.org"
+
+func (c Config) checkGeocoder() error {
+	if c.GeocoderURL == "" {
+		if c.GeocoderContact != "" {
+			return errors.New("--geocoder-contact: of no use without --geocoder-url")
+		}
+		return nil
+	}
+	if err := serverURL("geocoder-url", string(c.GeocoderURL), "https", "http"); err != nil {
+		return err
+	}
+	if _, err := c.geocoder(); err != nil {
+		return fmt.Errorf("--geocoder-url, --geocoder-contact: %w", err)
+	}
+	if u, err := url.Parse(string(c.GeocoderURL)); err == nil && strings.EqualFold(u.Hostname(), publicGeocoder) && c.GeocoderContact == "" {
+		return errors.New("--geocoder-contact: " + publicGeocoder + " wants to know whom to write to: an e-mail address or a URL of yours")
+	}
+	return nil
+}
+
+func (c Config) geocoder() (*nominatim.Client, error) {
+	return nominatim.New(nominatim.Config{URL: string(c.GeocoderURL), Contact: c.GeocoderContact, Version: c.Version})
+}
+
+// addressing is what says where vehicles stand. Without a geocoder there is no finder:
+// nothing is asked, and nothing runs that could.
+type addressing struct {
+	book     *places.Book
+	finder   *places.Finder
+	geocoder *nominatim.Client
+	counted  *places.Counts
+	postgres *store.Postgres
+}
+
+func (c Config) newAddressing(p *store.Postgres, log *slog.Logger) (*addressing, error) {
+	a := &addressing{
+		book:     places.NewBook(places.BookConfig{Record: p, Geocoded: c.GeocoderURL != "", Log: log}),
+		counted:  &places.Counts{},
+		postgres: p,
+	}
+	if c.GeocoderURL == "" {
+		return a, nil
+	}
+	var err error
+	if a.geocoder, err = c.geocoder(); err != nil {
+		return nil, err
+	}
+	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: p, Turns: p, Book: a.book, Log: log})
+	a.counted = &a.finder.Counts
+	return a, nil
+}
+
+// run keeps addresses up to date until the context ends, as soon as there is a schema.
+func (a *addressing) run(ctx context.Context) error {
+	if !awaitSchema(ctx, a.postgres, slog.New(slog.DiscardHandler)) { // who waits for it, too, says so
+		return nil
+	}
+	var parts errgroup.Group
+	parts.Go(func() error { return a.book.Run(ctx) })
+	if a.finder != nil {
+		defer a.geocoder.Close()
+		parts.Go(func() error { return a.finder.Run(ctx) })
+	}
+	return parts.Wait()
+}

@@ -1,0 +1,138 @@
+package app_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// standIn is a server that speaks Nominatim's API, on this machine.
+type standIn struct {
+	*httptest.Server
+	release chan struct{} // closed: it answers
+
+	mu      sync.Mutex
+	arrived []time.Time
+	agents  map[string]bool
+}
+
+func newStandIn(t *testing.T) *standIn {
+	s := &standIn{release: make(chan struct{}), agents: map[string]bool{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.arrived = append(s.arrived, time.Now())
+		s.agents[r.UserAgent()] = true
+		s.mu.Unlock()
+		select {
+		case <-s.release:
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write([]byte(`{"display_name":"by ` + r.URL.Query().Get("lat") + `"}`))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *standIn) requests() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time{}, s.arrived...)
+}
+
+type located struct {
+	ID       int `json:"id"`
+	Location struct {
+		Latitude *float64 `json:"latitude"`
+		Address  *string  `json:"address"`
+	} `json:"location"`
+}
+
+func (i *instance) address(vehicle string) string {
+	i.Helper()
+	var body located
+	r := i.get("/api/v1/admin/vehicles/"+vehicle+"/status", &body)
+	if r.took > time.Second {
+		i.Errorf("a read took %v", r.took)
+	}
+	switch {
+	case r.status != http.StatusOK || body.Location.Latitude == nil:
+		return "no position"
+	case body.Location.Address == nil:
+		return ""
+	}
+	return *body.Location.Address
+}
+
+func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
+	s := embeddedStack(t, 5)
+	s.fleet.Stations = []telematics.Station{{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstraße 1, München", Latitude: 48.1413, Longitude: 11.5578}}
+	s.record()
+	s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
+		at := map[telematics.VehicleID]simulator.Point{
+			1: {Latitude: 48.1420, Longitude: 11.5578}, // agency 1, 78 m from the station
+			2: {Latitude: 48.1420, Longitude: 11.5578}, // agency 2
+			3: {Latitude: 48.2000, Longitude: 11.5578},
+			4: {Latitude: 48.2001, Longitude: 11.5578}, // on the same lot
+			5: {Latitude: 48.3000, Longitude: 11.5578},
+		}[id]
+		return simulator.Profile{Body: simulator.Hatchback(at), Actions: simulator.AllActions}
+	})
+	geocoder := newStandIn(t)
+	without := s.serve()
+	with := func(c *app.Config) {
+		c.GeocoderURL, c.GeocoderContact, c.Version = app.Secret(geocoder.URL), "fleet@example.com", "1.2.3"
+	}
+	one, two := s.serve(with), s.serve(with)
+
+	for _, vehicle := range []string{"1", "2", "3", "4", "5"} {
+		s.eventually(20*time.Second, "vehicle "+vehicle+" has said where it is", func() bool { return one.address(vehicle) != "no position" })
+	}
+	s.eventually(20*time.Second, "the car by its station has its address", func() bool {
+		return without.address("1") == "Arnulfstraße 1, München" && one.address("1") == "Arnulfstraße 1, München"
+	})
+	s.eventually(20*time.Second, "somebody asks", func() bool { return len(geocoder.requests()) > 0 })
+	for _, vehicle := range []string{"2", "3", "5"} { // while the geocoder takes its time, a read does not
+		if got := one.address(vehicle); got != "" {
+			t.Errorf("before there is an answer, vehicle %s is at %q", vehicle, got)
+		}
+	}
+	close(geocoder.release)
+	want := map[string]string{"1": "Arnulfstraße 1, München", "2": "by 48.142", "5": "by 48.3"}
+	for _, i := range []*instance{one, two} {
+		for vehicle, address := range want {
+			s.eventually(30*time.Second, "vehicle "+vehicle+" is at "+address, func() bool { return i.address(vehicle) == address })
+		}
+		s.eventually(30*time.Second, "the lot has one address", func() bool {
+			got := i.address("3")
+			return (got == "by 48.2" || got == "by 48.2001") && i.address("4") == got
+		})
+		var list []located
+		i.get("/api/v1/admin/vehicles", &list)
+		for _, v := range list {
+			if v.Location.Address == nil {
+				t.Errorf("in the list vehicle %d has no address", v.ID)
+			}
+		}
+	}
+	arrived := geocoder.requests()
+	for i := 1; i < len(arrived); i++ {
+		if between := arrived[i].Sub(arrived[i-1]); between < time.Second {
+			t.Errorf("request %d came %v after the one before", i+1, between)
+		}
+	}
+	if len(arrived) != 3 || one.count("addresses_found")+two.count("addresses_found") != 3 {
+		t.Errorf("%d requests for three places", len(arrived))
+	}
+	if len(geocoder.agents) != 1 || !geocoder.agents["motorpool/1.2.3 (+fleet@example.com)"] {
+		t.Errorf("User-Agent %v", geocoder.agents)
+	}
+	if got := without.address("2"); got != "" || without.count("addresses_asked") != 0 {
+		t.Errorf("without a geocoder vehicle 2 is at %q, and %d were asked for", got, without.count("addresses_asked"))
+	}
+}

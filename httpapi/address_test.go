@@ -1,0 +1,42 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+// placeNames names a place after the agency that asks and the position.
+type placeNames struct{}
+
+func (placeNames) Address(agency telematics.AgencyID, p telematics.Position) string {
+	if agency == 2 {
+		return ""
+	}
+	return fmt.Sprintf("agency %d at %g, %g", agency, p.Latitude, p.Longitude)
+}
+
+func TestAStatusAndTheListSayWhereAVehicleStands(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.Places = placeNames{} })
+	stands := func(t *telematics.Twin) { t.Snapshot = reported(now, everything) }
+	for id, agency := range map[telematics.VehicleID]telematics.AgencyID{2: 1, 42: 1, 9: 2} { // 1 never said where it is
+		a.fleet.twins[id] = twin(id, agency, stands)
+	}
+	const where = "agency 1 at 48.1371, 11.5754"
+	for vehicle, want := range map[string]any{"42": where, "9": nil, "1": nil} {
+		r := a.get("/api/v1/admin/vehicles/" + vehicle + "/status")
+		if got := r.at("location", "address"); got != want {
+			t.Errorf("vehicle %s is at %v, want %v", vehicle, got, want)
+		}
+	}
+	list := a.get("/api/v1/admin/vehicles")
+	for _, item := range list.body.Data.([]any) {
+		vehicle := item.(map[string]any)
+		want := map[float64]any{42: where, 2: where}[vehicle["id"].(float64)]
+		if got := vehicle["location"].(map[string]any)["address"]; got != want {
+			t.Errorf("in the list vehicle %v is at %v, want %v", vehicle["id"], got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package telematics
+
+import "math"
+
+const (
+	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
+	// have the station's address (docs/http.md).
+	StationWithin = 150
+	// MovedBy is how far a vehicle moves, in metres, before an address that was looked up is
+	// no longer its own (docs/http.md).
+	MovedBy = 50
+)
+
+// earthRadius is the mean radius R1 of the Earth, in metres (H. Moritz, Geodetic
+// Reference System 1980, Journal of Geodesy 74, 2000).
+const earthRadius = 6_371_008.8
+
+// Position is a place on the Earth, in degrees, WGS 84.
+type Position struct{ Latitude, Longitude float64 }
+
+// Metres returns the great-circle distance to another position, by the haversine
+// formula, which is exact for small distances too (R. W. Sinnott, Virtues of the
+// Haversine, Sky and Telescope 68, 1984). The Earth is a sphere here: that is wrong by
+// half a percent at most, less than a receiver's own error.
+func (p Position) Metres(to Position) float64 {
+	φ1, φ2 := radians(p.Latitude), radians(to.Latitude)
+	Δφ, Δλ := math.Sin((φ2-φ1)/2), math.Sin(radians(to.Longitude-p.Longitude)/2)
+	h := Δφ*Δφ + math.Cos(φ1)*math.Cos(φ2)*Δλ*Δλ
+	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
+}
+
+func radians(degrees float64) float64 { return degrees * math.Pi / 180 }
+
+// Cartesian returns the position in metres from the centre of the Earth. Two positions
+// are never farther apart on this straight line than over the ground.
+func (p Position) Cartesian() (x, y, z float64) {
+	sinφ, cosφ := math.Sincos(radians(p.Latitude))
+	sinλ, cosλ := math.Sincos(radians(p.Longitude))
+	return earthRadius * cosφ * cosλ, earthRadius * cosφ * sinλ, earthRadius * sinφ
+}
+
+// Position returns where the station is.
+func (s Station) Position() Position { return Position{s.Latitude, s.Longitude} }
+
+// Position returns where the vehicle is, or false where that is not known.
+func (s Snapshot) Position() (Position, bool) {
+	latitude, longitude := s.Number(Latitude), s.Number(Longitude)
+	if latitude == nil || longitude == nil {
+		return Position{}, false
+	}
+	return Position{*latitude, *longitude}, true
+}
+
+// NearestStation returns the station that is nearest to a position, or false where none
+// is within so many metres of it.
+func NearestStation(stations []Station, to Position, within float64) (Station, bool) {
+	var nearest Station
+	found := false
+	degrees := within / earthRadius * 180 / math.Pi
+	for i := range stations {
+		s := &stations[i]
+		// Most stations are elsewhere, and their latitude alone says so.
+		if math.Abs(s.Latitude-to.Latitude) > degrees*1.001 {
+			continue
+		}
+		if d := to.Metres(s.Position()); d <= within {
+			nearest, within, found = *s, d, true
+		}
+	}
+	return nearest, found
+}

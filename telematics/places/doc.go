@@ -1,0 +1,33 @@
+// Package places says in words where vehicles stand: the address of the agency's own
+// station nearby, else what a geocoder has said of the place.
+//
+// # A read never waits
+//
+// The [Book] is in memory and answers from what it has. It is filled in the background,
+// from the record: stations, and the addresses that were asked for.
+//
+// # Asking
+//
+// The [Finder] looks for vehicles that stand where the book knows nothing, and asks the
+// geocoder, outside of any request:
+//
+//	record: where vehicles stand ──► book: known? ──no──► geocoder, one request a second
+//	                                   ▲                          │
+//	          every instance's book ◄──┴── record: addresses ◄────┘
+//
+// All instances together ask one thing at a time: who asks holds the turn, a row of the
+// record. It is kept with each answer, given back with the time before which nobody may
+// ask again, and free by itself when its holder died.
+//
+// # A place's, not a vehicle's
+//
+// An address belongs to the place that was asked for, and holds for whatever stands
+// within [telematics.MovedBy] of it. So ten cars on one lot cost one request, a car that
+// comes back costs none, and what is kept says nothing about who was where.
+//
+// # Laws
+//
+// Between the answer to one request and the start of the next one lies at least a second,
+// at all instances together. A request that failed puts off the next one for longer each
+// time, at all instances, and as long as the server asks for.
+package places

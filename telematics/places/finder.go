@@ -1,0 +1,186 @@
+package places
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// FinderConfig assembles a finder. All of it is required.
+type FinderConfig struct {
+	Geocoder Geocoder
+	Fleet    Fleet
+	Turns    Turns
+	Book     *Book
+	Log      *slog.Logger
+}
+
+// Finder asks the geocoder for the addresses that the book lacks.
+type Finder struct {
+	FinderConfig
+	Counts Counts
+
+	record, geocoder condition // as Run sees them
+	forget           time.Time // when next
+}
+
+// NewFinder returns a finder that asks nothing until it runs.
+func NewFinder(config FinderConfig) *Finder {
+	return &Finder{
+		FinderConfig: config,
+		record:       condition{log: config.Log, source: "turns"},
+		geocoder:     condition{log: config.Log, source: "geocoder"},
+	}
+}
+
+// Run asks until the context ends.
+func (f *Finder) Run(ctx context.Context) error {
+	for {
+		err := f.work(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		f.record.is(err)
+		if !sleep(ctx, takeEvery) {
+			return nil
+		}
+	}
+}
+
+// turn is the right to ask.
+type turn struct {
+	holder    uuid.UUID
+	confirmed time.Time // when it was taken or kept, at the latest: before the record was asked
+	failures  int
+}
+
+// fresh reports whether the turn still lasts for a whole request. A process that froze
+// may have lost it without knowing.
+func (t *turn) fresh() bool { return time.Since(t.confirmed) < hold-askFor }
+
+// work takes the turn, if it is free, asks for some addresses, and gives it back. Its
+// error is the record's.
+func (f *Finder) work(ctx context.Context) error {
+	t := turn{holder: uuid.New(), confirmed: time.Now()}
+	failures, taken, err := f.Turns.TakeTurn(ctx, t.holder, hold)
+	if err != nil || !taken {
+		return err
+	}
+	t.failures = failures
+	next, err := f.ask(ctx, &t)
+	// At a shutdown too: else the others wait until the turn is over.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	if endErr := f.Turns.EndTurn(ending, t.holder, t.failures, next); err == nil {
+		err = endErr
+	}
+	return err
+}
+
+// ask asks for the addresses that are missing, no more than a shift's worth, and returns
+// when the next request may be made, by whomever.
+func (f *Finder) ask(ctx context.Context, t *turn) (next time.Duration, err error) {
+	missing, err := f.missing(ctx)
+	if err != nil || len(missing) == 0 {
+		return idle, err
+	}
+	asked := 0
+	for _, place := range missing {
+		if asked == shift {
+			break
+		}
+		if f.Book.Knows(place.Agency, place.Position) { // since the one before was asked for
+			continue
+		}
+		if asked > 0 && !sleep(ctx, pace) || !t.fresh() {
+			break
+		}
+		asked++
+		at := rounded(place.Position)
+		text, err := f.say(ctx, at)
+		if ctx.Err() != nil {
+			break
+		}
+		f.geocoder.is(err)
+		if err != nil {
+			t.failures++
+			return putOff(t.failures, err), nil
+		}
+		t.confirmed, t.failures = time.Now(), 0
+		kept, err := f.Turns.KeepAddress(ctx, t.holder, telematics.Address{Position: at, Text: text}, hold)
+		if err != nil || !kept {
+			return pace, err
+		}
+		if err := f.Book.Learn(ctx); err != nil {
+			return pace, err
+		}
+	}
+	return pace, nil
+}
+
+// missing returns the places that nothing is known of: first where a vehicle stays, and
+// then at random, so that none that fails is always the first.
+func (f *Finder) missing(ctx context.Context) ([]telematics.Parked, error) {
+	if now := time.Now(); !now.Before(f.forget) {
+		if err := f.Turns.ForgetAddresses(ctx, keepFor, keepAtMost); err != nil {
+			return nil, err
+		}
+		f.forget = now.Add(forgetEvery)
+	}
+	if !f.Book.ready() {
+		return nil, nil
+	}
+	if err := f.Book.Learn(ctx); err != nil {
+		return nil, err
+	}
+	parked, err := f.Fleet.Parked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var off, on []telematics.Parked
+	for _, p := range parked {
+		switch {
+		case f.Book.Knows(p.Agency, p.Position):
+		case p.Off:
+			off = append(off, p)
+		default:
+			on = append(on, p)
+		}
+	}
+	rand.Shuffle(len(off), func(i, j int) { off[i], off[j] = off[j], off[i] })
+	rand.Shuffle(len(on), func(i, j int) { on[i], on[j] = on[j], on[i] })
+	return append(off, on...), nil
+}
+
+func (f *Finder) say(ctx context.Context, p telematics.Position) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	f.Counts.asked.Add(1)
+	text, err := f.Geocoder.Address(ctx, p)
+	switch {
+	case err != nil:
+		f.Counts.failed.Add(1)
+		return "", fmt.Errorf("ask for an address: %w", err)
+	case text == "":
+		f.Counts.none.Add(1)
+	default:
+		f.Counts.found.Add(1)
+	}
+	return text, nil
+}
+
+// rounded leaves a metre: nobody outside needs to know more.
+func rounded(p telematics.Position) telematics.Position {
+	const perDegree = 1e5
+	return telematics.Position{
+		Latitude:  math.Round(p.Latitude*perDegree) / perDegree,
+		Longitude: math.Round(p.Longitude*perDegree) / perDegree,
+	}
+}

@@ -1,0 +1,371 @@
+package places
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// lines gathers what is logged.
+type lines struct {
+	slog.Handler
+	mu   sync.Mutex
+	said []string
+}
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "source" {
+			l.said = append(l.said, r.Message+": "+a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+func (l *lines) are(t *testing.T, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(want)
+	if said := slices.Sorted(slices.Values(l.said)); !slices.Equal(said, want) {
+		t.Errorf("logged %q, want %q", said, want)
+	}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func parked(at ...telematics.Position) []telematics.Parked {
+	cars := make([]telematics.Parked, len(at))
+	for i, p := range at {
+		cars[i] = telematics.Parked{Agency: 1, Position: p, Off: true}
+	}
+	return cars
+}
+
+// apart returns so many positions, 100 m from one another.
+func apart(n int) []telematics.Position {
+	var at []telematics.Position
+	for i := range n {
+		at = append(at, north(float64(100*i)))
+	}
+	return at
+}
+
+// polite checks the law: a second between an answer and the next request, one at a time.
+func (g *geocoder) polite(t *testing.T) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.max > 1 {
+		t.Errorf("%d requests at once", g.max)
+	}
+	for i := 1; i < len(g.asked); i++ {
+		if between := g.asked[i].Sub(g.ended[i-1]); between < time.Second {
+			t.Errorf("request %d comes %v after the answer before", i+1, between)
+		}
+	}
+}
+
+func TestAPlaceIsAskedForOnceAndKnownToEveryInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(munich)}, &geocoder{say: street, takes: 100 * time.Millisecond}
+		one, two := start(t, r, g, quiet), start(t, r, g, quiet)
+		time.Sleep(10 * time.Minute)
+		for _, i := range []*instance{one, two} {
+			if got := i.book.Address(1, munich); got != "Marienplatz 1, München" {
+				t.Errorf("an instance says %q", got)
+			}
+		}
+		if n := len(g.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		if asked := one.finder.Counts.All()["addresses_asked"] + two.finder.Counts.All()["addresses_asked"]; asked != 1 {
+			t.Errorf("%d counted", asked)
+		}
+	})
+}
+
+func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(60)...)}, &geocoder{say: street, takes: 300 * time.Millisecond}
+		instances := []*instance{start(t, r, g, quiet), start(t, r, g, quiet), start(t, r, g, quiet)}
+		time.Sleep(20*time.Second + 150*time.Millisecond) // in the middle of a request
+		instances[0].stop()
+		time.Sleep(5 * time.Second)
+		instances[1].stop()
+		time.Sleep(5 * time.Minute)
+		g.polite(t)
+		if n := len(g.requests()); n < 60 || n > 62 { // those that were cut off are asked again
+			t.Errorf("%d requests for 60 places", n)
+		}
+		for _, at := range apart(60) {
+			if instances[2].book.Address(1, at) == "" {
+				t.Errorf("no address at %v", at)
+			}
+		}
+	})
+}
+
+func TestATurnWhoseHolderVanishedIsFreeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(munich)}, &geocoder{say: street}
+		if _, taken, _ := r.TakeTurn(t.Context(), [16]byte{1}, hold); !taken {
+			t.Fatal("not taken")
+		}
+		i := start(t, r, g, quiet)
+		time.Sleep(hold - time.Second)
+		if len(g.requests()) != 0 {
+			t.Error("asked out of turn")
+		}
+		time.Sleep(3 * time.Second)
+		if i.book.Address(1, munich) == "" {
+			t.Error("nobody asks after a death")
+		}
+	})
+}
+
+func TestOneThatLostItsTurnAsksNoMoreAndKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(5)...)}, &geocoder{say: street, takes: 5 * time.Second}
+		start(t, r, g, quiet)
+		time.Sleep(8 * time.Second) // the first request is under way, or the second
+		before := len(g.requests())
+		r.set(func() { r.holder, r.freeAt, r.addresses = uuid.New(), time.Now().Add(time.Minute), nil })
+		time.Sleep(50 * time.Second)
+		if after := len(g.requests()); before == 0 || after != before {
+			t.Errorf("%d requests before the turn was lost, %d after", before, after)
+		}
+		r.set(func() {
+			if len(r.addresses) > 0 {
+				t.Errorf("kept out of turn: %v", r.addresses)
+			}
+		})
+	})
+}
+
+func TestOneThatWasHeldUpDoesNotTrustItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(3)...), slow: hold - askFor}, &geocoder{say: street}
+		start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		r.set(func() {
+			if once := slices.Compact(slices.Clone(r.keptIn)); len(once) != 3 || len(r.keptIn) != 3 {
+				t.Errorf("three requests in the turns %v", r.keptIn)
+			}
+		})
+	})
+}
+
+func TestCarsOnOneLotCostOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lot []telematics.Position
+		for i := range 10 {
+			lot = append(lot, north(float64(2*i)))
+		}
+		r, g := &record{parked: parked(lot...)}, &geocoder{say: street}
+		i := start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		if n := len(g.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		for _, at := range lot {
+			if i.book.Address(1, at) == "" {
+				t.Errorf("no address at %v", at)
+			}
+		}
+	})
+}
+
+func TestACarThatMovedBy50MetresHasNoAddressUntilItsNewOneIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(munich)}, &geocoder{say: func(p telematics.Position) (string, error) {
+			return fmt.Sprintf("%.0f m", munich.Metres(p)), nil
+		}}
+		i := start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		r.set(func() { r.parked = parked(north(40)) })
+		time.Sleep(time.Minute)
+		if got, n := i.book.Address(1, north(40)), len(g.requests()); got != "0 m" || n != 1 {
+			t.Errorf("moved by 40 m: %q after %d requests", got, n)
+		}
+		if got := i.book.Address(1, north(60)); got != "" {
+			t.Errorf("moved by 60 m, before anybody asked: %q", got)
+		}
+		r.set(func() { r.parked = parked(north(60)) })
+		time.Sleep(time.Minute)
+		if got, n := i.book.Address(1, north(60)), len(g.requests()); got != "60 m" || n != 2 {
+			t.Errorf("moved by 60 m: %q after %d requests", got, n)
+		}
+		r.set(func() { r.parked = parked(munich) })
+		time.Sleep(time.Minute)
+		if got, n := i.book.Address(1, munich), len(g.requests()); got != "0 m" || n != 2 {
+			t.Errorf("back again: %q after %d requests", got, n)
+		}
+	})
+}
+
+func TestNobodyAsksForWhatAStationSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &record{
+			parked:   parked(north(149), north(151)),
+			stations: []telematics.Station{{AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}},
+		}
+		g := &geocoder{say: street}
+		start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		if asked := g.places(); len(asked) != 1 || asked[0] != rounded(north(151)) {
+			t.Errorf("asked for %v", asked)
+		}
+	})
+}
+
+func TestThatThereIsNoAddressIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(munich)}, &geocoder{say: func(telematics.Position) (string, error) { return "", nil }}
+		i := start(t, r, g, quiet)
+		time.Sleep(time.Hour)
+		if n := len(g.requests()); n != 1 || i.book.Address(1, munich) != "" {
+			t.Errorf("%d requests, %q", n, i.book.Address(1, munich))
+		}
+		if counts := i.finder.Counts.All(); counts["addresses_none"] != 1 || counts["addresses_failed"] != 0 {
+			t.Errorf("counts %v", counts)
+		}
+	})
+}
+
+func TestWhereAVehicleStaysIsAskedForFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(8)...)}, &geocoder{say: street}
+		for i := range r.parked {
+			r.parked[i].Off = i >= 5
+		}
+		start(t, r, g, quiet)
+		time.Sleep(time.Minute)
+		for i, at := range g.places() {
+			if stays := at.Metres(north(600)) < 101; stays != (i < 3) {
+				t.Errorf("request %d is for %v", i+1, at)
+			}
+		}
+	})
+}
+
+func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r, g := &record{parked: parked(apart(3)...)}, &geocoder{say: func(telematics.Position) (string, error) { return "", errBroken }}
+		start(t, r, g, slog.New(log))
+		time.Sleep(3 * time.Hour)
+		asked := g.requests()
+		if n := len(asked); n < 20 || n > 27 { // 5 s, 10 s, … 10 min
+			t.Errorf("%d requests in three hours", n)
+		}
+		for i := 1; i < len(asked); i++ {
+			if wait := asked[i].Sub(asked[i-1]); wait < putOff(i, nil) {
+				t.Errorf("request %d after %v, want %v", i+1, wait, putOff(i, nil))
+			}
+		}
+		g.mu.Lock()
+		g.say = street
+		g.mu.Unlock()
+		time.Sleep(maxBackOff + time.Minute)
+		log.are(t, "addresses are not kept up to date: geocoder", "addresses are kept up to date again: geocoder")
+		r.set(func() {
+			if r.failures != 0 {
+				t.Errorf("%d failures are left", r.failures)
+			}
+		})
+	})
+}
+
+func TestTwoInstancesDoNotAskAServerThatWantsToBeLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(apart(3)...)}, &geocoder{say: func(telematics.Position) (string, error) { return "", busy(30 * time.Minute) }}
+		one := start(t, r, g, quiet)
+		start(t, r, g, quiet)
+		time.Sleep(10 * time.Minute)
+		one.stop()
+		start(t, r, g, quiet) // a new one knows it too
+		time.Sleep(15 * time.Minute)
+		if n := len(g.requests()); n != 1 {
+			t.Errorf("%d requests in 25 minutes", n)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(g.requests()); n != 2 {
+			t.Errorf("%d requests in 35 minutes", n)
+		}
+	})
+}
+
+func TestAPlaceThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &record{parked: parked(apart(6)...)}
+		g := &geocoder{say: func(p telematics.Position) (string, error) {
+			if p == rounded(munich) {
+				return "", errBroken
+			}
+			return "elsewhere", nil
+		}}
+		i := start(t, r, g, quiet)
+		time.Sleep(6 * time.Hour)
+		for _, at := range apart(6)[1:] {
+			if i.book.Address(1, at) != "elsewhere" {
+				t.Errorf("no address at %v", at)
+			}
+		}
+	})
+}
+
+func TestASlowGeocoderDelaysNoReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, g := &record{parked: parked(munich)}, &geocoder{say: street, takes: time.Hour}
+		i := start(t, r, g, quiet)
+		for range 30 {
+			before := time.Now()
+			if got := i.book.Address(1, munich); got != "" {
+				t.Errorf("said %q before there was an answer", got)
+			}
+			if waited := time.Since(before); waited != 0 {
+				t.Errorf("a read waited %v", waited)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := len(g.requests()); n == 0 {
+			t.Error("nobody asked")
+		}
+		g.polite(t)
+	})
+}
+
+func TestARecordThatIsAwayIsSaidOnceAndNothingIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r, g := &record{parked: parked(munich)}, &geocoder{say: street}
+		i := start(t, r, g, slog.New(log))
+		r.set(func() { r.err = errBroken })
+		time.Sleep(time.Minute)
+		if n := len(g.requests()); n > 1 {
+			t.Errorf("%d requests without a record", n)
+		}
+		r.set(func() { r.err = nil })
+		time.Sleep(time.Minute)
+		if i.book.Address(1, munich) == "" {
+			t.Error("not found afterwards")
+		}
+		log.are(t, "addresses are not kept up to date: turns", "addresses are kept up to date again: turns",
+			"addresses are not kept up to date: record", "addresses are kept up to date again: record")
+	})
+}

@@ -1,0 +1,45 @@
+package places
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// Record is where stations and addresses are kept.
+type Record interface {
+	// Stations returns the stations of an agency, or of all for zero.
+	Stations(context.Context, telematics.AgencyID) ([]telematics.Station, error)
+	// Addresses returns, by id, the addresses after the one with an id; of more than limit the last
+	// ones. They appear in the order of their ids.
+	Addresses(ctx context.Context, after int64, limit int) ([]telematics.Address, error)
+}
+
+// Fleet tells where vehicles stand.
+type Fleet interface {
+	// Parked leaves out what drives.
+	Parked(context.Context) ([]telematics.Parked, error)
+}
+
+// Turns let one instance at a time ask the geocoder, and keep what it said.
+type Turns interface {
+	// TakeTurn takes the turn for so long, and returns how often asking has failed in a row; or
+	// false while it is another's, or put off.
+	TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error)
+	// KeepAddress keeps an answer, and the turn for so long again; or reports that the turn was lost.
+	KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error)
+	// EndTurn gives the turn back and puts asking off for so long, at every instance.
+	EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error
+	// ForgetAddresses removes what is older, and all but the last so many.
+	ForgetAddresses(ctx context.Context, age time.Duration, keep int) error
+}
+
+// Geocoder turns a position into words.
+type Geocoder interface {
+	// Address returns the address, or "" where there is none. An error says that it could not
+	// be told; one with a method RetryAfter() time.Duration says how long not to ask again.
+	Address(context.Context, telematics.Position) (string, error)
+}

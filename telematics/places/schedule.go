@@ -1,0 +1,41 @@
+package places
+
+import (
+	"errors"
+	"time"
+)
+
+const (
+	pace      = time.Second      // between an answer and the next request, over all instances
+	askFor    = 10 * time.Second // the longest that an answer may take
+	slack     = 5 * time.Second  // for what an instance does between two requests
+	hold      = askFor + pace + slack
+	idle      = 5 * time.Second // until somebody looks again where nothing was to ask
+	shift     = 10              // requests, until the next instance may have its turn
+	takeEvery = time.Second     // between two attempts to take the turn
+	endWithin = 2 * time.Second // the longest that giving the turn back may take
+
+	firstBackOff = 5 * time.Second
+	maxBackOff   = 10 * time.Minute
+	maxPutOff    = 24 * time.Hour // whatever the server says
+
+	keepFor     = 30 * 24 * time.Hour // an address; streets are renamed
+	forgetEvery = time.Hour
+)
+
+// putOff returns how long nobody asks after so many failures in a row, of which this is
+// the last.
+func putOff(failures int, err error) time.Duration {
+	wait := firstBackOff
+	for range failures - 1 {
+		if wait *= 2; wait >= maxBackOff {
+			wait = maxBackOff
+			break
+		}
+	}
+	var told interface{ RetryAfter() time.Duration }
+	if errors.As(err, &told) {
+		wait = max(wait, min(told.RetryAfter(), maxPutOff))
+	}
+	return wait
+}
