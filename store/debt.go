@@ -14,17 +14,15 @@ const maxDebts = 1 << 17
 
 var errTooManyDebts = awayError{errors.New("postgres is behind by too many units")}
 
-// debts is what Postgres does not have yet, joined into one sighting for each unit: what
-// comes while it is slow makes none of it longer.
+// debts is what came of units that could not be looked up, joined by unit: Postgres is
+// owed it all the same.
 type debts struct {
 	mu    sync.Mutex // guards what follows
 	owed  map[telematics.Unit]sighting
-	going map[telematics.Unit]sighting // being written
+	going int // being written
 }
 
-func newDebts() *debts {
-	return &debts{owed: map[telematics.Unit]sighting{}, going: map[telematics.Unit]sighting{}}
-}
+func newDebts() *debts { return &debts{owed: map[telematics.Unit]sighting{}} }
 
 // add reports an error where there is no room for one more unit.
 func (d *debts) add(s sighting) error {
@@ -40,11 +38,8 @@ func (d *debts) add(s sighting) error {
 
 // join returns two sightings of a unit as one.
 func (s sighting) join(other sighting) sighting {
-	switch {
-	case s.Unit == "":
+	if s.Unit == "" {
 		return other
-	case other.Unit == "":
-		return s
 	}
 	if s.At.After(other.At) {
 		other.At = s.At
@@ -56,52 +51,27 @@ func (s sighting) join(other sighting) sighting {
 	return other
 }
 
-// begin returns all that is owed, by unit, to be written now.
+// begin returns all that is owed, by unit, to be written until end.
 func (d *debts) begin() []sighting {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.going, d.owed = d.owed, map[telematics.Unit]sighting{}
-	units := slices.Sorted(maps.Keys(d.going))
-	list := make([]sighting, len(units))
-	for i, unit := range units {
-		list[i] = d.going[unit]
+	list := make([]sighting, 0, len(d.owed))
+	for _, unit := range slices.Sorted(maps.Keys(d.owed)) {
+		list = append(list, d.owed[unit])
 	}
+	d.owed, d.going = map[telematics.Unit]sighting{}, len(list)
 	return list
 }
 
-// end notes that all was written but what is left, which is owed again.
-func (d *debts) end(left []sighting) {
+func (d *debts) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range left {
-		d.owed[s.Unit] = s.join(d.owed[s.Unit])
-	}
-	d.going = nil
-}
-
-// owing is what was owed at one moment. Whoever reads Postgres looks at it before, and
-// joins it after: what is written meanwhile is in the one or the other.
-type owing struct {
-	debts *debts
-	parts [2]map[telematics.Unit]sighting // guarded by the lock of debts; going first
-}
-
-func (d *debts) now() owing {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return owing{d, [2]map[telematics.Unit]sighting{d.going, d.owed}}
-}
-
-// of returns what was owed of a unit; its unit is empty where that is nothing.
-func (o owing) of(unit telematics.Unit) sighting {
-	o.debts.mu.Lock()
-	defer o.debts.mu.Unlock()
-	return o.parts[0][unit].join(o.parts[1][unit])
+	d.going = 0
 }
 
 // size returns of how many units something is owed.
 func (d *debts) size() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.owed) + len(d.going)
+	return len(d.owed) + d.going
 }

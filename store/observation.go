@@ -15,8 +15,9 @@ import (
 
 // sighting is what was seen of a unit: one observation, or several joined into one.
 type sighting struct {
-	telematics.Observation                     // with a report where there are readings
-	readings               telematics.Snapshot // each of its own time
+	telematics.Observation                      // with a report where there are readings
+	readings               telematics.Snapshot  // each of its own time
+	vehicle                telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
 }
 
 func newSighting(o telematics.Observation) sighting {
@@ -108,6 +109,9 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematic
 		if !s.Protocol.Means(unit.protocol) {
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 			continue
+		}
+		if s.vehicle != 0 && s.vehicle != unit.change.Vehicle {
+			continue // the unit was built into another vehicle since
 		}
 		unit.observe(s)
 	}

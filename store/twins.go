@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -37,12 +37,13 @@ type Twins struct {
 	every     time.Duration
 	log       *slog.Logger
 	directory *directory
-	debts     *debts
-	known     *lru.Cache[telematics.VehicleID, latest] // as Redis was when it was last seen; a wrong guess costs a trip
-	late      *debts                                   // what Redis could not take when it came
-	reading   *outage                                  // of Redis
-	offering  *outage                                  // of Redis
-	lost      chan struct{}                            // holds one: Redis does not have what Postgres does not have either
+	debts     *debts // of units that could not be looked up
+	known     *lru.Cache[telematics.VehicleID, *known]
+	toRedis   *backlog
+	toRecord  *backlog
+	reading   *outage       // of Redis
+	offering  *outage       // of Redis
+	lost      chan struct{} // holds one: Redis does not have what Postgres does not have either
 }
 
 // knownVehicles is of how many vehicles the latest state is remembered.
@@ -50,14 +51,15 @@ const knownVehicles = 1 << 16
 
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.
 func NewTwins(config TwinsConfig) *Twins {
-	known, err := lru.New[telematics.VehicleID, latest](knownVehicles)
+	remembered, err := lru.New[telematics.VehicleID, *known](knownVehicles)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 500*time.Millisecond), log: log,
-		directory: newDirectory(config.Postgres, log), debts: newDebts(), late: newDebts(), known: known,
+		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: remembered,
+		toRedis: newBacklog(), toRecord: newBacklog(),
 		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
 			ends:   "the latest state of vehicles is read from redis again", log: log,
@@ -71,84 +73,93 @@ func NewTwins(config TwinsConfig) *Twins {
 }
 
 // Observe merges what was seen of units, whatever the order of arrival [LAW-7], and returns
-// what that has changed in the sight of all instances, and the units that belong to no
-// vehicle. Whoever reads through this instance sees it from then on.
+// the units that belong to no vehicle, and what that has changed of their presence. Whoever reads
+// through this instance sees it from then on; Run brings it to all others, and tells what
+// it has changed of their state.
 func (t *Twins) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	var now, soon []sighting
 	for _, o := range observations {
-		s := newSighting(o)
 		if o.Presence != nil || o.Awaited {
-			now = append(now, s)
+			now = append(now, newSighting(o))
 		}
 		if o.Presence == nil {
-			soon = append(soon, s)
+			o.At = read(written(o.At))
+			soon = append(soon, sighting{Observation: o})
 		}
 	}
 	seen, err := t.postgres.keep(ctx, now)
-	reports, heard := t.reports(ctx, soon, &seen)
-	for _, s := range heard {
-		if !s.Awaited {
-			err = errors.Join(err, t.debts.add(s))
-		}
-	}
-	seen.Changes = append(seen.Changes, t.offer(ctx, reports)...)
-	return seen, err
+	return seen, errors.Join(err, t.take(ctx, soon, &seen))
 }
 
-// report is what is to be told of a vehicle, by its unit.
-type report struct {
-	owner
-	sighting
-}
-
-// reports joins sightings by vehicle, and notes the units that have none, or another
-// protocol on record. It returns the others, too: those of which it cannot be known now are
-// left to be written.
-func (t *Twins) reports(ctx context.Context, sightings []sighting, seen *telematics.Seen) (reports []report, heard []sighting) {
-	units := make([]telematics.Unit, 0, len(sightings))
-	joined := make(map[telematics.Unit]sighting, len(sightings))
-	for _, s := range sightings {
-		if _, ok := joined[s.Unit]; !ok {
-			units, joined[s.Unit] = append(units, s.Unit), sighting{}
-		}
+// take takes in what will be written soon, and notes the units that have no vehicle, or
+// another protocol on record.
+func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics.Seen) error {
+	units := make([]telematics.Unit, len(sightings))
+	for i, s := range sightings {
+		units[i] = s.Unit
 	}
+	var refused error
+	var toRedis, toRecord []*known
 	owners := t.directory.owners(ctx, units)
-	heard = sightings[:0]
 	for _, s := range sightings {
-		switch o, resolved := owners[s.Unit]; {
-		case resolved && o.vehicle == 0:
+		o, resolved := owners[s.Unit]
+		switch {
+		case !resolved && !s.Awaited:
+			refused = errors.Join(refused, t.debts.add(newSighting(s.Observation)))
+		case !resolved:
+		case o.vehicle == 0:
 			seen.Unknown = appendNew(seen.Unknown, s.Unit)
-		case resolved && !s.Protocol.Means(o.protocol):
+		case !s.Protocol.Means(o.protocol):
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 		default:
-			joined[s.Unit], heard = joined[s.Unit].join(s), append(heard, s)
+			k := t.knownOf(o.vehicle, s.Unit)
+			redis, record := k.observe(s, o)
+			if redis {
+				toRedis = append(toRedis, k)
+			}
+			if record {
+				toRecord = append(toRecord, k)
+			}
 		}
 	}
-	for _, unit := range units {
-		if o, resolved := owners[unit]; resolved && joined[unit].Unit != "" {
-			reports = append(reports, report{o, joined[unit]})
-		}
+	t.toRedis.add(toRedis...)
+	t.toRecord.add(toRecord...)
+	return refused
+}
+
+// knownOf returns what is known of a vehicle by its unit. What another unit has said of it is
+// Postgres's to know.
+func (t *Twins) knownOf(vehicle telematics.VehicleID, unit telematics.Unit) *known {
+	k, ok := t.known.Get(vehicle)
+	if ok && k.unit == unit {
+		return k
 	}
-	return reports, heard
+	fresh := newKnown(vehicle, unit)
+	if ok {
+		t.known.Add(vehicle, fresh)
+		return fresh
+	}
+	if k, ok, _ := t.known.PeekOrAdd(vehicle, fresh); ok && k.unit == unit { // another was faster
+		return k
+	}
+	return fresh
 }
 
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with
 // VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	owing := t.debts.now()
 	held := make(chan map[telematics.VehicleID]latest, 1)
 	go func() { held <- t.held(ctx, []telematics.VehicleID{id}) }()
 	twin, err := t.postgres.Twin(ctx, id)
 	if err != nil {
 		return telematics.Twin{}, err
 	}
-	return join(twin, <-held, owing), nil
+	return t.join(twin, <-held), nil
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
 // the position in the page.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
-	owing := t.debts.now()
 	twins, err := t.postgres.Twins(ctx, q)
 	if err != nil || len(twins) == 0 {
 		return twins, err
@@ -159,9 +170,24 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	}
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
-		twins[i] = join(twin, held, owing)
+		twins[i] = t.join(twin, held)
 	}
 	return twins, nil
+}
+
+// join adds to what Postgres has of a vehicle what Redis has, and what this instance knows.
+// What another unit said is not of this vehicle.
+func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) telematics.Twin {
+	more := []latest{held[twin.ID]}
+	if k, ok := t.known.Peek(twin.ID); ok {
+		more = append(more, k.latest())
+	}
+	for _, l := range more {
+		if twin.Unit != "" && l.unit == twin.Unit {
+			twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, l.snapshot), twin.Contact.Heard(l.seen)
+		}
+	}
+	return twin
 }
 
 // held returns what Redis has of vehicles; nothing while it is away, which must not delay
@@ -188,7 +214,7 @@ func (t *Twins) miss(ids []telematics.VehicleID, held map[telematics.VehicleID]l
 		if _, ok := held[id]; ok {
 			continue
 		}
-		if known, ok := t.known.Peek(id); ok && len(known.tokens) > 0 {
+		if k, ok := t.known.Peek(id); ok && k.isHeld() {
 			t.hurry()
 			return
 		}
@@ -203,87 +229,19 @@ func (t *Twins) hurry() {
 	}
 }
 
-// join adds to what Postgres has of a vehicle what Redis has, and what this instance owed to
-// Postgres. What another unit said is not of this vehicle.
-func join(twin telematics.Twin, held map[telematics.VehicleID]latest, owing owing) telematics.Twin {
-	if twin.Unit == "" {
-		return twin
-	}
-	if l, ok := held[twin.ID]; ok && l.unit == twin.Unit {
-		twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, l.snapshot), twin.Contact.Heard(l.seen)
-	}
-	if s := owing.of(twin.Unit); s.Unit != "" {
-		twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, s.readings), twin.Contact.Heard(s.At)
-	}
-	return twin
-}
+// Behind returns of how many vehicles Redis or Postgres do not have the latest yet.
+func (t *Twins) Behind() int { return t.toRedis.size() + t.toRecord.size() + t.debts.size() }
 
-// Behind returns of how many units Postgres does not have the latest yet.
-func (t *Twins) Behind() int { return t.debts.size() }
-
-const (
-	flushBatch = 512
-	// flushShare is the part of the time that writing behind may take: where Postgres is slow, or the fleet
-	// is large, more reports are joined before they are written.
-	flushShare = 4
-)
-
-// Run writes to Postgres what it is owed, until the context ends, and then what is left,
-// for no longer than one statement may take. It tells of changes that only the record
-// could see.
+// Run brings to Redis and to Postgres what they are owed, until the context ends, and then
+// what is left, for no longer than one statement may take. It tells what that has changed
+// in the sight of all instances: of each change one instance tells, once.
 func (t *Twins) Run(ctx context.Context, tell func([]telematics.Change)) error {
-	pause := time.NewTimer(t.every)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
-			defer cancel()
-			t.flush(last, tell)
-			t.offerAgain(last, tell)
-			if left := t.debts.size(); left > 0 {
-				t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "units", left)
-			}
-			return nil
-		case <-pause.C:
-		case <-t.lost:
-		}
-		began := time.Now()
-		t.flush(ctx, tell)
-		t.offerAgain(ctx, tell)
-		pause.Reset(max(t.every, (flushShare-1)*time.Since(began)))
+	var ways sync.WaitGroup
+	ways.Go(func() { t.writeBehind(ctx, tell) })
+	ways.Go(func() { t.offerBehind(ctx, tell) })
+	ways.Wait()
+	if left := t.toRecord.size() + t.debts.size(); left > 0 {
+		t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "vehicles", left)
 	}
-}
-
-// flush writes all that is owed, batch by batch. What Postgres could not take now stays owed.
-func (t *Twins) flush(ctx context.Context, tell func([]telematics.Change)) {
-	var left []sighting
-	for batch := range slices.Chunk(t.debts.begin(), flushBatch) {
-		seen, err := t.postgres.keep(ctx, batch)
-		switch {
-		case Away(err) || errors.Is(err, context.Canceled):
-			t.log.Warn("postgres is behind with the state of vehicles", "units", t.debts.size(), "err", err)
-			left = append(left, batch...)
-			continue
-		case err != nil:
-			t.log.Error("some of the state of vehicles cannot be kept", "err", err)
-		}
-		if len(seen.Changes) > 0 && tell != nil {
-			tell(seen.Changes)
-		}
-	}
-	t.debts.end(left)
-}
-
-// offerAgain offers to Redis what it could not take when it came.
-func (t *Twins) offerAgain(ctx context.Context, tell func([]telematics.Change)) {
-	for batch := range slices.Chunk(t.late.begin(), flushBatch) {
-		var seen telematics.Seen
-		reports, _ := t.reports(ctx, batch, &seen)
-		changes := t.offer(ctx, reports)
-		if len(changes) > 0 && tell != nil {
-			tell(changes)
-		}
-	}
-	t.late.end(nil) // what failed again is owed again
+	return nil
 }

@@ -15,6 +15,7 @@ func BenchmarkObserve(b *testing.B) {
 		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {
 			twins := NewTwins(TwinsConfig{Postgres: open(b, newDatabase(b)), Redis: openRedis(b, startRedis(b).URL())})
 			units := fleetOf(b, twins.postgres, fleet)
+			running(b, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 			batch := make([]telematics.Observation, 0, 256)
 			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 			n := 0
@@ -26,10 +27,6 @@ func BenchmarkObserve(b *testing.B) {
 						b.Fatal(err)
 					}
 					batch = batch[:0]
-				}
-				if n%(10*fleet) == 0 {
-					twins.debts.begin()
-					twins.debts.end(nil)
 				}
 			}
 		})

@@ -1,9 +1,7 @@
 package telematics
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 	"time"
 )
 
@@ -27,37 +25,8 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
 
-// Advance is Join that tells what it did: the snapshot after, the readings in it whose
-// values are other ones than before, and the sections in which anything is newer, be it only
-// a time. Neither argument is changed.
-func (s Snapshot) Advance(by Snapshot) (after, news Snapshot, sections []string) {
-	after = s
-	for field, next := range by {
-		known, ok := s[field]
-		if ok && !next.newerThan(known) {
-			continue
-		}
-		if len(sections) == 0 { // the first that is newer
-			if after = maps.Clone(s); after == nil {
-				after = make(Snapshot, len(by))
-			}
-		}
-		after[field] = next
-		if section := field.Section(); !slices.Contains(sections, section) {
-			sections = append(sections, section)
-		}
-		if ok && sameValue(known.Value, next.Value) {
-			continue
-		}
-		if news == nil {
-			news = Snapshot{}
-		}
-		news[field] = next
-	}
-	return after, news, sections
-}
-
-func sameValue(a, b any) bool {
+// SameValue reports whether two values of a field are the same.
+func SameValue(a, b any) bool {
 	switch a := a.(type) {
 	case float64, string, bool, nil:
 		return a == b

@@ -31,7 +31,7 @@ func Merge(s Snapshot, r Report) Snapshot {
 		merged = make(Snapshot, len(r.Values))
 	}
 	for field, value := range r.Values {
-		merged.take(field, Reading{Value: value, At: r.At})
+		merged.Take(field, Reading{Value: value, At: r.At})
 	}
 	return merged
 }
@@ -48,16 +48,21 @@ func Join(a, b Snapshot) Snapshot {
 	}
 	joined := maps.Clone(a)
 	for field, reading := range b {
-		joined.take(field, reading)
+		joined.Take(field, reading)
 	}
 	return joined
 }
 
-// take keeps the newer one of a reading and what is known. It is the one rule of all merging.
-func (s Snapshot) take(f Field, next Reading) {
-	if known, ok := s[f]; !ok || next.newerThan(known) {
-		s[f] = next
+// Take keeps the newer one of a reading and what is known of its field, and reports whether
+// that is the reading, and whether its value is another one. It is the one rule of all
+// merging. It changes s: a snapshot that others see must be cloned before.
+func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
+	known, ok := s[f]
+	if ok && !next.newerThan(known) {
+		return false, false
 	}
+	s[f] = next
+	return true, !ok || !SameValue(known.Value, next.Value)
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by

@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -276,7 +277,16 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 		o.At = storedTime(o.At)
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
-			merged, news, _ := twin.Snapshot.Advance(telematics.Merge(nil, *o.Report))
+			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}
+			if merged == nil {
+				merged = telematics.Snapshot{}
+			}
+			for field, value := range o.Report.Values {
+				reading := telematics.Reading{Value: value, At: o.Report.At}
+				if _, changed := merged.Take(field, reading); changed {
+					news[field] = reading
+				}
+			}
 			change := telematics.Change{
 				Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain,
 				Fields: news, LastSeen: twin.Contact.LastSeen,

@@ -19,7 +19,8 @@ import (
 type TwinRecord struct {
 	Here, There broker.Twins
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
-	Twin        func(telematics.VehicleID) telematics.Twin     // reads one
+	Twin        func(telematics.VehicleID) telematics.Twin     // reads one, once all instances have told what they know
+	Told        func() []telematics.Change                     // what changed since it was asked last, and Observe did not return; nil: nothing
 }
 
 // TwinsContract runs what every record of twins promises.
@@ -212,8 +213,15 @@ func unitManyTimes(t *testing.T, r TwinRecord) {
 func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
+	if r.Told != nil {
+		r.Told() // what was before
+	}
 	report := func(twins broker.Twins, after time.Duration, kmh any) []telematics.Change {
-		return observe(t, twins, telematics.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
+		changes := observe(t, twins, telematics.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
+		if r.Told != nil {
+			changes = append(changes, r.Told()...)
+		}
+		return changes
 	}
 	for _, step := range []struct {
 		says string

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const (
+	flushBatch = 512
+	// recordShare and offerShare are the parts of the time that writing behind may take: one in
+	// so many. Where a server is slow, or the fleet is large, more reports are joined before
+	// they are written.
+	recordShare = 4
+	offerShare  = 2
+	longestRest = 5 * time.Second // between two writings
+)
+
+// pause returns how long to rest after so much work.
+func pause(worked time.Duration, share int) time.Duration {
+	return min(time.Duration(share-1)*worked, longestRest)
+}
+
+// writeBehind writes to Postgres what it is owed.
+func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change)) {
+	next := time.NewTimer(t.every)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
+			defer cancel()
+			t.write(last, tell)
+			return
+		case <-next.C:
+		case <-t.lost:
+		}
+		began := time.Now()
+		t.write(ctx, tell)
+		next.Reset(max(t.every, pause(time.Since(began), recordShare)))
+	}
+}
+
+// write writes all that is owed, batch by batch. What Postgres could not take now stays owed.
+func (t *Twins) write(ctx context.Context, tell func([]telematics.Change)) {
+	defer t.toRecord.end()
+	for batch := range slices.Chunk(t.toRecord.begin(), flushBatch) {
+		sightings := make([]sighting, len(batch))
+		for i, k := range batch {
+			sightings[i] = k.debt()
+		}
+		if !t.keep(ctx, sightings, tell) {
+			for _, k := range batch {
+				if k.owe(inPostgres) {
+					t.toRecord.add(k)
+				}
+			}
+		}
+	}
+	defer t.debts.end()
+	for batch := range slices.Chunk(t.debts.begin(), flushBatch) {
+		if !t.keep(ctx, batch, tell) {
+			for _, s := range batch {
+				_ = t.debts.add(s) // there was room for it
+			}
+		}
+	}
+}
+
+// keep reports false where Postgres could not take the sightings now.
+func (t *Twins) keep(ctx context.Context, sightings []sighting, tell func([]telematics.Change)) bool {
+	seen, err := t.postgres.keep(ctx, sightings)
+	switch {
+	case Away(err) || errors.Is(err, context.Canceled):
+		t.log.Warn("postgres is behind with the state of vehicles", "vehicles", t.toRecord.size(), "err", err)
+		return false
+	case err != nil:
+		t.log.Error("some of the state of vehicles cannot be kept", "err", err)
+	}
+	if len(seen.Changes) > 0 && tell != nil {
+		tell(seen.Changes)
+	}
+	return true
+}
+
+// offerBehind brings to Redis what it is owed. While little comes it does so at once.
+func (t *Twins) offerBehind(ctx context.Context, tell func([]telematics.Change)) {
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
+			defer cancel()
+			t.offer(last, tell)
+			return
+		case <-t.toRedis.sign:
+		}
+		began := time.Now()
+		if t.offer(ctx, tell) {
+			rest(ctx, pause(time.Since(began), offerShare))
+		} else {
+			t.hurry()
+			rest(ctx, holdOff)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// known is what this instance knows of a vehicle: never more than is true, and changed in
+// place, since it changes with each report. It remembers what the others do not have yet.
+type known struct {
+	vehicle telematics.VehicleID
+	unit    telematics.Unit
+
+	mu       sync.Mutex // guards what follows
+	owner    owner
+	protocol telematics.Protocol
+	seen     time.Time
+	snapshot telematics.Snapshot // handed out as a copy only
+	reported bool
+
+	met      bool // what Redis and Postgres had is part of it
+	sections map[string]*sectionState
+	news     telematics.Snapshot // values that were not told yet
+	owes     [2]bool             // by creditor
+}
+
+// creditor is to whom something is owed.
+type creditor int
+
+const (
+	inRedis creditor = iota
+	inPostgres
+)
+
+// sectionState compares a section with that in Redis.
+type sectionState struct {
+	token   string // of the row in Redis; empty: none that is known
+	changes int    // so many times the section became newer than a row in Redis
+	taken   int    // of which Redis has so many
+}
+
+func newKnown(vehicle telematics.VehicleID, unit telematics.Unit) *known {
+	k := &known{
+		vehicle: vehicle, unit: unit, snapshot: telematics.Snapshot{}, news: telematics.Snapshot{},
+		sections: make(map[string]*sectionState, len(telematics.Sections)),
+	}
+	for _, section := range telematics.Sections {
+		k.sections[section] = &sectionState{}
+	}
+	return k
+}
+
+// observe takes a sighting in, and reports to whom it is owed that nothing was owed before.
+func (k *known) observe(s sighting, o owner) (toRedis, toPostgres bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.owner, k.protocol = o, s.Protocol
+	if s.At.After(k.seen) {
+		k.seen = s.At
+	}
+	if s.Report != nil {
+		k.reported = true
+		for field, value := range s.Report.Values {
+			k.take(field, telematics.Reading{Value: value, At: s.Report.At})
+		}
+	}
+	toRedis, k.owes[inRedis] = !k.owes[inRedis], true
+	if !s.Awaited { // else it is in Postgres
+		toPostgres, k.owes[inPostgres] = !k.owes[inPostgres], true
+	}
+	return toRedis, toPostgres
+}
+
+func (k *known) take(field telematics.Field, reading telematics.Reading) {
+	newer, changed := k.snapshot.Take(field, reading)
+	if newer {
+		k.sections[field.Section()].changes++
+	}
+	if changed {
+		k.news[field] = reading
+	}
+}
+
+// owe notes that something could not be brought where it is owed, and reports that nothing
+// was owed there meanwhile.
+func (k *known) owe(to creditor) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first := !k.owes[to]
+	k.owes[to] = true
+	return first
+}
+
+// isHeld reports whether Redis had something of the vehicle.
+func (k *known) isHeld() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, state := range k.sections {
+		if state.token != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *known) hasMet() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.met
+}
+
+func (k *known) change(fields telematics.Snapshot) telematics.Change {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return telematics.Change{
+		Vehicle: k.vehicle, Agency: k.owner.agency, Powertrain: k.owner.powertrain, Fields: fields, LastSeen: k.seen,
+	}
+}
+
+// latest returns what is known, as a copy.
+func (k *known) latest() latest {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return latest{unit: k.unit, seen: k.seen, snapshot: maps.Clone(k.snapshot)}
+}
+
+// debt returns what Postgres is owed, which is not owed any more then.
+func (k *known) debt() sighting {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.owes[inPostgres] = false
+	s := sighting{vehicle: k.vehicle, readings: maps.Clone(k.snapshot)}
+	s.Unit, s.At, s.Protocol = k.unit, k.seen, k.protocol
+	if k.reported {
+		s.Report = &telematics.Report{}
+	}
+	return s
+}
+
+// meet takes in what Redis and Postgres have. What they have is no news.
+func (k *known) meet(held latest, kept telematics.Snapshot) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if held.unit != k.unit {
+		held = latest{}
+	}
+	for field, reading := range telematics.Join(kept, held.snapshot) {
+		k.compare(field, reading)
+	}
+	for section, state := range k.sections {
+		state.token = held.tokens[section]
+		state.changes++ // which of them Redis lacks is not worth the comparison
+	}
+	k.met = true
+}
+
+// compare takes in a reading that others have, and reports whether what is known here is newer.
+func (k *known) compare(field telematics.Field, theirs telematics.Reading) (ahead bool) {
+	newer, _ := k.snapshot.Take(field, theirs)
+	mine := k.snapshot[field]
+	if newer || telematics.SameValue(mine.Value, theirs.Value) {
+		delete(k.news, field)
+	} else {
+		k.news[field] = mine
+	}
+	return !newer && mine.At.After(theirs.At) || !telematics.SameValue(mine.Value, theirs.Value)
+}
+
+// proposal is what is offered to Redis of a vehicle.
+type proposal struct {
+	*known
+	offer
+	changes map[string]int // of the sections, when they were offered
+}
+
+// propose offers what Redis does not have; it is not owed any more then.
+func (t *Twins) propose(k *known) proposal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.owes[inRedis] = false
+	p := proposal{known: k, offer: offer{vehicle: k.vehicle, unit: k.unit, seen: k.seen}, changes: make(map[string]int, len(k.sections))}
+	for _, section := range telematics.Sections {
+		state := k.sections[section]
+		if state.changes == state.taken && state.token != "" || !k.has(section) {
+			continue
+		}
+		row, err := encodeSection(section, k.snapshot)
+		if err != nil { // never for the types of ParseValue
+			t.log.Error("section not encoded", "vehicle", k.vehicle, "section", section, "err", err)
+			continue
+		}
+		p.changes[section] = state.changes
+		p.offer.sections = append(p.offer.sections, sectionOffer{name: section, expected: state.token, row: row})
+	}
+	return p
+}
+
+func (k *known) has(section string) bool {
+	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := k.snapshot[f]; return ok })
+}
+
+// settle takes over what became of a proposal: what is told, now that Redis has it, and whether some of it
+// must be offered again.
+func (p proposal) settle(fate offered) (news telematics.Snapshot, again, emptied bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	news = telematics.Snapshot{}
+	for _, o := range p.offer.sections {
+		state := p.known.sections[o.name]
+		refusal, refused := fate.refused[o.name]
+		switch {
+		case !refused:
+			state.token, state.taken = fate.token, p.changes[o.name]
+			for _, field := range fieldsOf[o.name] {
+				if reading, ok := p.news[field]; ok {
+					news[field] = reading
+					delete(p.news, field)
+				}
+			}
+		case refusal.token == "":
+			state.token, again, emptied = "", true, true
+		default:
+			state.token = refusal.token
+			again = p.yield(o.name, refusal.row) || again
+		}
+	}
+	return news, again, emptied
+}
+
+// yield takes in a section as another instance has written it, and reports whether more is
+// known here.
+func (k *known) yield(section, row string) bool {
+	theirs, err := decodeSection(section, row)
+	ahead := err != nil // what cannot be read is replaced
+	for _, field := range fieldsOf[section] {
+		reading, has := theirs[field]
+		_, mine := k.snapshot[field]
+		switch {
+		case has:
+			ahead = k.compare(field, reading) || ahead
+		case mine:
+			ahead = true
+		}
+	}
+	state := k.sections[section]
+	if state.taken = state.changes; ahead {
+		state.changes++
+	}
+	return ahead
+}
