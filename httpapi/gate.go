@@ -13,6 +13,7 @@ import (
 type gate struct {
 	role      telematics.Role
 	order     bool   // to a vehicle, which has a limit of its own
+	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
 	check     func(*call) error // of what the contract cannot say; nil: nothing
@@ -20,6 +21,10 @@ type gate struct {
 
 // ofVehicle says that the path names the vehicle that is ordered something.
 func ofVehicle(g *gate) { g.order = true }
+
+// mayRefresh says that the path names the vehicle whose unit may be asked, and that the
+// handler bounds its own time.
+func mayRefresh(g *gate) { g.refresh = true }
 
 func checkedBy(check func(*call) error) func(*gate) {
 	return func(g *gate) { g.check = check }

@@ -24,6 +24,8 @@ type Config struct {
 	Limiter Limiter
 	// VehicleRate is how many commands a minute may be given to a vehicle, by all together; zero: any number.
 	VehicleRate int
+	// RefreshRate is how many times a minute a vehicle's unit may be asked for its state, by all together; zero: any number.
+	RefreshRate int
 	// AdminRate is how many requests a minute an administrator may make; zero: any number.
 	AdminRate int
 	// Budget is how long a command may take. Defaults to telematics.DefaultBudget.

@@ -55,7 +55,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
-		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
+		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
 	internal := internalHandler(carrier, signing,
