@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestStatusAsksTheUnitOnlyWhenTold(t *testing.T) {
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("Prefer"))
+		_, _ = io.WriteString(w, `{"success":true,"message":"The status.","data":{"vehicle_id":42}}`)
+	}))
+	defer service.Close()
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	for _, args := range [][]string{{"status", "42"}, {"status", "--refresh", "42"}, {"status", "42", "--refresh", "--wait", "20"}} {
+		if printed, err := output(t, args...); err != nil || !strings.Contains(printed, "42") {
+			t.Errorf("%v: %q %v", args, printed, err)
+		}
+	}
+	const path = "GET /api/v1/admin/vehicles/42/status"
+	if got, want := strings.Join(asked, "\n"), path+" \n"+path+"?refresh=true \n"+path+"?refresh=true wait=20"; got != want {
+		t.Errorf("asked\n%s\nwant\n%s", got, want)
+	}
+	for _, args := range [][]string{{"status", "--wait", "20", "42"}, {"status", "--refresh", "--wait", "31", "42"}} {
+		if _, err := output(t, args...); err == nil || !strings.Contains(err.Error(), "--wait") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
