@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Config is what a broker is built of. All ports are needed.
+// Config is what a broker is built of. All ports are needed, but for Strangers.
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
@@ -23,7 +23,9 @@ type Config struct {
 	Pending  PendingTable
 	Twins    Twins
 	Air      Air
-	Key      Signer // signs every command, once
+	// Strangers keeps units without a vehicle. Without it they are only counted.
+	Strangers Strangers
+	Key       Signer // signs every command, once
 
 	Instance    string        // of this process, unique among all. Defaults to a random one.
 	QueueSize   int           // messages that wait to be handled, for each kind. Defaults to 16,384.
@@ -49,6 +51,7 @@ type Broker struct {
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
 	recalls    *recalls       // results that reports repeat
+	strangers  *strangers     // units without a vehicle, until they are written down
 	done       *done          // results that no report can change any more
 	background sync.WaitGroup // what Send leaves to be done beside it
 	flights    sync.WaitGroup // commands that Start carries
@@ -71,9 +74,10 @@ func New(c Config) *Broker {
 		done:    newDone(),
 		hints:   make(chan telematics.CommandID, c.QueueSize),
 	}
-	b.reports = newIngest(c, b.Counts)
-	b.contact = newIngest(c, b.Counts)
-	b.prompt = newIngest(c, b.Counts)
+	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}
+	b.reports = newIngest(c, b.Counts, b.strangers)
+	b.contact = newIngest(c, b.Counts, b.strangers)
+	b.prompt = newIngest(c, b.Counts, b.strangers)
 	return b
 }
 
@@ -100,11 +104,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
+	group.Go(func() error { return b.noteStrangers(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	stopAfter()
 	followers.Wait()
 	b.background.Wait()
+	b.writeStrangers(ctx)
 	b.settleDebts(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -38,6 +38,7 @@ const (
 	presenceMalformed = "presence_malformed"       // not readable
 	presenceDropped   = "presence_dropped"         // did not fit into the queue
 	unitsUnknown      = "units_unknown"            // observations of units without a vehicle
+	strangersDropped  = "units_unknown_dropped"    // of those: more units at once than are kept
 	observationsLost  = "observations_lost"        // could not be written down
 	commandsSwept     = "commands_swept"           // settled for an owner that was gone
 )
@@ -46,7 +47,7 @@ var counted = []string{
 	commandsSent, publications, publishFailures,
 	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
 	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
-	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
+	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, strangersDropped, observationsLost, commandsSwept,
 }
 
 func (c *Counts) add(name string) { c.addN(name, 1) }

@@ -60,6 +60,8 @@ type ingest struct {
 	counts  *Counts
 	logger  *slog.Logger
 	queue   chan observed
+
+	strangers *strangers
 }
 
 type observed struct {
@@ -67,10 +69,10 @@ type observed struct {
 	done chan<- struct{} // nil: nobody waits
 }
 
-func newIngest(c Config, counts *Counts) *ingest {
+func newIngest(c Config, counts *Counts, strangers *strangers) *ingest {
 	return &ingest{
 		twins: c.Twins, timeout: c.StepTimeout, counts: counts, logger: c.Logger,
-		queue: make(chan observed, c.QueueSize),
+		queue: make(chan observed, c.QueueSize), strangers: strangers,
 	}
 }
 
@@ -149,7 +151,7 @@ func (in *ingest) write(batch []observed) {
 		in.counts.addN(observationsLost, len(batch))
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
 	}
-	in.counts.addN(unitsUnknown, len(seen.Unknown))
+	in.counts.addN(unitsUnknown, in.strangers.note(seen.Unknown, observations))
 	for _, o := range batch {
 		if o.done != nil {
 			close(o.done)

@@ -97,7 +97,9 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
-			a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) { return telematics.Command{}, w.err }
+			a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+				return telematics.Command{}, w.err
+			}
 			r := a.get(refresh42).wants(w.status, w.code).wantsRetryAfter(w.retryAfter)
 			if r.body.Data != nil || text(r.body.Error.Outcome) != w.outcome || (r.body.Error.CommandID != nil) != w.command {
 				t.Errorf("error %s", r.text)

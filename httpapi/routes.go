@@ -30,6 +30,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", s.bulk)
 	r.get("/api/v1/admin/activity", s.activity)
+	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)

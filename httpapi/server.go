@@ -18,6 +18,7 @@ type Config struct {
 	Bulks      Bulks
 	History    History
 	Refusals   Refusals
+	Strangers  Strangers
 	Tokens     *Tokens
 
 	// Limiter counts requests. Without one nothing is limited.

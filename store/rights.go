@@ -17,6 +17,7 @@ var rights = []struct{ table, privileges string }{
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
 	{"settings", "select insert"},
 	{"snapshots", "select insert update"},
+	{"strangers", "select insert update delete"},
 	{"units", "select update"},
 	{"vehicles", "select update"}, // to lock them
 }

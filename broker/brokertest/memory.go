@@ -18,6 +18,7 @@ var (
 	_ broker.History      = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
 	_ broker.Twins        = (*Memory)(nil)
+	_ broker.Strangers    = (*Memory)(nil)
 )
 
 // Memory implements the stores that the broker needs. It is safe for concurrent
@@ -33,6 +34,9 @@ type Memory struct {
 	made     map[callerKey]telematics.CommandID
 	halts    telematics.Halts
 
+	strangers map[telematics.Unit]telematics.Stranger
+	notes     int // of strangers
+
 	pending   map[pendingKey]telematics.Pending
 	listeners map[string][]chan telematics.CommandID
 }
@@ -44,6 +48,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		twins:     map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
+		strangers: map[telematics.Unit]telematics.Stranger{},
 		pending:   map[pendingKey]telematics.Pending{},
 		listeners: map[string][]chan telematics.CommandID{},
 	}

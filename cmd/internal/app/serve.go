@@ -50,11 +50,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Pending: redis,
-		Air: link, Key: signing, Logger: log,
+		Strangers: postgres, Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
+		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
 		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
