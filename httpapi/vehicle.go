@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/labstack/echo/v4"
@@ -81,10 +80,14 @@ func controls(t telematics.Twin) []telematics.Action {
 	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) })
 }
 
-// signals lists what the vehicle has ever reported, by the names of the vehicle status.
+// signals lists what the vehicle has ever reported a value of, by the names of the vehicle
+// status. What it only ever reported as not known, it has no sensor for.
 func signals(t telematics.Twin) []string {
 	names := []string{}
-	for field := range maps.Keys(t.Snapshot.For(t.Powertrain)) {
+	for field, reading := range t.Snapshot.For(t.Powertrain) {
+		if !reading.Ever() {
+			continue
+		}
 		switch field {
 		case telematics.RawCharging, telematics.RawDTCs:
 			names = append(names, string(telematics.OEMData)) // where they are shown

@@ -15,9 +15,10 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Contact.Actions = []telematics.Action{telematics.ReportState, telematics.Unlock, telematics.Lock}
 		t.Snapshot = reported(now, map[telematics.Field]any{
-			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
+			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.KeyStatus: "in", telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
 			telematics.OEMData: map[string]any{}, telematics.Battery: 80.0,
 		})
+		t.Snapshot = telematics.Merge(t.Snapshot, telematics.Report{At: now.Add(time.Second), Values: map[telematics.Field]any{telematics.KeyStatus: nil}})
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil || r.at("year") != 2024.0 {
@@ -26,7 +27,7 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
 		t.Errorf("commands %v", got)
 	}
-	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.doors.trunk", "telemetry.is_locked"}
+	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"}
 	if got := r.at("capabilities", "signals"); !reflect.DeepEqual(got, want) {
 		t.Errorf("signals %v, want %v", got, want)
 	}

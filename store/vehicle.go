@@ -95,6 +95,7 @@ func actions(names []string) []telematics.Action {
 type readingRow struct {
 	Value json.RawMessage `json:"v"`
 	AtMS  int64           `json:"at"`
+	Once  bool            `json:"once,omitempty"` // of null: there was a value before
 }
 
 func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, error) {
@@ -104,7 +105,7 @@ func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, err
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
 		}
-		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli()}
+		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli(), Once: reading.Once}
 	}
 	return fields, nil
 }
@@ -122,7 +123,7 @@ func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
 	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
-			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC()}
+			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once}
 		}
 	}
 	return snapshot, nil

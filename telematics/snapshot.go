@@ -12,6 +12,22 @@ import (
 type Reading struct {
 	Value any
 	At    time.Time
+	// Once says of a nil value that there was one before: the vehicle has a sensor for it.
+	Once bool
+}
+
+// Ever reports whether the field has ever had a value.
+func (r Reading) Ever() bool { return r.Value != nil || r.Once }
+
+// join returns the newer of two readings of one field, and remembers whether there ever was a
+// value. In which order readings are joined does not matter.
+func (r Reading) join(other Reading) Reading {
+	ever := r.Ever() || other.Ever()
+	if other.newerThan(r) {
+		r = other
+	}
+	r.Once = ever && r.Value == nil
+	return r
 }
 
 // Snapshot is the latest known state of a vehicle. The zero value knows nothing.
@@ -27,9 +43,10 @@ func Merge(s Snapshot, r Report) Snapshot {
 	for field, value := range r.Values {
 		known, ok := merged[field]
 		next := Reading{Value: value, At: r.At}
-		if !ok || next.newerThan(known) {
-			merged[field] = next
+		if ok {
+			next = known.join(next)
 		}
+		merged[field] = next
 	}
 	return merged
 }
