@@ -22,7 +22,7 @@ func vehicles(m *Memory) func() (telematics.VehicleID, telematics.Unit) {
 	return func() (telematics.VehicleID, telematics.Unit) {
 		last++
 		unit := telematics.Unit(fmt.Sprintf("unit-%d", last))
-		m.Put(telematics.Twin{Vehicle: telematics.Vehicle{ID: last, AgencyID: 1, Unit: unit}})
+		m.Put(telematics.Twin{Vehicle: telematics.Vehicle{ID: last, AgencyID: 1, Unit: unit, Powertrain: telematics.Combustion}})
 		return last, unit
 	}
 }
