@@ -43,6 +43,7 @@ type markerBody struct {
 	Connectivity markerConnectivityBody `json:"connectivity"`
 	Location     locationBody           `json:"location"`
 	Telemetry    markerTelemetryBody    `json:"telemetry"`
+	Diagnostics  markerDiagnosticsBody  `json:"diagnostics"`
 }
 
 type markerConnectivityBody struct {
@@ -57,6 +58,13 @@ type markerTelemetryBody struct {
 	FuelLevelPercent    *float64 `json:"fuel_level_percent"`
 	BatteryLevelPercent *float64 `json:"battery_level_percent"`
 	RemainingRangeKm    *float64 `json:"remaining_range_km"`
+	ChargingStatus      *string  `json:"charging_status"`
+}
+
+// markerDiagnosticsBody is what makes a vehicle stand out on a map.
+type markerDiagnosticsBody struct {
+	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
+	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
 }
 
 func newRecordBody(v telematics.Vehicle) recordBody {
@@ -110,8 +118,9 @@ func (s *server) newMarkerBody(t telematics.Twin) markerBody {
 		Telemetry: markerTelemetryBody{
 			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
 			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
-			RemainingRangeKm: known.Number(telematics.RangeKm),
+			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
 		},
+		Diagnostics: markerDiagnosticsBody{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }
 

@@ -84,10 +84,15 @@ func TestTheFleetIsListedWithWhatAMapNeeds(t *testing.T) {
 		{"2026-01-02T09:00:00.250Z", []string{"connectivity", "last_seen"}}, {48.1371, []string{"location", "latitude"}},
 		{0.0, []string{"telemetry", "speed_kmh"}}, {true, []string{"telemetry", "is_locked"}}, {"off", []string{"telemetry", "ignition"}},
 		{nil, []string{"telemetry", "fuel_level_percent"}}, {80.0, []string{"telemetry", "battery_level_percent"}}, {410.0, []string{"telemetry", "remaining_range_km"}},
+		{270.0, []string{"location", "heading"}}, {nil, []string{"location", "address"}}, {"2026-01-02T09:59:58.000Z", []string{"location", "timestamp"}},
+		{"disconnected", []string{"telemetry", "charging_status"}},
 	} {
 		if got := r.at(c.path...); got != c.want {
 			t.Errorf("%v: %v, want %v", c.path, got, c.want)
 		}
+	}
+	if dtcs, lamps := r.at("diagnostics", "dtcs"), r.at("diagnostics", "warning_lamps"); !reflect.DeepEqual(dtcs, []any{"P0420"}) || !reflect.DeepEqual(lamps, []any{}) {
+		t.Errorf("dtcs %v, warning lamps %v", dtcs, lamps)
 	}
 }
 

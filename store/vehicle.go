@@ -161,14 +161,21 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
-	twins, err := selectTwinRows(ctx, p.lists, selectTwins+`
-		where ($1::bigint = 0 or v.agency_id = $1)
-			and ($2::text = '' or v.status = $2)
-			and ($3::text = '' or $3 = `+connectivity+`)
-			and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
-			and ($7::bigint = 0 or v.id < $7)
-		order by v.id desc
-		limit nullif($8::bigint, 0)`,
+	// The page is found first, so that snapshots are read of what is on it alone.
+	twins, err := selectTwinRows(ctx, p.lists, `
+		with page as materialized (
+			select v.id
+			from vehicles v left join units u on u.vehicle_id = v.id
+			where ($1::bigint = 0 or v.agency_id = $1)
+				and ($2::text = '' or v.status = $2)
+				and ($3::text = '' or $3 = `+connectivity+`)
+				and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
+				and ($7::bigint = 0 or v.id < $7)
+			order by v.id desc
+			limit nullif($8::bigint, 0)
+		)`+selectTwins+`
+		where v.id in (select id from page)
+		order by v.id desc`,
 		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit)
 	return twins, wrap("read vehicles", err)
 }
