@@ -41,6 +41,7 @@ func TestCarsReportEveryFieldThatTheyCan(t *testing.T) {
 	for id, want := range map[telematics.VehicleID][]telematics.Field{
 		1: append(slices.Clone(everything), fuel...),
 		2: append(slices.Clone(everything), electric...),
+		7: append(append(slices.Clone(everything), fuel...), electric...),
 	} {
 		profile, _ := Demo(id)
 		values := profile.Body.Report(epoch).Values
