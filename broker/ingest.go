@@ -18,6 +18,10 @@ func (b *Broker) Report(unit telematics.Unit, payload []byte, retained bool) {
 		b.Counts.add(reportsRetained)
 		return
 	}
+	if len(payload) > telematics.MaxMessage {
+		b.Counts.add(reportsTooLarge)
+		return
+	}
 	now := time.Now().UTC()
 	report, dropped, err := telematics.DecodeReport(payload, now)
 	if err != nil {
@@ -26,7 +30,7 @@ func (b *Broker) Report(unit telematics.Unit, payload []byte, retained bool) {
 		return
 	}
 	if len(dropped) > 0 {
-		b.Counts.addN(fieldsDropped, len(dropped))
+		b.Counts.addDropped(dropped)
 		b.Logger.Debug("parts of a report dropped", "unit", unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
 	b.recall(unit, report.Answers, now)
@@ -40,6 +44,10 @@ func (b *Broker) Presence(unit telematics.Unit, payload []byte, retained bool) {
 	b.Counts.add(presenceTaken)
 	if len(payload) == 0 {
 		return // the memory of a removed unit was cleared
+	}
+	if len(payload) > telematics.MaxMessage {
+		b.Counts.add(presenceTooLarge)
+		return
 	}
 	now := time.Now().UTC()
 	presence, err := telematics.DecodePresence(payload, now)
@@ -151,6 +159,7 @@ func (in *ingest) write(batch []observed) {
 		in.counts.addN(observationsLost, len(batch))
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
 	}
+	in.counts.addIgnored(seen)
 	in.counts.addN(unitsUnknown, in.strangers.note(seen.Unknown, observations))
 	for _, o := range batch {
 		if o.done != nil {

@@ -44,6 +44,7 @@ func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Ob
 			all.Unknown = appendNew(all.Unknown, unit)
 		}
 		all.Changes = append(all.Changes, seen.Changes...)
+		all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
 	}
 	return all, errors.Join(refused...)
 }
@@ -78,6 +79,7 @@ func (p *Postgres) observe(ctx context.Context, observations []telematics.Observ
 			seen.Unknown = appendNew(seen.Unknown, o.Unit)
 			continue
 		}
+		seen.Weigh(unit.contact, o)
 		unit.observe(o)
 	}
 	if err := writeUnits(ctx, tx, units); err != nil {

@@ -13,6 +13,7 @@ import (
 // Dropped is a part of a message that was not taken, and why [TEL-4].
 type Dropped struct {
 	Field  string
+	Fault  Fault // empty: of another kind, such as half a position
 	Reason string
 }
 
@@ -66,10 +67,16 @@ func (d *reportDecoder) drop(field, reason string) {
 	d.dropped = append(d.dropped, Dropped{Field: field, Reason: reason})
 }
 
+func (d *reportDecoder) dropTime(reason string) {
+	d.dropped = append(d.dropped, Dropped{Field: "at", Fault: WrongTime, Reason: reason})
+}
+
 func (d *reportDecoder) time(raw json.RawMessage, received time.Time) {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil || parseTime(s).IsZero() {
-		d.drop("at", "not an ISO 8601 time; the receiver's is taken")
+		d.dropTime("not an ISO 8601 time; the receiver's is taken")
+	} else if !plausible(parseTime(s), received) {
+		d.dropTime("more than 5 minutes ahead, or before 2020; the receiver's is taken")
 	}
 	d.report.At = vehicleTime(parseTime(s), received)
 }
@@ -79,7 +86,7 @@ func (d *reportDecoder) place(path string, raw json.RawMessage) {
 	if _, ok := fields[Field(path)]; ok {
 		value, err := ParseValue(Field(path), raw)
 		if err != nil {
-			d.drop(path, err.Error())
+			d.dropped = append(d.dropped, Dropped{Field: path, Fault: faultOf(err), Reason: err.Error()})
 			d.unsound[Field(path)] = raw
 			return
 		}

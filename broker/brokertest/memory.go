@@ -273,6 +273,7 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 		}
 		o.At = storedTime(o.At)
 		twin := m.twins[id]
+		seen.Weigh(twin.Contact, o)
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
 			merged := telematics.Merge(twin.Snapshot, *o.Report)
