@@ -39,7 +39,7 @@ func fillFleet(tb testing.TB, p *Postgres, vehicles int, now time.Time) {
 	if _, err := p.db.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb from vehicles`, recordset(fields)); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := p.db.Exec(`analyze`); err != nil {
+	if _, err := p.db.Exec(`analyse`); err != nil {
 		tb.Fatal(err)
 	}
 }
