@@ -29,7 +29,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	if len(m.Payload) > telematics.MaxMessage { // before it takes room in the queue
-		b.Counts.add(answersMalformed)
+		b.Counts.add(answersTooLarge)
 		return
 	}
 	select {
@@ -79,7 +79,7 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 		b.Logger.Debug("answer not readable", "unit", h.Unit, "err", err)
 		return
 	}
-	b.Counts.addN(fieldsDropped, len(dropped))
+	b.Counts.addDropped(dropped)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	var reported sync.WaitGroup

@@ -126,9 +126,12 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 			w.brokers[0].Presence(brokertest.Said(unit, garbage, false))
 		}
 		synctest.Wait()
-		w.wantCount("answers_malformed", 8)
-		w.wantCount("reports_malformed", 7)  // an object without fields is an empty report
-		w.wantCount("presence_malformed", 6) // an empty message clears the broker's memory
+		w.wantCount("answers_malformed", 7)
+		w.wantCount("reports_malformed", 6)  // an object without fields is an empty report
+		w.wantCount("presence_malformed", 5) // an empty message clears the broker's memory
+		w.wantCount("answers_too_large", 1)
+		w.wantCount("reports_too_large", 1)
+		w.wantCount("presence_too_large", 1)
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")

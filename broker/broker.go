@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Config is what a broker is built of. All ports are needed.
+// Config is what a broker is built of. All ports are needed, but for Strangers.
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
@@ -23,7 +23,9 @@ type Config struct {
 	Pending  PendingTable
 	Twins    Twins
 	Air      Air
-	Key      telematics.Signer // signs every command, once
+	// Strangers keeps units without a vehicle. Without it they are only counted.
+	Strangers Strangers
+	Key       telematics.Signer // signs every command, once
 
 	Dialects    telematics.Dialects // Defaults to telematics.Spoken.
 	Instance    string              // of this process, unique among all. Defaults to a random one.
@@ -50,6 +52,7 @@ type Broker struct {
 	prompt     *ingest    // what answers report: somebody waits for it
 	hints      chan telematics.CommandID
 	recalls    *recalls       // results that reports repeat
+	strangers  *strangers     // units without a vehicle, until they are written down
 	done       *done          // results that no report can change any more
 	background sync.WaitGroup // what Send leaves to be done beside it
 	flights    sync.WaitGroup // commands that Start carries
@@ -78,6 +81,7 @@ func New(c Config) *Broker {
 	}
 	b.contact = b.newIngest()
 	b.prompt = b.newIngest()
+	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}
 	return b
 }
 
@@ -105,11 +109,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
+	group.Go(func() error { return b.noteStrangers(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	stopAfter()
 	followers.Wait()
 	b.background.Wait()
+	b.writeStrangers(ctx)
 	b.settleDebts(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		return nil

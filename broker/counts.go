@@ -24,6 +24,7 @@ const (
 	answersNeverSent  = "answers_never_sent"       // of those: to a command that is not known to have left
 	answersIdle       = "answers_idle"             // duplicates, or to no command of that unit
 	answersMalformed  = "answers_malformed"        // not readable
+	answersTooLarge   = "answers_too_large"        // over 64 KiB
 	answersRetained   = "answers_retained"         // retained ones are dropped [ACK-4]
 	answersDropped    = "answers_dropped"          // did not fit into the queue
 	answersRecalled   = "answers_recalled"         // results in reports that were looked into
@@ -31,13 +32,22 @@ const (
 	answersLost       = "answers_lost"             // could not be written down; the unit repeats them
 	reportsTaken      = "reports_taken"            // reports read from the MQTT broker
 	reportsMalformed  = "reports_malformed"        // not readable at all
+	reportsTooLarge   = "reports_too_large"        // over 64 KiB [TEL-4]
 	reportsRetained   = "reports_retained"         // retained ones are dropped [ACK-4]
 	reportsDropped    = "reports_dropped"          // did not fit into the queue
 	fieldsDropped     = "report_fields_dropped"    // unsound parts of sound reports [TEL-4]
+	fieldsWrongType   = "report_fields_type"       // of those: not of the field's JSON type
+	fieldsOutOfRange  = "report_fields_range"      // of those: a number, length or time that cannot be
+	fieldsUnknownWord = "report_fields_word"       // of those: none of the field's words
+	timesReplaced     = "report_times_replaced"    // of those: the report's own time, for the receiver's [TEL-5]
 	presenceTaken     = "presence_taken"           // presence messages read
 	presenceMalformed = "presence_malformed"       // not readable
+	presenceTooLarge  = "presence_too_large"       // over 64 KiB
+	presenceGhosts    = "presence_ghosts"          // last wills of older connections, ignored [PRE-1]
+	presenceOvertaken = "presence_overtaken"       // older than what is known, ignored [PRE-1]
 	presenceDropped   = "presence_dropped"         // did not fit into the queue
 	unitsUnknown      = "units_unknown"            // observations of units without a vehicle
+	strangersDropped  = "units_unknown_dropped"    // of those: more units at once than are kept
 	unitsForeign      = "units_foreign"            // observations in another protocol than the record's
 	observationsLost  = "observations_lost"        // could not be written down
 	commandsSwept     = "commands_swept"           // settled for an owner that was gone
@@ -45,9 +55,10 @@ const (
 
 var counted = []string{
 	commandsSent, publications, publishFailures,
-	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
-	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
-	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, unitsForeign, observationsLost, commandsSwept,
+	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersTooLarge, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
+	reportsTaken, reportsMalformed, reportsTooLarge, reportsRetained, reportsDropped,
+	fieldsDropped, fieldsWrongType, fieldsOutOfRange, fieldsUnknownWord, timesReplaced,
+	presenceTaken, presenceMalformed, presenceTooLarge, presenceGhosts, presenceOvertaken, presenceDropped, unitsUnknown, strangersDropped, unitsForeign, observationsLost, commandsSwept,
 }
 
 func (c *Counts) add(name string) { c.addN(name, 1) }

@@ -16,6 +16,10 @@ func (b *Broker) Presence(m telematics.Message) {
 	if len(m.Payload) == 0 {
 		return // the memory of a removed unit was cleared
 	}
+	if len(m.Payload) > telematics.MaxMessage {
+		b.Counts.add(presenceTooLarge)
+		return
+	}
 	now := time.Now().UTC()
 	presence, err := m.Dialect.DecodePresence(m, now)
 	if err != nil {
@@ -96,7 +100,8 @@ func (b *Broker) observe(observations []telematics.Observation) {
 		b.Counts.addN(observationsLost, len(observations))
 		b.Logger.Warn("observations lost", "count", len(observations), "err", err)
 	}
-	b.Counts.addN(unitsUnknown, len(seen.Unknown))
+	b.Counts.addIgnored(seen)
+	b.Counts.addN(unitsUnknown, b.strangers.note(seen.Unknown, observations))
 	b.Counts.addN(unitsForeign, len(seen.Foreign))
 }
 

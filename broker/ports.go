@@ -71,6 +71,12 @@ type Twins interface {
 	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
 }
 
+// Strangers keeps the units that belong to no vehicle.
+type Strangers interface {
+	// NoteStrangers adds to what is known of them. They come sorted, each once.
+	NoteStrangers(context.Context, []telematics.Stranger) error
+}
+
 // Air hands a message to the MQTT broker.
 type Air interface {
 	// Publish returns nil once the MQTT client took the message, not retained, and an

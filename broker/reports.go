@@ -55,7 +55,7 @@ func (b *Broker) Report(m telematics.Message) {
 	case m.Retained:
 		b.Counts.add(reportsRetained)
 	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
-		b.Counts.add(reportsMalformed)
+		b.Counts.add(reportsTooLarge)
 	case !b.reports.add(heard{Message: m, at: time.Now().UTC()}):
 		b.Counts.add(reportsDropped)
 	}
@@ -93,7 +93,7 @@ func (b *Broker) readReport(h heard) (telematics.Report, bool) {
 		return telematics.Report{}, false
 	}
 	if len(dropped) > 0 {
-		b.Counts.addN(fieldsDropped, len(dropped))
+		b.Counts.addDropped(dropped)
 		b.Logger.Debug("parts of a report dropped", "unit", h.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
 	return report, true

@@ -145,6 +145,11 @@ func malformed(message string, cause error) *telematics.Error {
 	return &telematics.Error{Code: malformedJSON, Message: message, Cause: cause}
 }
 
+func ofOneAgency(agency telematics.AgencyID) *telematics.Error {
+	return &telematics.Error{Code: forbidden,
+		Message: fmt.Sprintf("This belongs to no agency; it needs the access token of an administrator of all agencies, and yours is of agency %d alone.", agency)}
+}
+
 func wrongRole(want telematics.Role) *telematics.Error {
 	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the role %s.", want)}
 }

@@ -100,6 +100,7 @@ var reads = []string{
 	"/api/v1/admin/vehicles/42/commands",
 	"/api/v1/admin/commands/0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
 	"/api/v1/admin/activity",
+	"/api/v1/admin/units/unknown",
 }
 
 func TestAReadWithoutItsServerIsUnavailable(t *testing.T) {

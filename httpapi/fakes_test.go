@@ -53,6 +53,7 @@ type fleet struct {
 	twins    map[telematics.VehicleID]telematics.Twin
 	commands []telematics.Command
 	lines    []telematics.Activity
+	strange  []telematics.Stranger
 	err      error
 	block    bool // until the context ends
 
@@ -124,6 +125,16 @@ func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]t
 		}
 	}
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
+}
+
+func (f *fleet) Strangers(ctx context.Context, p telematics.Page) ([]telematics.Stranger, error) {
+	var found []telematics.Stranger
+	for _, s := range slices.Backward(f.strange) {
+		if p.Before == 0 || s.No < p.Before {
+			found = append(found, s)
+		}
+	}
+	return found[:min(p.Limit, len(found))], f.broken(ctx)
 }
 
 // bulks keeps orders to many vehicles in memory. Where err is set it answers nothing else.

@@ -87,6 +87,8 @@ func rule(s *openapi3.Schema) string {
 			words[i] = fmt.Sprint(value)
 		}
 		return "must be one of " + strings.Join(words, ", ")
+	case s.Type.Is(openapi3.TypeBoolean):
+		return "must be true or false"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:

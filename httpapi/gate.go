@@ -13,6 +13,8 @@ import (
 type gate struct {
 	role      telematics.Role
 	order     bool   // to a vehicle, which has a limit of its own
+	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
+	wide      bool   // about what belongs to no agency
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
 	check     func(*call) error // of what the contract cannot say; nil: nothing
@@ -20,6 +22,13 @@ type gate struct {
 
 // ofVehicle says that the path names the vehicle that is ordered something.
 func ofVehicle(g *gate) { g.order = true }
+
+// mayRefresh says that the path names the vehicle whose unit may be asked, and that the
+// handler bounds its own time.
+func mayRefresh(g *gate) { g.refresh = true }
+
+// ofAllAgencies says that it is about what belongs to no agency, so none of them has a right to see it.
+func ofAllAgencies(g *gate) { g.wide = true }
 
 func checkedBy(check func(*call) error) func(*gate) {
 	return func(g *gate) { g.check = check }
@@ -54,6 +63,9 @@ func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
+	}
+	if g.wide && call.actor.Agency != 0 {
+		return ofOneAgency(call.actor.Agency)
 	}
 	badKey := call.readKey(c.Request()) // a repetition takes nothing from its vehicle's limit
 	if err := s.limit(c, g); err != nil {

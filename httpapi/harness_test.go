@@ -50,7 +50,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 		log:     &logbook{},
 	}
 	config := httpapi.Config{
-		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
+		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Strangers: a.fleet,
 		Tokens: goodTokens(t),
 		Log:    slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now:    func() time.Time { return now },

@@ -18,23 +18,29 @@ const (
 	headerReset     = "RateLimit-Reset"
 )
 
-// limit takes a request from its actor's limit, and an order from its vehicle's too. The
+// limit takes a request from its actor's limit, and an order or a refresh from its vehicle's too. The
 // actor's comes first, and alone: who is over it must not use up a vehicle that others need.
 // An order that was made before, under its key, wakes no vehicle, and its caller must hear what
 // became of it.
 func (s *server) limit(c echo.Context, g gate) error {
 	call, ctx := callOf(c), c.Request().Context()
 	quota, refusal := s.takeActor(ctx, call.actor)
-	if vehicle, err := vehicleParam(c); g.order && err == nil && refusal == nil && !s.repeats(ctx, call) {
+	asks := g.refresh && refreshes(c.Request())
+	if vehicle, err := vehicleParam(c); err == nil && refusal == nil {
 		var left telematics.Quota
-		left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
+		switch {
+		case asks:
+			left, refusal = s.takeRefresh(ctx, call.actor, vehicle)
+		case g.order && !s.repeats(ctx, call):
+			left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
+		}
 		quota = tighter(quota, left)
 	}
 	showQuota(c.Response().Header(), quota)
 	if refusal == nil {
 		return nil
 	}
-	if c.Request().Method == http.MethodPost { // who only reads has nothing executed
+	if asks || c.Request().Method == http.MethodPost { // who only reads has nothing executed
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal

@@ -55,6 +55,12 @@ type Places interface {
 	Address(telematics.AgencyID, telematics.Position) string
 }
 
+// Strangers is what is known of units without a vehicle.
+type Strangers interface {
+	// Strangers returns them by falling No, which is the position of a page.
+	Strangers(context.Context, telematics.Page) ([]telematics.Stranger, error)
+}
+
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
 	// Take takes one of so many a minute, unless none is left. An error says that it was

@@ -22,7 +22,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.control("/api/v1/admin/vehicles/{vehicle}/control/attention", telematics.AttentionSignal)
 	r.control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
 
-	r.get("/api/v1/admin/vehicles/{vehicle}/status", s.vehicleStatus, recordedAs(telematics.StatusRead))
+	r.get("/api/v1/admin/vehicles/{vehicle}/status", s.vehicleStatus, recordedAs(telematics.StatusRead), mayRefresh)
 	r.get("/api/v1/admin/vehicles", s.vehicles)
 	r.get("/api/v1/admin/vehicles/{vehicle}", s.vehicle)
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands)
@@ -30,6 +30,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", s.bulk)
 	r.get("/api/v1/admin/activity", s.activity)
+	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
@@ -62,7 +63,10 @@ func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
 	for _, option := range options {
 		option(&g)
 	}
-	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, r.within(h)))
+	if !g.refresh {
+		h = r.within(h)
+	}
+	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, h))
 }
 
 // open adds a read that needs no token.

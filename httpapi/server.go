@@ -18,6 +18,7 @@ type Config struct {
 	Bulks      Bulks
 	History    History
 	Refusals   Refusals
+	Strangers  Strangers
 	Tokens     *Tokens
 
 	// Places says where vehicles stand, in words. Without one no address is known.
@@ -26,6 +27,8 @@ type Config struct {
 	Limiter Limiter
 	// VehicleRate is how many commands a minute may be given to a vehicle, by all together; zero: any number.
 	VehicleRate int
+	// RefreshRate is how many times a minute a vehicle's unit may be asked for its state, by all together; zero: any number.
+	RefreshRate int
 	// AdminRate is how many requests a minute an administrator may make; zero: any number.
 	AdminRate int
 	// Budget is how long a command may take. Defaults to telematics.DefaultBudget.

@@ -153,18 +153,37 @@ func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
 	return reported
 }
 
-func newStatusMeta(t telematics.Twin) statusMeta {
+// Sources of a vehicle status.
+const (
+	fromCache = "cache" // what was known
+	fromUnit  = "live"  // what the unit said when it was asked
+)
+
+func newStatusMeta(t telematics.Twin, source string) statusMeta {
 	times := t.Snapshot.For(t.Powertrain).SectionTimes()
-	meta := statusMeta{Source: "cache", Sections: map[string]*string{}}
+	meta := statusMeta{Source: source, Sections: map[string]*string{}}
 	for _, section := range telematics.Sections {
 		meta.Sections[section] = timestampOrNull(times[section])
 	}
 	return meta
 }
 
-// vehicleStatus answers GET /admin/vehicles/{vehicle}/status. Who read it is written down
-// before anything is told [LAW-9].
+// vehicleStatus answers GET /admin/vehicles/{vehicle}/status, from what is known or, where
+// that is asked for, after the unit was asked. A unit has longer for its answer than a read has.
 func (s *server) vehicleStatus(c echo.Context) error {
+	var refreshed telematics.Command
+	if refreshes(c.Request()) {
+		var err error
+		if refreshed, err = s.refresh(c); err != nil {
+			return err
+		}
+	}
+	return s.within(func(c echo.Context) error { return s.tellStatus(c, refreshed) })(c)
+}
+
+// tellStatus answers with the status, and with what the unit has just reported if it was asked. Who
+// read it is written down before anything is told [LAW-9].
+func (s *server) tellStatus(c echo.Context, refreshed telematics.Command) error {
 	twin, err := s.twin(c)
 	if err != nil && asError(err).Code != telematics.VehicleNotFound {
 		return err
@@ -175,7 +194,12 @@ func (s *server) vehicleStatus(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.answerWith(c, "The latest known status of the vehicle.", s.newStatusBody(twin, s.Now()), newStatusMeta(twin))
+	source, message := fromCache, "The latest known status of the vehicle."
+	if refreshed.Reported != nil {
+		source, message = fromUnit, "The status of the vehicle, as its unit has just reported it."
+	}
+	twin = withReported(twin, refreshed)
+	return s.answerWith(c, message, s.newStatusBody(twin, s.Now()), newStatusMeta(twin, source))
 }
 
 func (s *server) recordRead(c echo.Context, twin telematics.Twin, refusal error) error {

@@ -113,6 +113,10 @@ func validateParameters(c echo.Context, operation *openapi3.Operation, wrong *fi
 			wrong.say(parameter.Name, "is required: "+rule(parameter.Schema.Value))
 			continue
 		}
+		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" { // the library takes 1 and T, too
+			wrong.say(parameter.Name, rule(parameter.Schema.Value))
+			continue
+		}
 		err := openapi3filter.ValidateParameter(c.Request().Context(), input, parameter)
 		wrong.add(parameter.Name, parameter.Schema.Value, err)
 	}

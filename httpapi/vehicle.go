@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/labstack/echo/v4"
@@ -47,6 +46,7 @@ type markerBody struct {
 	Connectivity markerConnectivityBody `json:"connectivity"`
 	Location     locationBody           `json:"location"`
 	Telemetry    markerTelemetryBody    `json:"telemetry"`
+	Diagnostics  markerDiagnosticsBody  `json:"diagnostics"`
 }
 
 type markerConnectivityBody struct {
@@ -61,6 +61,13 @@ type markerTelemetryBody struct {
 	FuelLevelPercent    *float64 `json:"fuel_level_percent"`
 	BatteryLevelPercent *float64 `json:"battery_level_percent"`
 	RemainingRangeKm    *float64 `json:"remaining_range_km"`
+	ChargingStatus      *string  `json:"charging_status"`
+}
+
+// markerDiagnosticsBody is what makes a vehicle stand out on a map.
+type markerDiagnosticsBody struct {
+	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
+	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
 }
 
 func newRecordBody(v telematics.Vehicle) recordBody {
@@ -110,10 +117,14 @@ func controls(t telematics.Twin) []telematics.Action {
 	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !telematics.Spoken.Carry(t.Protocol, a) })
 }
 
-// signals lists what the vehicle has ever reported, by the names of the vehicle status.
+// signals lists what the vehicle has ever reported a value of, by the names of the vehicle
+// status. What it only ever reported as not known, it has no sensor for.
 func signals(t telematics.Twin) []string {
 	names := []string{}
-	for field := range maps.Keys(t.Snapshot.For(t.Powertrain)) {
+	for field, reading := range t.Snapshot.For(t.Powertrain) {
+		if !reading.Ever() {
+			continue
+		}
 		switch field {
 		case telematics.RawCharging, telematics.RawDTCs:
 			names = append(names, string(telematics.OEMData)) // where they are shown
@@ -136,8 +147,9 @@ func (s *server) newMarkerBody(t telematics.Twin) markerBody {
 		Telemetry: markerTelemetryBody{
 			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
 			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
-			RemainingRangeKm: known.Number(telematics.RangeKm),
+			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
 		},
+		Diagnostics: markerDiagnosticsBody{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }
 

@@ -15,9 +15,10 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Contact.Actions = []telematics.Action{telematics.ReportState, telematics.Unlock, telematics.Lock}
 		t.Snapshot = reported(now, map[telematics.Field]any{
-			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
+			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.KeyStatus: "in", telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
 			telematics.OEMData: map[string]any{}, telematics.Battery: 80.0,
 		})
+		t.Snapshot = telematics.Merge(t.Snapshot, telematics.Report{At: now.Add(time.Second), Values: map[telematics.Field]any{telematics.KeyStatus: nil}})
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil || r.at("year") != 2024.0 {
@@ -26,7 +27,7 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
 		t.Errorf("commands %v", got)
 	}
-	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.doors.trunk", "telemetry.is_locked"}
+	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"}
 	if got := r.at("capabilities", "signals"); !reflect.DeepEqual(got, want) {
 		t.Errorf("signals %v, want %v", got, want)
 	}
@@ -103,10 +104,15 @@ func TestTheFleetIsListedWithWhatAMapNeeds(t *testing.T) {
 		{"2026-01-02T09:00:00.250Z", []string{"connectivity", "last_seen"}}, {48.1371, []string{"location", "latitude"}},
 		{0.0, []string{"telemetry", "speed_kmh"}}, {true, []string{"telemetry", "is_locked"}}, {"off", []string{"telemetry", "ignition"}},
 		{nil, []string{"telemetry", "fuel_level_percent"}}, {80.0, []string{"telemetry", "battery_level_percent"}}, {410.0, []string{"telemetry", "remaining_range_km"}},
+		{270.0, []string{"location", "heading"}}, {nil, []string{"location", "address"}}, {"2026-01-02T09:59:58.000Z", []string{"location", "timestamp"}},
+		{"disconnected", []string{"telemetry", "charging_status"}},
 	} {
 		if got := r.at(c.path...); got != c.want {
 			t.Errorf("%v: %v, want %v", c.path, got, c.want)
 		}
+	}
+	if dtcs, lamps := r.at("diagnostics", "dtcs"), r.at("diagnostics", "warning_lamps"); !reflect.DeepEqual(dtcs, []any{"P0420"}) || !reflect.DeepEqual(lamps, []any{}) {
+		t.Errorf("dtcs %v, warning lamps %v", dtcs, lamps)
 	}
 }
 

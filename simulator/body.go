@@ -35,9 +35,10 @@ type Body struct {
 	Immobiliser  Immobiliser // empty: Released
 	KeyIn        bool
 
-	EnergyPercent float64 // fuel of a combustion car, battery of an electric one
-	FullRangeKm   float64 // with all of it
-	Charging      string  // electric only: charging, disconnected or fault
+	EnergyPercent float64 // battery of an electric car, fuel of any other
+	ChargePercent float64 // traction battery of a plug-in hybrid
+	FullRangeKm   float64 // with all of EnergyPercent; a plug-in hybrid drives on fuel here
+	Charging      string  // with a plug only: charging, disconnected or fault
 	ChargePerHour float64 // percent
 	OnboardV      float64 // the 12 V battery, at rest
 

@@ -38,7 +38,7 @@ func demo() map[telematics.VehicleID]Profile {
 		4: {Name: "van without attention and top case", Body: Van(Point{48.1271, 11.6050}), Actions: CarActions[:len(CarActions)-1]},
 		5: {Name: "offline for an hour", Body: Hatchback(Point{48.1107, 11.5939}), Gone: time.Hour},
 		6: {Name: "driving at 50 km/h", Body: driving},
-		7: {Name: "slow radio", Body: Hatchback(Point{48.1755, 11.5518}), Latency: slowRadio},
+		7: {Name: "plug-in hybrid with a slow radio", Body: PlugInHybrid(Point{48.1755, 11.5518}), Latency: slowRadio},
 		8: {Name: "silent", Body: unplugged(Point{48.1351, 11.5495}), Faults: Faults{Silent: true}},
 		9: {Name: "noisy radio", Body: unplugged(Point{48.1340, 11.5822}), Faults: Faults{
 			Drop: Rule{Every: 2}, Duplicate: Rule{Chance: 0.7}, Reorder: Rule{Chance: 0.7},

@@ -33,9 +33,9 @@ func (b *Body) advance(dt time.Duration, rng *rand.Rand) {
 	if km > 0 {
 		b.drive(km)
 	}
-	if b.Powertrain == telematics.Electric && b.Charging == "charging" {
-		b.EnergyPercent = min(100, b.EnergyPercent+b.ChargePerHour*dt.Hours())
-		if b.EnergyPercent == 100 {
+	if battery := b.battery(); b.Powertrain.PlugsIn() && b.Charging == "charging" {
+		*battery = min(100, *battery+b.ChargePerHour*dt.Hours())
+		if *battery == 100 {
 			b.Charging = "disconnected"
 		}
 	}
@@ -45,6 +45,14 @@ func (b *Body) advance(dt time.Duration, rng *rand.Rand) {
 		b.OnboardV = max(min(flatV, b.OnboardV), b.OnboardV-drainVPerHour*dt.Hours())
 	}
 	b.wander(dt.Seconds(), rng)
+}
+
+// battery is the level of what is charged by a plug.
+func (b *Body) battery() *float64 {
+	if b.Powertrain == telematics.PlugInHybrid {
+		return &b.ChargePercent
+	}
+	return &b.EnergyPercent
 }
 
 func (b *Body) drive(km float64) {

@@ -30,6 +30,15 @@ func ElectricCar(at Point) Body {
 	return b
 }
 
+// PlugInHybrid is a parked plug-in hybrid, charging, that reports every field it can.
+func PlugInHybrid(at Point) Body {
+	b := Hatchback(at)
+	b.Powertrain, b.MileageKm, b.FullRangeKm = telematics.PlugInHybrid, 31044.8, 610
+	b.ChargePercent, b.Charging, b.ChargePerHour = 55, "charging", 20
+	b.DTCs, b.WarningLamps, b.ServiceDueKm, b.OilLife = nil, nil, 9020, 83
+	return b
+}
+
 // Scooter is a parked electric scooter with a top case.
 func Scooter(at Point) Body {
 	b := ElectricCar(at)

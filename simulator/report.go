@@ -71,14 +71,14 @@ func (b *Body) Report(at time.Time) telematics.Report {
 }
 
 func (b *Body) energy(values map[telematics.Field]any) {
-	level := round(b.EnergyPercent, 1)
-	if b.Powertrain == telematics.Electric {
-		values[telematics.Battery] = level
+	if b.Powertrain.PlugsIn() {
+		values[telematics.Battery] = round(*b.battery(), 1)
 		values[telematics.Charging] = b.Charging
-		return
 	}
-	values[telematics.FuelLevel] = level
-	values[telematics.OilLife] = round(b.OilLife, 0)
+	if b.Powertrain.Burns() {
+		values[telematics.FuelLevel] = round(b.EnergyPercent, 1)
+		values[telematics.OilLife] = round(b.OilLife, 0)
+	}
 }
 
 func (b *Body) oem() map[string]any {

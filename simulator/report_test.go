@@ -41,6 +41,7 @@ func TestCarsReportEveryFieldThatTheyCan(t *testing.T) {
 	for id, want := range map[telematics.VehicleID][]telematics.Field{
 		1: append(slices.Clone(everything), fuel...),
 		2: append(slices.Clone(everything), electric...),
+		7: append(append(slices.Clone(everything), fuel...), electric...),
 	} {
 		profile, _ := Demo(id)
 		values := profile.Body.Report(epoch).Values
@@ -78,8 +79,8 @@ func TestAnUnknownSpeedIsReportedAsNull(t *testing.T) {
 func TestAClockThatIsNotSetDatesNoPosition(t *testing.T) {
 	body := Hatchback(munich)
 	report := body.Report(Clock{Unset: true}.Read(epoch).Clock)
-	if _, dropped, err := telematics.DecodeReport(telematics.EncodeReport(report), epoch); err != nil || len(dropped) != 0 {
-		t.Errorf("dropped %v: %v", dropped, err)
+	if _, dropped, err := telematics.DecodeReport(telematics.EncodeReport(report), epoch); err != nil || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
+		t.Errorf("dropped %v: %v, want the time alone", dropped, err)
 	}
 }
 

@@ -17,6 +17,7 @@ var (
 	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.History      = (*Postgres)(nil)
 	_ broker.Twins        = (*Twins)(nil)
+	_ broker.Strangers    = (*Postgres)(nil)
 	_ broker.PendingTable = (*Redis)(nil)
 )
 

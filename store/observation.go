@@ -71,6 +71,7 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 			all.Foreign = appendNew(all.Foreign, unit)
 		}
 		all.Changes = append(all.Changes, seen.Changes...)
+		all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
 	}
 	return all, errors.Join(refused...)
 }
@@ -113,6 +114,7 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematic
 		if s.vehicle != 0 && s.vehicle != unit.change.Vehicle {
 			continue // the unit was built into another vehicle since
 		}
+		seen.Weigh(unit.contact, s.Observation)
 		unit.observe(s)
 	}
 	if err := writeUnits(ctx, tx, units); err != nil {

@@ -20,6 +20,7 @@ var rights = []struct{ table, privileges string }{
 	{"settings", "select insert"},
 	{"snapshots", "select insert update"},
 	{"stations", "select"},
+	{"strangers", "select insert update delete"},
 	{"units", "select update"},
 	{"vehicles", "select update"}, // to lock them
 }

@@ -39,7 +39,7 @@ func TestWhatTheRoleMayNotDoIsSaid(t *testing.T) {
 		`grant select, insert, update on all tables in schema public to before_keys`, `grant usage on all sequences in schema public to before_keys`,
 		`revoke all on idempotency_keys, halts from before_keys`, `grant delete on addresses to before_keys`)
 	err := p.Allowed(t.Context())
-	if err == nil || !strings.HasSuffix(err.Error(), "lacks select on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys") {
+	if err == nil || !strings.HasSuffix(err.Error(), "lacks select on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on strangers") {
 		t.Errorf("Allowed = %v", err)
 	}
 }
@@ -76,6 +76,12 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := p.ForgetKeys(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if err := p.NoteStrangers(t.Context(), []telematics.Stranger{{Unit: "stranger", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.ForgetStrangers(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.SharedGroup(t.Context()); err != nil {

@@ -18,6 +18,7 @@ type sectionRow struct {
 	AtMS   int64                      `json:"at"`    // vehicle time of the newest readings
 	Values map[string]json.RawMessage `json:"v"`     // by the field's name within the section
 	Older  map[string]int64           `json:"older"` // the times of the others
+	Once   map[string]bool            `json:"once"`  // those of null that had a value before
 }
 
 // fieldsOf lists the fields of each section, in a fixed order, and keyOf the beginning of each in
@@ -47,7 +48,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 	row = append(row, `{"at":`...)
 	row = strconv.AppendInt(row, newest.UnixMilli(), 10)
 	row = append(row, `,"v":{`...)
-	first, older := true, []byte(nil)
+	first, older, once := true, []byte(nil), []byte(nil)
 	for _, field := range fieldsOf[section] {
 		reading, ok := s[field]
 		if !ok {
@@ -69,10 +70,19 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 			older = append(older, keyOf[field]...)
 			older = strconv.AppendInt(older, reading.At.UnixMilli(), 10)
 		}
+		if reading.Once {
+			if once != nil {
+				once = append(once, ',')
+			}
+			once = append(append(once, keyOf[field]...), "true"...)
+		}
 	}
 	row = append(row, '}')
 	if older != nil {
 		row = append(append(append(row, `,"older":{`...), older...), '}')
+	}
+	if once != nil {
+		row = append(append(append(row, `,"once":{`...), once...), '}')
 	}
 	return append(row, '}'), nil
 }
@@ -123,7 +133,7 @@ func decodeSection(section string, text string) (telematics.Snapshot, error) {
 			at = row.AtMS
 		}
 		if v, err := telematics.ParseValue(field, raw); err == nil {
-			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC()}
+			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC(), Once: row.Once[name]}
 		}
 	}
 	return s, nil

@@ -16,7 +16,7 @@ func TestASectionIsReadAsItWasWritten(t *testing.T) {
 		"of one report": {telematics.SpeedKmh: {Value: 48.5, At: at}, telematics.IsLocked: {Value: true, At: at}},
 		"of several": {
 			telematics.SpeedKmh: {Value: 0.0, At: at}, telematics.MileageKm: {Value: 1e-7, At: earlier},
-			telematics.KeyStatus: {At: at}, telematics.Gear: {Value: "D", At: earlier}, telematics.DoorTrunk: {Value: "open", At: earlier.Add(time.Millisecond)},
+			telematics.KeyStatus: {At: at, Once: true}, telematics.Gear: {Value: "D", At: earlier}, telematics.DoorTrunk: {Value: "open", At: earlier.Add(time.Millisecond)},
 		},
 		"location":    {telematics.Latitude: {Value: -48.137154321, At: at}, telematics.LocatedAt: {Value: earlier, At: at}},
 		"lists":       {telematics.DTCs: {Value: []string{"P0420"}, At: at}, telematics.WarningLamps: {Value: []string{}, At: at}, telematics.ServiceDueKm: {Value: -200.0, At: at}},

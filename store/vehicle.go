@@ -96,6 +96,7 @@ func actions(names []string) []telematics.Action {
 type readingRow struct {
 	Value json.RawMessage `json:"v"`
 	AtMS  int64           `json:"at"`
+	Once  bool            `json:"once,omitempty"` // of null: there was a value before
 }
 
 func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, error) {
@@ -105,7 +106,7 @@ func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, err
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
 		}
-		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli()}
+		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli(), Once: reading.Once}
 	}
 	return fields, nil
 }
@@ -123,7 +124,7 @@ func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
 	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
-			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC()}
+			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once}
 		}
 	}
 	return snapshot, nil
@@ -161,14 +162,21 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
-	twins, err := selectTwinRows(ctx, p.lists, selectTwins+`
-		where ($1::bigint = 0 or v.agency_id = $1)
-			and ($2::text = '' or v.status = $2)
-			and ($3::text = '' or $3 = `+connectivity+`)
-			and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
-			and ($7::bigint = 0 or v.id < $7)
-		order by v.id desc
-		limit nullif($8::bigint, 0)`,
+	// The page is found first, so that snapshots are read of what is on it alone.
+	twins, err := selectTwinRows(ctx, p.lists, `
+		with page as materialized (
+			select v.id
+			from vehicles v left join units u on u.vehicle_id = v.id
+			where ($1::bigint = 0 or v.agency_id = $1)
+				and ($2::text = '' or v.status = $2)
+				and ($3::text = '' or $3 = `+connectivity+`)
+				and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
+				and ($7::bigint = 0 or v.id < $7)
+			order by v.id desc
+			limit nullif($8::bigint, 0)
+		)`+selectTwins+`
+		where v.id in (select id from page)
+		order by v.id desc`,
 		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit)
 	return twins, wrap("read vehicles", err)
 }

@@ -189,6 +189,7 @@ func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
 		names = append(names, d.Field)
 	}
 	wantNames := []string{
+		"at", // years ahead
 		"location.heading", "location.latitude", "location.timestamp",
 		"telemetry.doors.front_left", "telemetry.ignition", "telemetry.is_locked", "telemetry.speed_kmh", "telemetry.windows",
 		"diagnostics.oil_life_percent", "diagnostics.warning_lamps",

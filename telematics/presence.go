@@ -92,13 +92,9 @@ func (c Contact) Heard(at time.Time) Contact {
 // counted. A retained one and a last will are the MQTT broker's words: they tell when
 // the unit spoke, if they say, and not that it speaks now.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
-	current := c.Status != ""
 	said := c.saidAt(p, received, retained)
-	switch {
-	case p.Status == Offline && current && p.Session != c.Session:
-		return c, false // the ghost of an older connection [PRE-1]
-	case p.Status != Offline && current && said.Before(c.SaidAt):
-		return c, false // overtaken [PRE-1]
+	if c.refuses(p, said) != "" {
+		return c, false
 	}
 	if c.Status != p.Status || c.Session != p.Session {
 		c.ChangedAt = received

@@ -12,7 +12,12 @@ import (
 type Reading struct {
 	Value any
 	At    time.Time
+	// Once says of a nil value that there was one before: the vehicle has a sensor for it.
+	Once bool
 }
+
+// Ever reports whether the field has ever had a value.
+func (r Reading) Ever() bool { return r.Value != nil || r.Once }
 
 // Snapshot is the latest known state of a vehicle. The zero value knows nothing, and what
 // knows nothing is the zero value.
@@ -53,12 +58,21 @@ func Join(a, b Snapshot) Snapshot {
 	return joined
 }
 
-// Take keeps the newer one of a reading and what is known of its field, and reports whether
-// that is the reading, and whether its value is another one. It is the one rule of all
-// merging. It changes s: a snapshot that others see must be cloned before.
+// Take keeps the newer one of a reading and what is known of its field, and remembers whether
+// there ever was a value. It reports whether that has changed anything, and whether the
+// field has another value now. It is the one rule of all merging, and has no order. It changes s: a snapshot that
+// others see must be cloned before.
 func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
 	known, ok := s[f]
-	if ok && !next.newerThan(known) {
+	switch {
+	case !ok:
+	case next.newerThan(known):
+		next.Once = next.Value == nil && (next.Once || known.Ever())
+	case next.Ever() && !known.Ever():
+		known.Once = true
+		s[f] = known
+		return true, false
+	default:
 		return false, false
 	}
 	s[f] = next

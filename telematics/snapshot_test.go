@@ -12,9 +12,9 @@ func TestANewerReadingReplacesAnOlderOneAndNeverTheReverse(t *testing.T) {
 	older := Report{At: now, Values: map[Field]any{SpeedKmh: 50.0, IsLocked: false, Ignition: "on"}}
 	newer := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: nil}}
 	want := Snapshot{
-		SpeedKmh: {0.0, newer.At},
-		IsLocked: {nil, newer.At}, // no longer known
-		Ignition: {"on", older.At},
+		SpeedKmh: {Value: 0.0, At: newer.At},
+		IsLocked: {At: newer.At, Once: true}, // no longer known
+		Ignition: {Value: "on", At: older.At},
 	}
 	for _, order := range [][]Report{{older, newer}, {newer, older}, {newer, older, newer, older}} {
 		if got := merged(order); !reflect.DeepEqual(got, want) {
@@ -53,7 +53,7 @@ func TestWhatKnowsNothingIsTheZeroValue(t *testing.T) {
 }
 
 func TestMergeChangesNeitherArgument(t *testing.T) {
-	s := Snapshot{SpeedKmh: {50.0, now}}
+	s := Snapshot{SpeedKmh: {Value: 50.0, At: now}}
 	r := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: true}}
 	Merge(s, r)
 	if len(s) != 1 || s[SpeedKmh].Value != 50.0 || len(r.Values) != 2 {
@@ -104,8 +104,8 @@ func permutations(n int) [][]int {
 
 func TestASnapshotGivesEachFieldInItsTypeOrNothing(t *testing.T) {
 	s := Snapshot{
-		SpeedKmh: {50.0, now}, Ignition: {"on", now}, IsLocked: {true, now}, LocatedAt: {now, now}, DTCs: {[]string{"P0420"}, now},
-		Gear: {nil, now},
+		SpeedKmh: {Value: 50.0, At: now}, Ignition: {Value: "on", At: now}, IsLocked: {Value: true, At: now}, LocatedAt: {Value: now, At: now}, DTCs: {Value: []string{"P0420"}, At: now},
+		Gear: {Value: nil, At: now},
 	}
 	if *s.Number(SpeedKmh) != 50 || *s.Text(Ignition) != "on" || !*s.Flag(IsLocked) || !s.Time(LocatedAt).Equal(now) || !slices.Equal(s.Texts(DTCs), []string{"P0420"}) {
 		t.Error("a field that is known reads wrong")
@@ -125,10 +125,10 @@ func TestOEMDataHoldsWhatDidNotFitItsField(t *testing.T) {
 		want     map[string]any
 	}{
 		{"nothing known", nil, map[string]any{}},
-		{"no longer known", Snapshot{OEMData: {nil, now}, RawCharging: {nil, now}, RawDTCs: {nil, now}}, map[string]any{}},
-		{"the manufacturer's own", Snapshot{OEMData: {map[string]any{"a": 1.0}, now}, RawDTCs: {[]string{}, now}}, map[string]any{"a": 1.0}},
+		{"no longer known", Snapshot{OEMData: {Value: nil, At: now}, RawCharging: {Value: nil, At: now}, RawDTCs: {Value: nil, At: now}}, map[string]any{}},
+		{"the manufacturer's own", Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawDTCs: {Value: []string{}, At: now}}, map[string]any{"a": 1.0}},
 		{"with the raw", Snapshot{
-			OEMData: {map[string]any{"a": 1.0}, now}, RawCharging: {"plugged_in", now}, RawDTCs: {[]string{"12-34"}, now},
+			OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawCharging: {Value: "plugged_in", At: now}, RawDTCs: {Value: []string{"12-34"}, At: now},
 		}, map[string]any{"a": 1.0, "charging_status": "plugged_in", "dtcs_raw": []string{"12-34"}}},
 	}
 	for _, c := range cases {
@@ -136,7 +136,7 @@ func TestOEMDataHoldsWhatDidNotFitItsField(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	s := Snapshot{OEMData: {map[string]any{"a": 1.0}, now}}
+	s := Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}}
 	s.OEM()["b"] = 2
 	if len(s.OEM()) != 1 {
 		t.Error("the snapshot's own data was handed out")
@@ -145,14 +145,14 @@ func TestOEMDataHoldsWhatDidNotFitItsField(t *testing.T) {
 
 func TestASectionIsAsNewAsItsNewestField(t *testing.T) {
 	s := Snapshot{
-		SpeedKmh: {0.0, now}, Ignition: {"on", now.Add(time.Minute)}, Gear: {nil, now.Add(time.Second)},
-		DTCs: {[]string{}, now.Add(-time.Hour)}, RawDTCs: {nil, now.Add(-time.Hour)},
+		SpeedKmh: {Value: 0.0, At: now}, Ignition: {Value: "on", At: now.Add(time.Minute)}, Gear: {Value: nil, At: now.Add(time.Second)},
+		DTCs: {Value: []string{}, At: now.Add(-time.Hour)}, RawDTCs: {Value: nil, At: now.Add(-time.Hour)},
 	}
 	want := map[string]time.Time{"telemetry": now.Add(time.Minute), "diagnostics": now.Add(-time.Hour)}
 	if got := s.SectionTimes(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	s[RawDTCs] = Reading{[]string{"12-34"}, now}
+	s[RawDTCs] = Reading{Value: []string{"12-34"}, At: now}
 	if got := s.SectionTimes()["oem_data"]; !got.Equal(now) {
 		t.Errorf("oem_data shows a raw code, as of %v", got)
 	}
@@ -162,7 +162,7 @@ func TestASectionIsAsNewAsItsNewestField(t *testing.T) {
 }
 
 func TestAVehicleShowsOnlyTheEnergyThatItHas(t *testing.T) {
-	s := Snapshot{FuelLevel: {50.0, now}, Battery: {60.0, now}, Charging: {nil, now}, RawCharging: {"plugged_in", now}, SpeedKmh: {0.0, now}}
+	s := Snapshot{FuelLevel: {Value: 50.0, At: now}, Battery: {Value: 60.0, At: now}, Charging: {Value: nil, At: now}, RawCharging: {Value: "plugged_in", At: now}, SpeedKmh: {Value: 0.0, At: now}}
 	for p, want := range map[Powertrain][]Field{
 		Combustion:   {FuelLevel, SpeedKmh},
 		Electric:     {Battery, Charging, RawCharging, SpeedKmh},

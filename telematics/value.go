@@ -55,7 +55,7 @@ func number(low, high float64) parser {
 			return nil, errors.New("not a number")
 		}
 		if n < low || n > high {
-			return nil, fmt.Errorf("%g is outside %g to %g", n, low, high)
+			return nil, outOfRange("%g is outside %g to %g", n, low, high)
 		}
 		return n, nil
 	}
@@ -77,7 +77,7 @@ func text(raw json.RawMessage) (any, error) {
 		return nil, errors.New("not a string")
 	}
 	if len(s) > maxText || strings.ContainsRune(s, 0) {
-		return nil, fmt.Errorf("longer than %d bytes, or holds a NUL", maxText)
+		return nil, outOfRange("longer than %d bytes, or holds a NUL", maxText)
 	}
 	return s, nil
 }
@@ -127,7 +127,7 @@ func oneOf(allowed ...string) parser {
 			return nil, err
 		}
 		if !slices.Contains(allowed, s.(string)) {
-			return nil, fmt.Errorf("%q is not one of %v", s, allowed)
+			return nil, unknownWord("%q is not one of %v", s, allowed)
 		}
 		return s, nil
 	}
@@ -140,11 +140,11 @@ func texts(pattern *regexp.Regexp) parser {
 			return nil, errors.New("not a list of strings")
 		}
 		if len(list) > maxTexts {
-			return nil, fmt.Errorf("more than %d elements", maxTexts)
+			return nil, outOfRange("more than %d elements", maxTexts)
 		}
 		for _, s := range list {
 			if len(s) > maxText || !pattern.MatchString(s) {
-				return nil, fmt.Errorf("%.32q does not match %s", s, pattern)
+				return nil, unknownWord("%.32q does not match %s", s, pattern)
 			}
 		}
 		return list, nil
@@ -157,7 +157,7 @@ func instant(raw json.RawMessage) (any, error) {
 		return nil, errors.New("not an ISO 8601 time")
 	}
 	if t.Before(earliest) || t.Year() > 9999 {
-		return nil, errors.New("not of this age")
+		return nil, outOfRange("not of this age")
 	}
 	return t.UTC().Truncate(time.Millisecond), nil
 }
@@ -171,7 +171,7 @@ func object(raw json.RawMessage) (any, error) {
 		return nil, errors.New("not an object")
 	}
 	if !storable(m, maxDepth) {
-		return nil, fmt.Errorf("nested deeper than %d, or holds a NUL", maxDepth)
+		return nil, outOfRange("nested deeper than %d, or holds a NUL", maxDepth)
 	}
 	return m, nil
 }

@@ -9,6 +9,7 @@ import (
 // Dropped is a part of a message that was not taken, and why [TEL-4].
 type Dropped struct {
 	Field  string
+	Fault  Fault // empty: of another kind, such as half a position
 	Reason string
 }
 
@@ -58,11 +59,17 @@ func (d *reportDecoder) drop(field, reason string) {
 	d.dropped = append(d.dropped, Dropped{Field: field, Reason: reason})
 }
 
+func (d *reportDecoder) dropTime(reason string) {
+	d.dropped = append(d.dropped, Dropped{Field: "at", Fault: WrongTime, Reason: reason})
+}
+
 func (d *reportDecoder) time(raw []byte, received time.Time) {
 	s, _ := unquote(raw)
 	at := parseTime(s)
 	if at.IsZero() {
-		d.drop("at", "not an ISO 8601 time; the receiver's is taken")
+		d.dropTime("not an ISO 8601 time; the receiver's is taken")
+	} else if !plausible(at, received) {
+		d.dropTime("more than 5 minutes ahead, or before 2020; the receiver's is taken")
 	}
 	d.report.At = vehicleTime(at, received)
 }
@@ -91,7 +98,7 @@ func (d *reportDecoder) place(p *place, raw []byte) {
 
 // reject drops a value that its field does not take.
 func (d *reportDecoder) reject(f Field, raw []byte, err error) {
-	d.drop(string(f), err.Error())
+	d.dropped = append(d.dropped, Dropped{Field: string(f), Fault: faultOf(err), Reason: err.Error()})
 	if d.unsound == nil {
 		d.unsound = map[Field]json.RawMessage{}
 	}

@@ -19,6 +19,7 @@ var (
 	_ broker.History      = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
 	_ broker.Twins        = (*Memory)(nil)
+	_ broker.Strangers    = (*Memory)(nil)
 )
 
 // Memory implements the stores that the broker needs. It is safe for concurrent
@@ -34,6 +35,9 @@ type Memory struct {
 	made     map[callerKey]telematics.CommandID
 	halts    telematics.Halts
 
+	strangers map[telematics.Unit]telematics.Stranger
+	notes     int // of strangers
+
 	pending   map[pendingKey]telematics.Pending
 	listeners map[string][]chan telematics.CommandID
 }
@@ -45,6 +49,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		twins:     map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
+		strangers: map[telematics.Unit]telematics.Stranger{},
 		pending:   map[pendingKey]telematics.Pending{},
 		listeners: map[string][]chan telematics.CommandID{},
 	}
@@ -275,6 +280,7 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 			continue
 		}
 		o.At = storedTime(o.At)
+		seen.Weigh(twin.Contact, o)
 		twin.Contact = twin.Contact.Observe(o)
 		if o.Report != nil && len(o.Report.Values) > 0 {
 			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}

@@ -135,7 +135,7 @@ func nullMeansNoLongerKnown(t *testing.T, r TwinRecord) {
 	at := instant.Truncate(time.Millisecond)
 	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
 	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at.Add(time.Second), nil)})
-	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second)}})
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second), Once: true}})
 }
 
 func presenceMakesContact(t *testing.T, r TwinRecord) {

@@ -104,6 +104,7 @@ type reply struct {
 	retryAfter string
 	took       time.Duration
 	Data       json.RawMessage
+	Meta       struct{ Source string }
 	Error      struct{ Code, Outcome string }
 }
 

@@ -29,6 +29,7 @@ type flags struct {
 	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that a unit of your own can take their place."`
 	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular: most answers within 2 to 10 s, so some commands time out (default ${default})."`
 	VehicleRate int                    `default:"600" placeholder:"N" help:"Control commands a minute to one vehicle; 0: any number (default ${default}; the service's own default is 10)."`
+	RefreshRate int                    `default:"60" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state; 0: any number (default ${default}; the service's own default is 2)."`
 	AdminRate   int                    `default:"60000" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default}; the service's own default is 600)."`
 	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres of your own, instead of one in the folder; the demo fleet is put into it."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`

@@ -212,7 +212,7 @@ func (w *world) config(s servers) app.Config {
 		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(w.secrets.service),
 		SigningKeys: filepath.Join(w.Dir, signingFile), TokenKeys: filepath.Join(w.Dir, tokenKeysFile),
 		TokenIssuer: tokenIssuer, TokenAudience: tokenAudience,
-		VehicleRate: w.VehicleRate, AdminRate: w.AdminRate,
+		VehicleRate: w.VehicleRate, RefreshRate: w.RefreshRate, AdminRate: w.AdminRate,
 		Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",
 	}
 }

@@ -87,10 +87,24 @@ func (a attention) Run(ctx context.Context) error {
 	return a.order(ctx, "attention", map[string]any{"signal": a.Signal, "duration_ms": a.DurationMS})
 }
 
-type status struct{ vehicle }
+type status struct {
+	vehicle
+	Refresh bool `env:"-" help:"Ask the vehicle's unit first. It wakes the unit, so it is limited."`
+	Wait    int  `env:"-" placeholder:"SECONDS" help:"With --refresh: how long the unit may take, 1 to 30 (default the service's)."`
+}
 
 func (s status) Run(ctx context.Context) error {
-	return s.call(ctx, http.MethodGet, "status", nil)
+	if !s.Refresh {
+		if s.Wait != 0 {
+			return errors.New("--wait: only with --refresh, nothing else takes its time")
+		}
+		return s.call(ctx, http.MethodGet, "status", nil)
+	}
+	headers, err := manner{Wait: s.Wait}.headers()
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, http.MethodGet, "status?refresh=true", nil, headers...)
 }
 
 type command struct {

@@ -36,6 +36,7 @@ type Config struct {
 	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
 	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
+	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state, by everybody together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
@@ -62,6 +63,7 @@ func (c Config) Check() error {
 		between("database-conns", c.DatabaseConns, 2, 1000),
 		between("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
 		between("vehicle-rate", c.VehicleRate, 0, maxRate),
+		between("refresh-rate", c.RefreshRate, 0, maxRate),
 		between("admin-rate", c.AdminRate, 0, maxRate),
 		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", c.LogFormat, "text", "json"),

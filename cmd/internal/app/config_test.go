@@ -81,6 +81,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--token-audience": func(c *Config) { c.TokenAudience = "" },
 		"--budget":         func(c *Config) { c.Budget = time.Minute },
 		"--vehicle-rate":   func(c *Config) { c.VehicleRate = -1 },
+		"--refresh-rate":   func(c *Config) { c.RefreshRate = -1 },
 		"--admin-rate":     func(c *Config) { c.AdminRate = 1_000_001 },
 		"--log-level":      func(c *Config) { c.LogLevel = "trace" },
 		"--log-format":     func(c *Config) { c.LogFormat = "xml" },

@@ -57,12 +57,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: postgres, Halts: postgres, History: postgres, Twins: twins, Pending: redis,
-		Air: link, Key: signing, Logger: log,
+		Strangers: postgres, Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
-		Places: addresses.book, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
+		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
+		Places: addresses.book, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
 	internal := internalHandler(carrier, signing, addresses,

@@ -260,6 +260,7 @@ type reply struct {
 	Success    bool            `json:"success"`
 	Message    string          `json:"message"`
 	Data       json.RawMessage `json:"data"`
+	Meta       json.RawMessage `json:"meta"`
 	Error      struct {
 		Code      string `json:"code"`
 		Outcome   string `json:"outcome"`

@@ -1,0 +1,28 @@
+package brokertest
+
+import (
+	"context"
+	"maps"
+
+	"motorpool/telematics"
+)
+
+// NoteStrangers implements broker.Strangers.
+func (m *Memory) NoteStrangers(ctx context.Context, heard []telematics.Stranger) error {
+	if err := m.enter(ctx, "NoteStrangers"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.notes++
+	for _, s := range heard {
+		m.strangers[s.Unit] = m.strangers[s.Unit].Met(s)
+	}
+	return nil
+}
+
+// Strangers returns the units without a vehicle, and how many times some were noted.
+func (m *Memory) Strangers() (map[telematics.Unit]telematics.Stranger, int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.strangers), m.notes
+}

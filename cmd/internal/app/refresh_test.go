@@ -1,0 +1,170 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+const refresh1 = "/api/v1/admin/vehicles/1/status?refresh=true"
+
+// statusMeta is what a status says of itself.
+type statusMeta struct {
+	Source   string
+	Sections map[string]time.Time
+}
+
+func (i *instance) meta(r reply) statusMeta {
+	i.Helper()
+	var meta statusMeta
+	i.must(json.Unmarshal(r.Meta, &meta))
+	return meta
+}
+
+// quiet keeps the cars from reporting by themselves, but for once after they connect, which it awaits.
+func (i *instance) quiet(profile func(telematics.VehicleID) simulator.Profile) statusMeta {
+	i.Helper()
+	i.interval = time.Hour
+	i.drive(nil, profile)
+	var meta statusMeta
+	i.eventually(20*time.Second, "the car has reported", func() bool {
+		meta = i.meta(i.get("/api/v1/admin/vehicles/1/status", nil))
+		return !meta.Sections["telemetry"].IsZero()
+	})
+	return meta
+}
+
+func TestARefreshTellsWhatTheUnitSaysNow(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i, other := s.serve(), s.serve()
+		before := i.quiet(healthy)
+		for _, instance := range []*instance{i, other, i} {
+			r := instance.get(refresh1, nil)
+			meta := i.meta(r)
+			if r.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) || !meta.Sections["location"].After(before.Sections["location"]) {
+				s.Fatalf("%d %+v: %+v, before %+v", r.status, r.Error, meta, before)
+			}
+			cached := i.meta(other.get("/api/v1/admin/vehicles/1/status", nil))
+			if cached.Source != "cache" || cached.Sections["telemetry"].Before(meta.Sections["telemetry"]) {
+				s.Errorf("right after the refresh another instance knows %+v, want no less than %+v", cached, meta)
+			}
+			before = meta
+		}
+		var lines []struct{ Action, Outcome string }
+		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.report-state", &lines)
+		if len(lines) != 3 || lines[0].Outcome != "executed" {
+			s.Errorf("lines of the commands %+v", lines)
+		}
+	})
+}
+
+func TestOneRefreshAtATime(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i, other := s.serve(), s.serve()
+		before := i.quiet(slow(2 * time.Second))
+		var first reply
+		var caller sync.WaitGroup
+		caller.Go(func() { first = i.get(refresh1, nil) })
+		var open []command
+		i.eventually(5*time.Second, "the refresh is on its way", func() bool {
+			i.get("/api/v1/admin/vehicles/1/commands", &open)
+			return len(open) == 1
+		})
+		second := other.get(refresh1, nil)
+		if second.status != 409 || second.Error.Code != "command_in_progress" || second.Error.Outcome != "not_executed" || second.Error.CommandID != open[0].ID || second.retryAfter == "" {
+			s.Errorf("a second refresh: %d %+v, Retry-After %q", second.status, second.Error, second.retryAfter)
+		}
+		if r := other.control(1, telematics.Lock, "Prefer", "respond-async"); r.status != 202 {
+			s.Errorf("the refresh holds up another lane: %d %+v", r.status, r.Error)
+		}
+		caller.Wait()
+		if meta := i.meta(first); first.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) {
+			s.Errorf("the first refresh: %d %+v", first.status, meta)
+		}
+	})
+}
+
+func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve()
+		before := i.quiet(func(id telematics.VehicleID) simulator.Profile {
+			p := healthy(id)
+			p.Faults.Silent = true
+			return p
+		})
+		r := i.do(http.MethodGet, refresh1, "Prefer", "wait=1")
+		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.Error.CommandID == "" || r.retryAfter != "10" || r.took > 5*time.Second {
+			s.Errorf("%d %+v after %v, Retry-After %q", r.status, r.Error, r.took, r.retryAfter)
+		}
+		if meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)); meta.Source != "cache" || !meta.Sections["telemetry"].Equal(before.Sections["telemetry"]) {
+			s.Errorf("the latest known state: %+v, want %+v", meta, before)
+		}
+		var lines []struct{ Action, Outcome, Code string }
+		i.get("/api/v1/admin/activity?vehicle_id=1&outcome=not_executed&action=status.read", &lines)
+		if len(lines) != 1 || lines[0].Code != "command_timeout" {
+			s.Errorf("lines of failed reads: %+v", lines)
+		}
+		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.report-state", &lines)
+		if len(lines) != 1 || lines[0].Outcome != "unknown" || lines[0].Code != "command_timeout" {
+			s.Errorf("lines of commands: %+v", lines)
+		}
+	})
+}
+
+func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve()
+		before := i.quiet(slow(time.Second))
+		ctx, hangUp := context.WithCancel(s.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.base+refresh1, nil)
+		s.must(err)
+		request.Header.Set("Authorization", "Bearer "+i.admin)
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			if response, err := http.DefaultClient.Do(request); err == nil {
+				_ = response.Body.Close()
+				s.Errorf("answered %d", response.StatusCode)
+			}
+		})
+		var commands []command
+		s.eventually(5*time.Second, "the refresh is on its way", func() bool {
+			i.get("/api/v1/admin/vehicles/1/commands", &commands)
+			return len(commands) == 1
+		})
+		hangUp()
+		caller.Wait()
+		s.eventually(10*time.Second, "the unit's report is merged all the same", func() bool {
+			return i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)).Sections["telemetry"].After(before.Sections["telemetry"])
+		})
+	})
+}
+
+func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
+	overBothStacks(t, 2, func(s *stack) {
+		limited := func(c *app.Config) { c.RefreshRate = 2 }
+		instances := []*instance{s.serve(limited), s.serve(limited)}
+		instances[0].quiet(healthy)
+		for n := range 2 {
+			if r := instances[n].get(refresh1, nil); r.status != 200 {
+				s.Fatalf("refresh %d: %d %+v", n+1, r.status, r.Error)
+			}
+		}
+		r := instances[0].get(refresh1, nil)
+		if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.header.Get("RateLimit-Limit") != "2" {
+			s.Errorf("the third: %d %+v, headers %v", r.status, r.Error, r.header)
+		}
+		if r := instances[1].get("/api/v1/admin/vehicles/2/status?refresh=true", nil); r.status != 200 {
+			s.Errorf("another vehicle: %d %+v", r.status, r.Error)
+		}
+		if r := instances[1].get("/api/v1/admin/vehicles/1/status", nil); r.status != 200 {
+			s.Errorf("a plain read: %d %+v", r.status, r.Error)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// counts returns all of the instance's counts.
+func (i *instance) counts() map[string]int64 {
+	i.Helper()
+	response, err := http.Get(i.internal + "/counts")
+	i.must(err)
+	defer response.Body.Close()
+	var body struct{ Counts map[string]int64 }
+	i.must(json.NewDecoder(response.Body).Decode(&body))
+	return body.Counts
+}
+
+// statusView is what these tests look at of a status.
+type statusView struct {
+	Telemetry struct {
+		SpeedKmh  *float64 `json:"speed_kmh"`
+		MileageKm *float64 `json:"mileage_km"`
+		Ignition  *string  `json:"ignition"`
+		Gear      *string  `json:"gear"`
+		IsLocked  *bool    `json:"is_locked"`
+	}
+	Diagnostics struct {
+		DTCs []string `json:"dtcs"`
+	}
+}
+
+// Each report reaches the service through the MQTT broker, as a unit's would. What stays of it is read over HTTP, and
+// what is dropped is counted by its reason.
+func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve()
+		base := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
+		at := func(after time.Duration) string { return base.Add(after).Format(time.RFC3339Nano) }
+		var future time.Time // when the report that came from it was sent
+		for _, step := range []struct {
+			name, report string
+			want         string // of the status; speed, mileage, ignition, gear, locked, codes
+			counts       map[string]int64
+		}{
+			{name: "a whole report",
+				report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on","gear":"D","is_locked":false},"diagnostics":{"dtcs":["P0420"]}}`,
+				want:   `[50 1000 on D false [P0420]]`},
+			{name: "out of order: only what nothing newer is known of counts",
+				report: `{"at":"` + at(5*time.Second) + `","telemetry":{"speed_kmh":90,"gear":"R"},"diagnostics":{"dtcs":[]}}`,
+				want:   `[50 1000 on D false [P0420]]`},
+			{name: "partial: what is absent stands, null is no longer known",
+				report: `{"at":"` + at(20*time.Second) + `","telemetry":{"speed_kmh":30,"gear":null}}`,
+				want:   `[30 1000 on <nil> false [P0420]]`},
+			{name: "unsound fields: the sound rest is taken",
+				report: `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N","is_locked":true}}`,
+				want:   `[30 1000 on N true [P0420]]`,
+				counts: map[string]int64{"report_fields_dropped": 3, "report_fields_range": 1, "report_fields_type": 1, "report_fields_word": 1}},
+			{name: "malformed", report: `{"at":"` + at(30*time.Second) + `","telemetry":{"speed_kmh":1`,
+				want: `[30 1000 on N true [P0420]]`, counts: map[string]int64{"reports_malformed": 1}},
+			{name: "oversize", report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
+				want: `[30 1000 on N true [P0420]]`, counts: map[string]int64{"reports_too_large": 1}},
+			{name: "more than five minutes ahead: taken with our time",
+				report: `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
+				want:   `[7 1000 on N true [P0420]]`, counts: map[string]int64{"report_fields_dropped": 1, "report_times_replaced": 1}},
+			{name: "dated before our time: the speed of the one from ahead is of its arrival, and stands",
+				report: `{"at":"` + at(40*time.Second) + `","telemetry":{"speed_kmh":8,"mileage_km":1001}}`,
+				want:   `[7 1001 on N true [P0420]]`},
+		} {
+			before := i.counts()
+			if strings.HasPrefix(step.name, "more than") {
+				future = time.Now()
+			}
+			s.whisper("car-1", telematics.TelemetryChannel, []byte(step.report))
+			s.eventually(10*time.Second, step.name+" is taken", func() bool { return i.counts()["reports_taken"] == before["reports_taken"]+1 })
+			var got string
+			var status statusView
+			for deadline := time.Now().Add(5 * time.Second); got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+				status = statusView{}
+				i.get("/api/v1/admin/vehicles/1/status", &status)
+				got = status.row()
+			}
+			changed := map[string]int64{}
+			for name, n := range i.counts() {
+				if n != before[name] && name != "reports_taken" {
+					changed[name] = n - before[name]
+				}
+			}
+			if step.counts == nil {
+				step.counts = map[string]int64{}
+			}
+			s.Logf("| %s | %s | %v |", step.name, got, changed)
+			if got != step.want || !reflect.DeepEqual(changed, step.counts) {
+				s.Errorf("%s: status %s, want %s; counted %v, want %v", step.name, got, step.want, changed, step.counts)
+			}
+		}
+		meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil))
+		if at := meta.Sections["telemetry"]; at.Before(future.Add(-time.Second)) || at.After(time.Now()) {
+			s.Errorf("the telemetry is of %v, want the time of arrival, %v", at, future)
+		}
+	})
+}
+
+// row words what is known.
+func (v statusView) row() string {
+	t := v.Telemetry
+	return fmt.Sprint([]any{valueOf(t.SpeedKmh), valueOf(t.MileageKm), valueOf(t.Ignition), valueOf(t.Gear), valueOf(t.IsLocked), v.Diagnostics.DTCs})
+}
+
+func valueOf[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func TestPresenceThatDoesNotCountIsCountedByItsReason(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve()
+		say := func(text string) { s.whisper("car-1", telematics.PresenceChannel, []byte(text)) }
+		now := time.Now().UTC()
+		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
+		s.eventually(10*time.Second, "the first is taken", func() bool { return i.count("presence_taken") == 1 })
+		say(`{"status":"offline","session":"a"}`)
+		say(`{"status":"standby","session":"a","at":"` + now.Add(-time.Minute).Format(time.RFC3339Nano) + `"}`)
+		s.eventually(10*time.Second, "a ghost and one that was overtaken", func() bool {
+			return i.count("presence_ghosts") == 1 && i.count("presence_overtaken") == 1
+		})
+		say(`{"status":"online","session":"b","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`)
+		s.eventually(10*time.Second, "one that is too large", func() bool { return i.count("presence_too_large") == 1 })
+		var vehicles []struct{ Connectivity struct{ Status string } }
+		if i.get("/api/v1/admin/vehicles?connectivity=online", &vehicles); len(vehicles) != 1 {
+			s.Errorf("online are %+v", vehicles)
+		}
+	})
+}

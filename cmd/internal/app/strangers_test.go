@@ -1,0 +1,66 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+type strangerView struct {
+	Unit      string    `json:"unit"`
+	FirstSeen time.Time `json:"first_seen"`
+	LastSeen  time.Time `json:"last_seen"`
+	Messages  int64     `json:"messages"`
+}
+
+// takeOut takes a vehicle's unit out, as if it had never been put on record.
+func (s *stack) takeOut(unit telematics.Unit) {
+	s.Helper()
+	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	s.must(err)
+	defer postgres.Close()
+	fleet := s.fleet
+	fleet.Vehicles = nil
+	for _, v := range s.fleet.Vehicles {
+		if v.Unit == unit {
+			v.Unit = ""
+			fleet.Vehicles = append(fleet.Vehicles, v)
+		}
+	}
+	_, err = postgres.Import(s.Context(), fleet)
+	s.must(err)
+}
+
+func TestAUnitWithoutAVehicleIsListedUntilItIsOnRecord(t *testing.T) {
+	overBothStacks(t, 2, func(s *stack) {
+		s.takeOut("car-2")
+		i, other := s.serve(), s.serve()
+		const messages = 40
+		for n := range messages {
+			s.whisper("car-2", telematics.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
+		}
+		var list []strangerView
+		s.eventually(20*time.Second, "all of its messages are noted", func() bool {
+			i.get("/api/v1/admin/units/unknown", &list)
+			return len(list) == 1 && list[0].Messages == messages
+		})
+		if u := list[0]; u.Unit != "car-2" || time.Since(u.FirstSeen) > time.Minute || u.LastSeen.Before(u.FirstSeen) {
+			s.Errorf("listed %+v", u)
+		}
+		if n := i.count("units_unknown") + other.count("units_unknown"); n != messages {
+			s.Errorf("counted %d messages, want %d", n, messages)
+		}
+		own := s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})
+		if r := i.do(http.MethodGet, "/api/v1/admin/units/unknown", "Authorization", "Bearer "+own); r.status != 403 || r.Error.Code != "forbidden" {
+			s.Errorf("an agency's administrator: %d %+v", r.status, r.Error)
+		}
+		s.record()
+		if i.get("/api/v1/admin/units/unknown", &list); len(list) != 0 {
+			s.Errorf("a unit on record is listed: %+v", list)
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestStatusAsksTheUnitOnlyWhenTold(t *testing.T) {
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("Prefer"))
+		_, _ = io.WriteString(w, `{"success":true,"message":"The status.","data":{"vehicle_id":42}}`)
+	}))
+	defer service.Close()
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	for _, args := range [][]string{{"status", "42"}, {"status", "--refresh", "42"}, {"status", "42", "--refresh", "--wait", "20"}} {
+		if printed, err := output(t, args...); err != nil || !strings.Contains(printed, "42") {
+			t.Errorf("%v: %q %v", args, printed, err)
+		}
+	}
+	const path = "GET /api/v1/admin/vehicles/42/status"
+	if got, want := strings.Join(asked, "\n"), path+" \n"+path+"?refresh=true \n"+path+"?refresh=true wait=20"; got != want {
+		t.Errorf("asked\n%s\nwant\n%s", got, want)
+	}
+	for _, args := range [][]string{{"status", "--wait", "20", "42"}, {"status", "--refresh", "--wait", "31", "42"}} {
+		if _, err := output(t, args...); err == nil || !strings.Contains(err.Error(), "--wait") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestUnitsWithoutAVehicleAreListed(t *testing.T) {
+	var asked string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.RequestURI
+		_, _ = io.WriteString(w, `{"success":true,"message":"1 unit.","data":[{"unit":"stranger"}]}`)
+	}))
+	defer service.Close()
+	printed, err := output(t, "units", "unknown", "--url", service.URL, "--token", "secret", "--limit", "7")
+	if err != nil || !strings.Contains(printed, "stranger") || asked != "GET /api/v1/admin/units/unknown?limit=7" {
+		t.Errorf("%q after %q, %v", printed, asked, err)
+	}
+}

@@ -1,0 +1,220 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+const refresh42 = status42 + "?refresh=true"
+
+// reports makes the vehicle's unit answer a refresh with values.
+func (a *api) reports(values map[telematics.Field]any) {
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		c := settled(o, telematics.Succeeded)
+		c.Reported = &telematics.Report{At: now, Values: values}
+		return c, nil
+	}
+}
+
+func TestARefreshAsksTheUnitAndTellsWhatItReported(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Snapshot = reported(now.Add(-time.Hour), map[telematics.Field]any{telematics.SpeedKmh: 50.0, telematics.OilLife: 61.0})
+		t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now.Add(-time.Hour)}
+	})
+	a.reports(map[telematics.Field]any{telematics.SpeedKmh: 7.0})
+	r := a.get(refresh42).wants(200, "")
+	if r.body.Meta["source"] != "live" || r.at("telemetry", "speed_kmh") != 7.0 || r.at("diagnostics", "oil_life_percent") != 61.0 || r.at("connectivity", "status") != "online" {
+		t.Errorf("not what the unit said: %s", r.text)
+	}
+	sections := r.body.Meta["sections"].(map[string]any)
+	if sections["telemetry"] != "2026-01-02T10:00:00.250Z" || sections["diagnostics"] != "2026-01-02T09:00:00.250Z" {
+		t.Errorf("sections %v", sections)
+	}
+	want := telematics.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
+		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
+	if got := a.controller.last(); !reflect.DeepEqual(got, want) {
+		t.Errorf("ordered %+v, want %+v", got, want)
+	}
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.Executed {
+		t.Errorf("lines %+v", lines)
+	}
+	for _, plain := range []string{status42, status42 + "?refresh=false"} {
+		if r := a.get(plain).wants(200, ""); r.body.Meta["source"] != "cache" || r.at("telemetry", "speed_kmh") != 50.0 {
+			t.Errorf("a plain read: %s", r.text)
+		}
+	}
+	if n := a.controller.count(); n != 1 {
+		t.Errorf("%d orders for one refresh", n)
+	}
+}
+
+func TestARefreshWithoutAReportIsNotLive(t *testing.T) {
+	a := newAPI(t)
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		c := settled(o, telematics.Succeeded)
+		c.Reported = nil
+		return c, nil
+	}
+	if r := a.get(refresh42).wants(200, ""); r.body.Meta["source"] != "cache" {
+		t.Errorf("meta %v", r.body.Meta)
+	}
+}
+
+func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
+	command := uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9")
+	c := telematics.Command{ID: command, Action: telematics.ReportState, Requested: now, Deadline: now.Add(10 * time.Second)}
+	in := func(s telematics.State, reason string) *telematics.Error {
+		c := c
+		c.State, c.Reason = s, reason
+		return c.Err()
+	}
+	for name, w := range map[string]struct {
+		err           *telematics.Error
+		status        int
+		code, outcome string
+		retryAfter    string
+		command       bool
+	}{
+		"silent":        {in(telematics.Unknown, ""), 504, "command_timeout", "unknown", "10", true},
+		"refused":       {in(telematics.Rejected, "clock_unset"), 502, "command_rejected", "not_executed", "10", true},
+		"failed":        {in(telematics.Failed, ""), 502, "command_failed", "failed", "10", true},
+		"not supported": {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "", true},
+		"never sent":    {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
+		"no unit":       {telematics.NotSupported(telematics.ReportState), 409, "command_not_supported", "not_executed", "", false},
+		"under way":     {telematics.InProgress(c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
+		"away":          {telematics.AwayFor(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
+		"halted":        {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+				return telematics.Command{}, w.err
+			}
+			r := a.get(refresh42).wants(w.status, w.code).wantsRetryAfter(w.retryAfter)
+			if r.body.Data != nil || text(r.body.Error.Outcome) != w.outcome || (r.body.Error.CommandID != nil) != w.command {
+				t.Errorf("error %s", r.text)
+			}
+			lines := a.history.all()
+			if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.NotExecuted ||
+				string(lines[0].Code) != w.code || lines[0].Agency != 1 || lines[0].Vehicle != 42 {
+				t.Errorf("lines %+v", lines)
+			}
+		})
+	}
+}
+
+func TestAnotherAgencysVehicleIsNotRefreshed(t *testing.T) {
+	a := newAPI(t)
+	a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+		return telematics.Command{}, telematics.NoSuchVehicle(9)
+	}
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Agency != 1 || lines[0].Code != "vehicle_not_found" {
+		t.Errorf("lines %+v", lines)
+	}
+}
+
+func TestARefreshMayTakeLongerThanARead(t *testing.T) {
+	const read = 50 * time.Millisecond
+	a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = read })
+	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+		select {
+		case <-time.After(3 * read):
+			return settled(o, telematics.Succeeded), nil
+		case <-ctx.Done():
+			return telematics.Command{}, telematics.Broken(ctx.Err())
+		}
+	}
+	a.get(refresh42).wants(200, "")
+	a.fleet.block = true // and the read after it may not take for ever
+	a.get(refresh42).wants(503, "service_unavailable")
+}
+
+func TestACallerSaysHowLongARefreshMayTake(t *testing.T) {
+	a := newAPI(t)
+	for prefer, want := range map[string]struct {
+		budget  time.Duration
+		applied string
+	}{
+		"wait=20": {20 * time.Second, "wait=20"}, "respond-async": {telematics.DefaultBudget, ""},
+		"respond-async, wait=5": {5 * time.Second, "wait=5"}, "wait=31": {telematics.DefaultBudget, ""},
+	} {
+		r := a.get(refresh42, withHeader("Prefer", prefer)).wants(200, "")
+		if got, applied := a.controller.last().Budget, r.header.Get("Preference-Applied"); got != want.budget || applied != want.applied {
+			t.Errorf("%s: budget %v, applied %q; want %+v", prefer, got, applied, want)
+		}
+	}
+	if r := a.get(status42, withHeader("Prefer", "wait=20")).wants(200, ""); r.header.Get("Preference-Applied") != "" {
+		t.Error("a plain read waits for nobody")
+	}
+}
+
+func TestRefreshIsTrueOrFalseAndNothingElse(t *testing.T) {
+	a := newAPI(t)
+	for _, query := range []string{"1", "T", "TRUE", "yes", "", "null", "true&refresh=true"} {
+		r := a.get(status42+"?refresh="+query).wants(422, "validation_failed")
+		if len(r.body.Errors["refresh"]) != 1 {
+			t.Errorf("refresh=%s: %v", query, r.body.Errors)
+		}
+	}
+	if n := a.controller.count(); n != 0 {
+		t.Errorf("%d units were asked", n)
+	}
+}
+
+func TestAVehicleIsRefreshedSoManyTimesAMinuteByEverybodyTogether(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.RefreshRate, c.AdminRate = l, 10, 2, 100 })
+	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
+	a.get(refresh42, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
+	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
+	if text(r.body.Error.Outcome) != "not_executed" || r.body.Message != "The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds." {
+		t.Errorf("error %s", r.text)
+	}
+	if lines := a.history.all(); lines[len(lines)-1].Code != "rate_limited" || lines[len(lines)-1].Action != telematics.StatusRead {
+		t.Errorf("lines %+v", lines)
+	}
+	l.drain()
+	a.get(status42).wants(200, "").wantsQuota("100", "97", "6") // a plain read costs the car nothing
+	a.get(status42+"?refresh=false").wants(200, "")
+	a.get("/api/v1/admin/vehicles?refresh=true").wants(200, "") // which knows no such parameter
+	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // which has a limit of its own
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1)))
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 2))).wantsQuota("2", "1", "6")
+	if a.controller.count() == 0 {
+		t.Error("nothing was ordered")
+	}
+}
+
+func TestARefreshOverTheAdministratorsLimitUsesUpNoVehicle(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.RefreshRate, c.AdminRate = l, 2, 1 })
+	a.get(refresh42).wants(200, "")
+	l.drain()
+	if r := a.get(refresh42).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
+		t.Errorf("error %s", r.text)
+	}
+	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+}
+
+func TestHEADRefreshesLikeGET(t *testing.T) {
+	a := newAPI(t)
+	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 1 {
+		t.Errorf("%d, %d orders", r.status, a.controller.count())
+	}
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+type strangerRow struct {
+	No        int64     `db:"no" json:"-"`
+	Serial    string    `db:"serial" json:"serial"`
+	FirstSeen time.Time `db:"first_seen" json:"first_seen"`
+	LastSeen  time.Time `db:"last_seen" json:"last_seen"`
+	Messages  int64     `db:"messages" json:"messages"`
+}
+
+// NoteStrangers adds to what is known of units without a vehicle. More than
+// telematics.MaxStrangers are not kept: those that were silent for longest go.
+func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.Stranger) error {
+	rows := make([]strangerRow, len(heard))
+	for i, s := range heard {
+		rows[i] = strangerRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
+	}
+	// In one order everywhere: else two instances lock each other's rows [LAW-7].
+	slices.SortFunc(rows, func(a, b strangerRow) int { return strings.Compare(a.Serial, b.Serial) })
+	var added int
+	err := p.db.GetContext(ctx, &added, `
+		with noted as (
+			insert into strangers as s (serial, first_seen, last_seen, messages)
+			select * from json_to_recordset($1) as n (serial text, first_seen timestamptz, last_seen timestamptz, messages bigint)
+			on conflict (serial) do update
+			set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen),
+				messages = s.messages + excluded.messages
+			returning xmax = 0 as added
+		)
+		select count(*) from noted where added`,
+		recordset(rows))
+	if err == nil && added > 0 {
+		_, err = p.db.ExecContext(ctx, `
+			delete from strangers where serial in (
+				select serial from strangers order by last_seen desc, no desc offset $1 for update skip locked)`,
+			telematics.MaxStrangers)
+	}
+	return wrap("note units without a vehicle", err)
+}
+
+// Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
+// the position in the page: one that goes on talking stays in its place.
+func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telematics.Stranger, error) {
+	var rows []strangerRow
+	err := p.lists.SelectContext(ctx, &rows, `
+		select no, serial, first_seen, last_seen, messages
+		from strangers s
+		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
+		order by no desc
+		limit nullif($2::bigint, 0)`,
+		page.Before, page.Limit)
+	if err != nil {
+		return nil, wrap("read units without a vehicle", err)
+	}
+	strangers := make([]telematics.Stranger, len(rows))
+	for i, row := range rows {
+		strangers[i] = telematics.Stranger{
+			No: row.No, Unit: telematics.Unit(row.Serial), FirstSeen: row.FirstSeen.UTC(), LastSeen: row.LastSeen.UTC(), Messages: row.Messages,
+		}
+	}
+	return strangers, nil
+}
+
+// ForgetStrangers removes units without a vehicle that are silent for telematics.StrangersKeptFor, up to
+// limit of them, and reports whether there may be others.
+func (p *Postgres) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
+	result, err := p.db.ExecContext(ctx, `
+		delete from strangers where serial in (
+			select serial from strangers where last_seen <= $1 order by last_seen limit $2 for update skip locked)`,
+		time.Now().UTC().Add(-telematics.StrangersKeptFor), limit)
+	if err != nil {
+		return false, wrap("forget units without a vehicle", err)
+	}
+	n, err := result.RowsAffected()
+	return n == int64(limit), wrap("forget units without a vehicle", err)
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// heardOf returns what one instance would note of units, from the number first on.
+func heardOf(first, n int, at time.Time) []telematics.Stranger {
+	var heard []telematics.Stranger
+	for i := range n {
+		heard = append(heard, telematics.Stranger{Unit: telematics.Unit(fmt.Sprintf("s-%05d", first+i)), FirstSeen: at, LastSeen: at, Messages: 1})
+	}
+	return heard
+}
+
+func note(t *testing.T, p *Postgres, heard ...telematics.Stranger) {
+	t.Helper()
+	if err := p.NoteStrangers(t.Context(), heard); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.Stranger {
+	t.Helper()
+	list, err := p.Strangers(t.Context(), page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
+	p := open(t, newDatabase(t))
+	later := morning.Add(time.Minute)
+	note(t, p, telematics.Stranger{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
+	note(t, p, telematics.Stranger{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
+	list := strangers(t, p, telematics.Page{})
+	if len(list) != 1 {
+		t.Fatalf("strangers %+v", list)
+	}
+	if want := (telematics.Stranger{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
+		t.Errorf("stranger %+v, want %+v", list[0], want)
+	}
+	addVehicle(t, p, 1)
+	if list := strangers(t, p, telematics.Page{}); len(list) != 0 {
+		t.Errorf("a unit with a vehicle is a stranger: %+v", list)
+	}
+	// Taken out of its vehicle, and still talking, it is one again.
+	if _, err := p.db.Exec(`update units set vehicle_id = null`); err != nil {
+		t.Fatal(err)
+	}
+	if list := strangers(t, p, telematics.Page{}); len(list) != 1 {
+		t.Errorf("a unit that was taken out is no stranger: %+v", list)
+	}
+}
+
+func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
+	p := open(t, newDatabase(t))
+	for n := range 5 {
+		note(t, p, heardOf(n, 1, morning.Add(time.Duration(n)*time.Second))...)
+	}
+	first := strangers(t, p, telematics.Page{Limit: 2})
+	note(t, p, heardOf(0, 1, morning.Add(time.Hour))...)
+	note(t, p, heardOf(9, 1, morning.Add(time.Hour))...)
+	rest := strangers(t, p, telematics.Page{Before: first[1].No})
+	var units []telematics.Unit
+	for _, s := range append(first, rest...) {
+		units = append(units, s.Unit)
+	}
+	if want := []telematics.Unit{"s-00004", "s-00003", "s-00002", "s-00001", "s-00000"}; !reflect.DeepEqual(units, want) {
+		t.Errorf("pages %v, want %v", units, want)
+	}
+}
+
+func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
+	p := open(t, newDatabase(t))
+	start := time.Now()
+	note(t, p, heardOf(0, telematics.MaxStrangers, morning)...)
+	t.Logf("noted %d new strangers in %v", telematics.MaxStrangers, time.Since(start))
+	start = time.Now()
+	note(t, p, heardOf(3, telematics.MaxStrangers-3, morning.Add(time.Minute))...)
+	t.Logf("noted %d known strangers in %v", telematics.MaxStrangers-3, time.Since(start))
+	start = time.Now()
+	note(t, p, heardOf(telematics.MaxStrangers, 3, morning.Add(time.Minute))...)
+	t.Logf("noted 3 too many in %v", time.Since(start))
+	list := strangers(t, p, telematics.Page{})
+	if len(list) != telematics.MaxStrangers {
+		t.Errorf("%d strangers", len(list))
+	}
+	for _, s := range list {
+		if s.Unit < "s-00003" {
+			t.Errorf("%s is still there", s.Unit)
+		}
+	}
+}
+
+func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
+	p := open(t, newDatabase(t))
+	now := time.Now()
+	note(t, p, heardOf(0, 3, now.Add(-telematics.StrangersKeptFor-time.Minute))...)
+	note(t, p, heardOf(5, 1, now.Add(-telematics.StrangersKeptFor+time.Minute))...)
+	for _, wantMore := range []bool{true, false} {
+		if more, err := p.ForgetStrangers(t.Context(), 2); err != nil || more != wantMore {
+			t.Errorf("ForgetStrangers = %v, %v", more, err)
+		}
+	}
+	if list := strangers(t, p, telematics.Page{}); len(list) != 1 || list[0].Unit != "s-00005" {
+		t.Errorf("left %+v", list)
+	}
+}
+
+func TestInstancesNoteTheSameStrangersAtOnce(t *testing.T) {
+	p := open(t, newDatabase(t))
+	const instances, rounds, n = 4, 5, 300
+	var all sync.WaitGroup
+	for range instances {
+		all.Go(func() {
+			for range rounds {
+				if err := p.NoteStrangers(t.Context(), heardOf(0, n, morning)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	list := strangers(t, p, telematics.Page{})
+	if len(list) != n {
+		t.Errorf("%d strangers", len(list))
+	}
+	for _, s := range list {
+		if s.Messages != instances*rounds {
+			t.Errorf("%s: %d messages", s.Unit, s.Messages)
+		}
+	}
+}
