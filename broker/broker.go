@@ -22,6 +22,8 @@ type Config struct {
 	History  History
 	Pending  PendingTable
 	Twins    Twins
+	Contacts Contacts
+	Events   Events
 	Air      Air
 	Key      Signer // signs every command, once
 
@@ -50,6 +52,7 @@ type Broker struct {
 	hints      chan telematics.CommandID
 	recalls    *recalls       // results that reports repeat
 	done       *done          // results that no report can change any more
+	events     *teller        // what has changed
 	background sync.WaitGroup // what Send leaves to be done beside it
 	flights    sync.WaitGroup // commands that Start carries
 }
@@ -71,9 +74,11 @@ func New(c Config) *Broker {
 		done:    newDone(),
 		hints:   make(chan telematics.CommandID, c.QueueSize),
 	}
-	b.reports = newIngest(c, b.Counts)
-	b.contact = newIngest(c, b.Counts)
-	b.prompt = newIngest(c, b.Counts)
+	b.events = newTeller(c, b.Counts)
+	b.Commands = told{c.Commands, b.events}
+	b.reports = newIngest(c, b.Counts, b.events)
+	b.contact = newIngest(c, b.Counts, b.events)
+	b.prompt = newIngest(c, b.Counts, b.events)
 	return b
 }
 
@@ -81,6 +86,8 @@ func New(c Config) *Broker {
 // ends. What has been taken from the MQTT broker by then is still written down. Call
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
+	stopTelling := b.events.start(ctx)
+	defer stopTelling() // last: everything below has something to tell
 	// What answers lead to, observations and strays, is handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
@@ -100,6 +107,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
+	group.Go(func() error { return b.watchContacts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	stopAfter()

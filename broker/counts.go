@@ -40,6 +40,8 @@ const (
 	unitsUnknown      = "units_unknown"            // observations of units without a vehicle
 	observationsLost  = "observations_lost"        // could not be written down
 	commandsSwept     = "commands_swept"           // settled for an owner that was gone
+	eventsTold        = "events_told"              // events added to the log
+	eventsDropped     = "events_dropped"           // did not fit into the queue, or the log was away; who follows is told
 )
 
 var counted = []string{
@@ -47,6 +49,7 @@ var counted = []string{
 	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
 	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
 	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
+	eventsTold, eventsDropped,
 }
 
 func (c *Counts) add(name string) { c.addN(name, 1) }

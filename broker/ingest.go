@@ -58,6 +58,7 @@ type ingest struct {
 	twins   Twins
 	timeout time.Duration
 	counts  *Counts
+	events  *teller
 	logger  *slog.Logger
 	queue   chan observed
 }
@@ -67,9 +68,9 @@ type observed struct {
 	done chan<- struct{} // nil: nobody waits
 }
 
-func newIngest(c Config, counts *Counts) *ingest {
+func newIngest(c Config, counts *Counts, events *teller) *ingest {
 	return &ingest{
-		twins: c.Twins, timeout: c.StepTimeout, counts: counts, logger: c.Logger,
+		twins: c.Twins, timeout: c.StepTimeout, counts: counts, events: events, logger: c.Logger,
 		queue: make(chan observed, c.QueueSize),
 	}
 }
@@ -150,6 +151,7 @@ func (in *ingest) write(batch []observed) {
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
 	}
 	in.counts.addN(unitsUnknown, len(seen.Unknown))
+	in.events.changed(seen.Changes)
 	for _, o := range batch {
 		if o.done != nil {
 			close(o.done)

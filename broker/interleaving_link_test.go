@@ -220,3 +220,8 @@ func (l *link) Wake(ctx context.Context, instance string, id telematics.CommandI
 func (l *link) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	return l.memory.Listen(ctx, instance, wake)
 }
+
+// Aged and Tell touch no command: nothing is explored there.
+func (l *link) Aged(context.Context) ([]telematics.Change, error) { return nil, nil }
+
+func (l *link) Tell(context.Context, []telematics.Event) error { return nil }

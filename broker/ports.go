@@ -71,6 +71,19 @@ type Twins interface {
 	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
 }
 
+// Contacts knows which vehicle is in touch.
+type Contacts interface {
+	// Aged returns the vehicles whose connectivity has changed without a word of theirs, by
+	// the record's own time: each change once, whichever instance asks.
+	Aged(context.Context) ([]telematics.Change, error)
+}
+
+// Events is the log of what has changed, which every instance follows.
+type Events interface {
+	// Tell adds events, in their order. After an error all of them, or none, are there.
+	Tell(context.Context, []telematics.Event) error
+}
+
 // Air hands a message to the MQTT broker.
 type Air interface {
 	// Publish returns nil once the MQTT client took the message (QoS 1, not

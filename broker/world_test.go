@@ -47,6 +47,8 @@ type stores interface {
 	broker.History
 	broker.PendingTable
 	broker.Twins
+	broker.Contacts
+	broker.Events
 }
 
 // inWorld runs a test in virtual time with a number of instances.
@@ -87,7 +89,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.SigningKey) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s,
+		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s, Contacts: s, Events: s,
 		Air: w.air, Key: key, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

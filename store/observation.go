@@ -52,6 +52,7 @@ func (p *Postgres) observeEach(ctx context.Context, observations []telematics.Ob
 type observedUnit struct {
 	serial   telematics.Unit
 	change   telematics.Change // of its vehicle
+	told     telematics.PresenceStatus
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
 	reported bool // the snapshot has news
@@ -80,6 +81,7 @@ func (p *Postgres) observe(ctx context.Context, observations []telematics.Observ
 		}
 		unit.observe(o)
 	}
+	announce(units, time.Now())
 	if err := writeUnits(ctx, tx, units); err != nil {
 		return telematics.Seen{}, err
 	}
@@ -125,10 +127,11 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Obser
 		VehicleID  int64  `db:"vehicle_id"`
 		AgencyID   int64  `db:"agency_id"`
 		Powertrain string `db:"powertrain"`
+		Announced  string `db:"announced"`
 		contactRow
 	}
 	err := tx.SelectContext(ctx, &rows, `
-		select u.serial, u.vehicle_id, v.agency_id, v.powertrain, `+contactColumns+`
+		select u.serial, u.vehicle_id, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -141,7 +144,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, observations []telematics.Obser
 	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for _, row := range rows {
 		unit := &observedUnit{
-			serial: telematics.Unit(row.Serial), contact: row.contact(),
+			serial: telematics.Unit(row.Serial), contact: row.contact(), told: telematics.PresenceStatus(row.Announced),
 			change: telematics.Change{
 				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
 				Powertrain: telematics.Powertrain(row.Powertrain),
@@ -185,6 +188,7 @@ type unitRow struct {
 	Actions   []telematics.Action        `json:"actions"`
 	Firmware  string                     `json:"firmware"`
 	GapMS     *int64                     `json:"gap_ms"`
+	Announced telematics.PresenceStatus  `json:"announced"`
 }
 
 type snapshotRow struct {
@@ -200,7 +204,7 @@ func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*obs
 			Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
 			SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
 			Actions: u.contact.Actions, Firmware: u.contact.Firmware,
-			GapMS: nullable(u.contact.Gap.Milliseconds()),
+			GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
 		})
 		if !u.reported {
 			continue
@@ -228,10 +232,11 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	_, err := tx.ExecContext(ctx, `
 		update units u
 		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
-			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms
+			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms,
+			announced = n.announced
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
-			last_seen timestamptz, actions text[], firmware text, gap_ms bigint)
+			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
 		recordset(rows), pq.Array(serials))
 	return err

@@ -22,7 +22,7 @@ func vehicles(m *Memory) func() (telematics.VehicleID, telematics.Unit) {
 	return func() (telematics.VehicleID, telematics.Unit) {
 		last++
 		unit := telematics.Unit(fmt.Sprintf("unit-%d", last))
-		m.Put(telematics.Twin{Vehicle: telematics.Vehicle{ID: last, AgencyID: 1, Unit: unit}})
+		m.Put(telematics.Twin{Vehicle: telematics.Vehicle{ID: last, AgencyID: 1, Unit: unit, Powertrain: telematics.Electric}})
 		return last, unit
 	}
 }
@@ -64,6 +64,20 @@ func TestMemoryKeepsTheContractOfTwins(t *testing.T) {
 			}
 			return twin
 		}}
+	})
+}
+
+func TestMemoryKeepsTheContractOfContacts(t *testing.T) {
+	ContactsContract(t, func(*testing.T) ContactRecord {
+		m := NewMemory()
+		return ContactRecord{Here: m, There: m, Vehicle: vehicles(m)}
+	})
+}
+
+func TestMemoryKeepsTheContractOfEvents(t *testing.T) {
+	EventsContract(t, func(*testing.T) EventLogs {
+		log := NewEvents()
+		return EventLogs{Here: log, There: log, Empty: log.Empty}
 	})
 }
 

@@ -49,7 +49,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Pending: redis,
+		Vehicles: postgres, Commands: postgres, Halts: postgres, History: postgres, Twins: postgres, Contacts: postgres, Pending: redis, Events: redis.Events(),
 		Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
