@@ -30,6 +30,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", s.bulk)
 	r.get("/api/v1/admin/activity", s.activity)
+	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
@@ -63,6 +64,15 @@ func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
 		option(&g)
 	}
 	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, r.within(h)))
+}
+
+// stream adds a read that lasts: without a budget, and of no use to HEAD.
+func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) {
+	g := gate{role: telematics.Admin, operation: r.contract.operation(http.MethodGet, path)}
+	for _, option := range options {
+		option(&g)
+	}
+	r.echo.GET(echoPath(path), r.pass(g, h))
 }
 
 // open adds a read that needs no token.

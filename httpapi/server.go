@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Config assembles the public handler. The ports and Tokens are required.
+// Config assembles the public handler. The ports, Tokens and Feed are required.
 type Config struct {
 	Controller Controller
 	Fleet      Fleet
@@ -19,6 +19,7 @@ type Config struct {
 	History    History
 	Refusals   Refusals
 	Tokens     *Tokens
+	Feed       *Feed
 
 	// Limiter counts requests. Without one nothing is limited.
 	Limiter Limiter

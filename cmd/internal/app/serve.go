@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -53,12 +55,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
+	feed := httpapi.NewFeed(httpapi.FeedConfig{Log: redis.Events(), PerAdmin: cmp.Or(c.AdminStreams, -1), Logger: log})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: postgres, Bulks: postgres, History: postgres, Refusals: carrier, Budget: c.Budget, Log: log,
-		Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
+		Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
-	internal := internalHandler(carrier, signing,
+	server := httpapi.NewServer("", public)
+	server.RegisterOnShutdown(feed.End) // no stream ends by itself
+	internal := internalHandler(carrier, feed, signing,
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
 		httpapi.Check{Name: "redis", Ready: redis.Ping},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
@@ -80,11 +85,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	parts.Go(func() error { return carrier.Run(below) })
 	parts.Go(func() error { return forget(below, postgres, log) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
+	parts.Go(func() error { return feed.Run(below) })
 	parts.Go(func() error { return signing.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
 	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
-		face{httpapi.NewServer("", public), listeners.Public},
+		face{server, listeners.Public},
 		face{httpapi.NewServer("", internal), listeners.Internal})
 	err = errors.Join(err, drain(carrier))
 	stopListening() // first: what was taken from the MQTT broker is handled below
@@ -205,12 +211,14 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, signing *signingKeys, checks ...httpapi.Check) http.Handler {
+func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, checks ...httpapi.Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.Internal(checks...))
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": b.Counts.All()}) // the caller may leave
+		counts := b.Counts.All()
+		maps.Copy(counts, feed.Counts())
+		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
 	return mux
