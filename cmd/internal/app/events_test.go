@@ -125,7 +125,9 @@ func TestWhatHappensThroughOneInstanceIsToldByTheOther(t *testing.T) {
 		s.drive(nil, healthy)
 		for vehicle := 1; vehicle <= 2; vehicle++ {
 			s.eventually(20*time.Second, "its connection is told", func() bool {
-				return all.has(func(e told) bool { return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online" })
+				return all.has(func(e told) bool {
+					return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online"
+				})
 			})
 			s.eventually(20*time.Second, "its report is told", func() bool {
 				return all.has(func(e told) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
