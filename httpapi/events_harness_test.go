@@ -31,13 +31,19 @@ type live struct {
 // newLive serves a log of events, with any number of changes to the feed.
 func newLive(t *testing.T, log *brokertest.Events, change ...func(*httpapi.FeedConfig)) *live {
 	t.Helper()
+	return newLiveWith(t, log, func(*httpapi.Config) {}, change...)
+}
+
+// newLiveWith changes the API, too.
+func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*httpapi.FeedConfig)) *live {
+	t.Helper()
 	l := &live{log: log}
 	config := httpapi.FeedConfig{Log: log}
 	for _, c := range change {
 		c(&config)
 	}
 	l.feed = httpapi.NewFeed(config)
-	l.api = newAPI(t, func(c *httpapi.Config) { c.Feed = l.feed })
+	l.api = newAPI(t, func(c *httpapi.Config) { c.Feed = l.feed }, more)
 	l.server = httpapi.NewServer("", l.handler)
 	l.server.RegisterOnShutdown(l.feed.End)
 	l.serve(t)
@@ -217,5 +223,6 @@ func (s *stream) readFrom(conn net.Conn) {
 	if err != nil {
 		return
 	}
+	defer response.Body.Close()
 	s.read(bufio.NewScanner(response.Body))
 }

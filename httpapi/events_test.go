@@ -3,9 +3,11 @@ package httpapi_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -262,6 +264,28 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	if reason := s.awaitEnd(t); reason != "token_expired" {
 		t.Errorf("reason %q", reason)
 	}
+}
+
+func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
+	source := keyFile(t, jwks(edKey(), ecKey()))
+	keys := httpapi.NewKeys(httpapi.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = keys.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	eventually(t, "keys are read", func() bool { return keys.Ready(ctx) == nil })
+	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Tokens = tokensWith(keys) },
+		func(c *httpapi.FeedConfig) { c.PingEvery = 10 * time.Millisecond })
+	withdrawn := l.follow("").awaitBegin(t)
+	valid := l.follow("", withToken(ecKey().mint(t, claims(nil)))).awaitBegin(t)
+	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if reason := withdrawn.awaitEnd(t); reason != "token_refused" {
+		t.Errorf("reason %q", reason)
+	}
+	l.tell(presence(42, 1))
+	valid.await(t, 1)
 }
 
 func TestAStreamEndsBeforeItsInstance(t *testing.T) {

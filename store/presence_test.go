@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	for id := range telematics.VehicleID(fleet) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: id + 1, AgencyID: 1, Unit: telematics.Unit("u-" + time.Duration(id).String()), Status: telematics.Available, Powertrain: telematics.Combustion, Features: []string{},
+			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id)), Status: telematics.Available, Powertrain: telematics.Combustion, Features: []string{},
 		})
 	}
 	if _, err := p.Import(t.Context(), file); err != nil {
