@@ -71,10 +71,16 @@ func (t *teller) start(ctx context.Context) (stop func()) {
 }
 
 func (t *teller) run(ctx context.Context) {
+	again := time.NewTicker(gapAgain)
+	defer again.Stop()
 	for {
 		select {
 		case first := <-t.queue:
 			t.add(ctx, t.gather(first))
+		case <-again.C:
+			if t.gap.Load() { // else who follows would not learn of it before the next event
+				t.add(ctx, nil)
+			}
 		case <-ctx.Done():
 			t.drain()
 			return
@@ -113,6 +119,7 @@ const (
 	// server, and the queue holds what comes meanwhile.
 	tellFor   = 5 * time.Second
 	tellAgain = 200 * time.Millisecond
+	gapAgain  = time.Second
 )
 
 // add offers a batch to the log. What the log has taken, though its answer was lost, comes
@@ -130,7 +137,9 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 			return
 		}
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) { // after a gap the log was away already
-			t.logger.Warn("events dropped; those who follow are told", "count", len(batch), "err", err)
+			if len(batch) > 0 {
+				t.logger.Warn("events dropped; those who follow are told", "count", len(batch), "err", err)
+			}
 			t.drop(len(batch))
 			return
 		}

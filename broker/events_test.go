@@ -72,6 +72,7 @@ func TestALateAnswerIsToldByWhoeverHearsIt(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
+		time.Sleep(10 * time.Millisecond) // each instance has its own way to the log
 		w.answer(1, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		w.wantTold("accepted", "sent", "unknown", "succeeded")
 	})
@@ -131,6 +132,8 @@ func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
 		if dropped := w.brokers[0].Counts.Get("events_dropped"); dropped != 3 {
 			t.Errorf("%d events dropped", dropped)
 		}
+		time.Sleep(2 * time.Second)
+		w.wantTold("reset") // though nothing else has happened
 		_, err = w.send(telematics.Unlock)
 		w.wantCode(err, "")
 		w.wantTold("reset", "accepted", "sent", "succeeded")
@@ -149,5 +152,29 @@ func TestALogThatHangsDelaysNoCommand(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		x.hang.Store(false)
+	})
+}
+
+func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
+	x := &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		x.hang.Store(true)
+		const reports = 20_000 // more than the queue holds
+		begin := time.Now()
+		for n := range reports {
+			w.brokers[0].Report(unit, telematics.EncodeReport(telematics.Report{
+				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
+			}), false)
+			time.Sleep(time.Microsecond)
+		}
+		x.hang.Store(false)
+		time.Sleep(20 * time.Second)
+		dropped, told := w.brokers[0].Counts.Get("events_dropped"), w.brokers[0].Counts.Get("events_told")
+		if dropped == 0 || dropped+told != reports {
+			t.Errorf("%d dropped and %d told of %d", dropped, told, reports)
+		}
+		if got := w.toldOf(car); !slices.Contains(got, "reset") {
+			t.Error("nobody was told")
+		}
 	})
 }
