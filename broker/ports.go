@@ -73,8 +73,9 @@ type Twins interface {
 
 // Contacts knows which vehicle is in touch.
 type Contacts interface {
-	// Aged returns the vehicles whose connectivity has changed without a word of theirs, by
-	// the record's own time: each change once, whichever instance asks.
+	// Aged returns the vehicles whose connectivity has changed, by time or by a report, and
+	// that observing has not returned: each change once, whichever instance asks, by the
+	// record's own time.
 	Aged(context.Context) ([]telematics.Change, error)
 }
 

@@ -53,6 +53,7 @@ type observedUnit struct {
 	serial   telematics.Unit
 	change   telematics.Change // of its vehicle
 	told     telematics.PresenceStatus
+	spoke    bool // of its connection
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
 	reported bool // the snapshot has news
@@ -80,6 +81,7 @@ func (p *Postgres) observe(ctx context.Context, observations []telematics.Observ
 			continue
 		}
 		unit.observe(o)
+		unit.spoke = unit.spoke || o.Presence != nil
 	}
 	announce(units, time.Now())
 	if err := writeUnits(ctx, tx, units); err != nil {

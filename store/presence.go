@@ -7,11 +7,12 @@ import (
 	"motorpool/telematics"
 )
 
-// announce notes, for units whose rows are locked, the connectivity that observations have
-// led to: whoever writes it down is the one who tells of it.
+// announce notes, for units whose rows are locked and who spoke of their connection, what it
+// is now: whoever writes it down is the one who tells of it. What a report says of it is left
+// to Aged: reports may be written down where nobody is told what that has changed.
 func announce(units map[telematics.Unit]*observedUnit, now time.Time) {
 	for _, unit := range units {
-		if is := unit.contact.At(now); is != unit.told {
+		if is := unit.contact.At(now); unit.spoke && is != unit.told {
 			unit.told, unit.change.Presence = is, is
 		}
 	}
@@ -20,8 +21,8 @@ func announce(units map[telematics.Unit]*observedUnit, now time.Time) {
 // agedBatch bounds what is announced in one statement.
 const agedBatch = 1000
 
-// Aged announces the vehicles whose connectivity is not any more what was announced, as time
-// alone changes it, and returns them: each change once, whichever instance asks. Postgres's own
+// Aged announces the vehicles whose connectivity is not any more what was announced, because
+// time has passed or a report has come, and returns them: each change once, whichever instance asks. Postgres's own
 // time decides, so that two instances never take turns in contradicting each other.
 func (p *Postgres) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return p.agedAt(ctx, nil)

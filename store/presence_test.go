@@ -19,7 +19,7 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 	var heard []telematics.Observation
 	for range fleet {
 		_, unit := add()
-		heard = append(heard, telematics.Observation{Unit: unit, At: now})
+		heard = append(heard, telematics.Observation{Unit: unit, At: now, Presence: &telematics.Presence{Status: telematics.Online, Session: "s", At: now}})
 	}
 	if seen, err := here.Observe(t.Context(), heard); err != nil || len(seen.Changes) != fleet {
 		t.Fatalf("%d changes, %v", len(seen.Changes), err)
@@ -86,7 +86,7 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 func TestForgottenContactsAreToldAsUnknown(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, unit := addVehicle(t, p, 1)
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now()}}); err != nil {
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ForgetContacts(t.Context()); err != nil {
