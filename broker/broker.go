@@ -22,6 +22,8 @@ type Config struct {
 	History  History
 	Pending  PendingTable
 	Twins    Twins
+	Contacts Contacts
+	Events   Events
 	Air      Air
 	// Strangers keeps units without a vehicle. Without it they are only counted.
 	Strangers Strangers
@@ -54,6 +56,7 @@ type Broker struct {
 	recalls    *recalls       // results that reports repeat
 	strangers  *strangers     // units without a vehicle, until they are written down
 	done       *done          // results that no report can change any more
+	events     *teller        // what has changed
 	background sync.WaitGroup // what Send leaves to be done beside it
 	flights    sync.WaitGroup // commands that Start carries
 }
@@ -82,6 +85,8 @@ func New(c Config) *Broker {
 	b.contact = b.newIngest()
 	b.prompt = b.newIngest()
 	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}
+	b.events = newTeller(c, b.Counts)
+	b.Commands = told{c.Commands, b.events}
 	return b
 }
 
@@ -89,10 +94,16 @@ func New(c Config) *Broker {
 // ends. What has been taken from the MQTT broker by then is still written down. Call
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
+	stopTelling := b.events.start(ctx)
+	defer stopTelling() // last: everything below has something to tell
 	// What answers lead to, observations and strays, is handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
-	var followers sync.WaitGroup
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopKeeping()
+	var followers, keeper sync.WaitGroup
+	var keepErr error
+	keeper.Go(func() { keepErr = b.Twins.Run(keeping, b.events.changed) })
 	followers.Go(func() { b.readReports(after) })
 	for _, in := range []*ingest{b.contact, b.prompt} {
 		followers.Go(func() { in.run(after) })
@@ -110,17 +121,20 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.noteStrangers(ctx) })
+	group.Go(func() error { return b.watchContacts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	stopAfter()
 	followers.Wait()
+	stopKeeping() // what they took is written down
+	keeper.Wait()
 	b.background.Wait()
 	b.writeStrangers(ctx)
 	b.settleDebts(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
-		return nil
+		err = nil
 	}
-	return err
+	return errors.Join(err, keepErr)
 }
 
 // strayWorkers handle answers that nobody seems to have asked for: fewer than Workers, and

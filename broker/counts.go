@@ -51,6 +51,8 @@ const (
 	unitsForeign      = "units_foreign"            // observations in another protocol than the record's
 	observationsLost  = "observations_lost"        // could not be written down
 	commandsSwept     = "commands_swept"           // settled for an owner that was gone
+	eventsTold        = "events_told"              // events added to the log
+	eventsDropped     = "events_dropped"           // did not fit into the queue, or the log was away; who follows is told
 )
 
 var counted = []string{
@@ -59,6 +61,7 @@ var counted = []string{
 	reportsTaken, reportsMalformed, reportsTooLarge, reportsRetained, reportsDropped,
 	fieldsDropped, fieldsWrongType, fieldsOutOfRange, fieldsUnknownWord, timesReplaced,
 	presenceTaken, presenceMalformed, presenceTooLarge, presenceGhosts, presenceOvertaken, presenceDropped, unitsUnknown, strangersDropped, unitsForeign, observationsLost, commandsSwept,
+	eventsTold, eventsDropped,
 }
 
 func (c *Counts) add(name string) { c.addN(name, 1) }

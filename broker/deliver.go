@@ -105,6 +105,10 @@ func (b *Broker) markSent(ctx context.Context, c telematics.Command, at time.Tim
 		defer cancel()
 		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
 			b.Logger.Debug("attempt not noted", "command", c.ID, "attempt", attempts, "err", err)
+			return
+		}
+		if _, open := b.inHand.Load(c.ID); open && attempts == 1 { // else the answer was faster than this note
+			b.events.sent(c, at)
 		}
 	})
 }

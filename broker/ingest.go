@@ -101,6 +101,7 @@ func (b *Broker) observe(observations []telematics.Observation) {
 		b.Logger.Warn("observations lost", "count", len(observations), "err", err)
 	}
 	b.Counts.addIgnored(seen)
+	b.events.changed(seen.Changes)
 	b.Counts.addN(unitsUnknown, b.strangers.note(seen.Unknown, observations))
 	b.Counts.addN(unitsForeign, len(seen.Foreign))
 }

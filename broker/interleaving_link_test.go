@@ -178,6 +178,10 @@ func (l *link) Add(ctx context.Context, line telematics.Activity) error {
 	return err
 }
 
+func (l *link) Run(ctx context.Context, tell func([]telematics.Change)) error {
+	return l.memory.Run(ctx, tell)
+}
+
 func (l *link) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
 	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) (telematics.Seen, error) {
 		return l.memory.Observe(ctx, seen)
@@ -220,3 +224,8 @@ func (l *link) Wake(ctx context.Context, instance string, id telematics.CommandI
 func (l *link) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	return l.memory.Listen(ctx, instance, wake)
 }
+
+// Aged and Tell touch no command: nothing is explored there.
+func (l *link) Aged(context.Context) ([]telematics.Change, error) { return nil, nil }
+
+func (l *link) Tell(context.Context, []telematics.Event) error { return nil }

@@ -69,12 +69,29 @@ type Twins interface {
 	// Observe merges what was seen, whatever the order of arrival [LAW-7], and returns what
 	// that has changed, and the units that belong to no vehicle.
 	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
+	// Run brings what Observe took to where everybody sees it, until the context ends, and
+	// then what is left. It tells what that has changed and Observe has not returned.
+	Run(ctx context.Context, tell func([]telematics.Change)) error
 }
 
 // Strangers keeps the units that belong to no vehicle.
 type Strangers interface {
 	// NoteStrangers adds to what is known of them. They come sorted, each once.
 	NoteStrangers(context.Context, []telematics.Stranger) error
+}
+
+// Contacts knows which vehicle is in touch.
+type Contacts interface {
+	// Aged returns the vehicles whose connectivity has changed, by time or by a report, and
+	// that observing has not returned: each change once, whichever instance asks, by the
+	// record's own time.
+	Aged(context.Context) ([]telematics.Change, error)
+}
+
+// Events is the log of what has changed, which every instance follows.
+type Events interface {
+	// Tell adds events, in their order. After an error all of them, or none, are there.
+	Tell(context.Context, []telematics.Event) error
 }
 
 // Air hands a message to the MQTT broker.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,15 @@ type tampering struct {
 	register func(context.Context, telematics.Pending) error
 	settle   func(context.Context, telematics.Settlement) (telematics.Command, bool, error)
 	observe  func(context.Context, []telematics.Observation) (telematics.Seen, error)
+	hang     atomic.Bool // the log of events
+}
+
+func (x *tampering) Tell(ctx context.Context, events []telematics.Event) error {
+	if x.hang.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return x.Memory.Tell(ctx, events)
 }
 
 func (x *tampering) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {

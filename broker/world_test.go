@@ -49,6 +49,8 @@ type stores interface {
 	broker.PendingTable
 	broker.Twins
 	broker.Strangers
+	broker.Contacts
+	broker.Events
 }
 
 // inWorld runs a test in virtual time with a number of instances.
@@ -89,7 +91,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.SigningKey) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s, Strangers: s,
+		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s, Strangers: s, Contacts: s, Events: s,
 		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

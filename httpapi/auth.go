@@ -22,13 +22,13 @@ func badToken(why string, cause error) *telematics.Error {
 	return &telematics.Error{Code: unauthenticated, Message: why, Cause: cause}
 }
 
-// authenticate returns the actor whose token the header bears.
-func (t *Tokens) authenticate(ctx context.Context, h http.Header) (telematics.Actor, error) {
+// authenticate returns what the token says that the header bears.
+func (t *Tokens) authenticate(ctx context.Context, h http.Header) (identity, error) {
 	token, err := bearer(h.Values(echo.HeaderAuthorization))
 	if err != nil {
-		return telematics.Actor{}, err
+		return identity{}, err
 	}
-	return t.actor(ctx, token)
+	return t.identify(ctx, token)
 }
 
 // bearer returns the token in the Authorization headers of a request: one header, of the

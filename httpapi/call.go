@@ -16,14 +16,15 @@ import (
 
 // call is one request on its way.
 type call struct {
-	id      uuid.UUID // the request id
-	started time.Time
-	actor   telematics.Actor           // once the token was checked
-	body    []byte                     // once it was read
-	key     *telematics.IdempotencyKey // nil: none
-	values  map[string]any             // the body's, once the contract was checked; nil: none expected
-	failure *telematics.Error
-	stack   []byte // of a panic
+	id         uuid.UUID // the request id
+	started    time.Time
+	actor      telematics.Actor           // once the token was checked
+	tokenUntil time.Time                  // likewise: when it is refused
+	body       []byte                     // once it was read
+	key        *telematics.IdempotencyKey // nil: none
+	values     map[string]any             // the body's, once the contract was checked; nil: none expected
+	failure    *telematics.Error
+	stack      []byte // of a panic
 }
 
 const callKey = "call"

@@ -32,6 +32,11 @@ var document = sync.OnceValue(func() *openapi3.T {
 	return document
 })
 
+// To the checking library a stream is a text.
+func init() {
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+}
+
 // The checking library leaves this format to its users.
 var uuids = openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForUUIDOfRFC9562))
 

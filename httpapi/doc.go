@@ -14,11 +14,19 @@
 // # What is written down
 //
 // A command's line of the history is the broker's [LAW-9]. What is turned away here,
-// before the broker heard of it, and every read of a vehicle's status, is written
+// before the broker heard of it, every read of a vehicle's status, and every stream of events, is written
 // by this package, before the answer.
+//
+// # Events
+//
+//	log ─► Feed ─► chunks at hand (ring) ─► reader ─► stream
+//	 └──────────────► pages ────────────────┘  until its place is at hand
+//
+// The feed follows the log once and encodes each event once. A reader goes through what is at
+// hand in its own time; one that comes back begins in the log.
 //
 // # Concurrency
 //
-// Handlers are safe for concurrent use and start no goroutine. Keys.Run is the one
-// loop; its caller owns it. A caller that hangs up does not cancel its command.
+// Handlers are safe for concurrent use and start no goroutine. Keys.Run and Feed.Run are
+// the loops; their caller owns them. A stream is its handler, until it ends. A caller that hangs up does not cancel its command.
 package httpapi

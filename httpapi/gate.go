@@ -46,12 +46,12 @@ func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 		if err := call.readBody(c); err != nil {
 			return err // 413
 		}
-		actor, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
+		token, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
 		if err != nil {
 			challenge(c.Response().Header(), err)
 			return err // 401
 		}
-		call.actor = actor
+		call.actor, call.tokenUntil = token.actor, token.expires.Add(s.Tokens.Leeway)
 		if err := s.admit(c, call, g); err != nil {
 			s.recordRefusal(c, g, err)
 			return err // 403, 429, 415, 400, 422

@@ -51,9 +51,9 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 	}
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Strangers: a.fleet,
-		Tokens: goodTokens(t),
-		Log:    slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Now:    func() time.Time { return now },
+		Tokens: goodTokens(t), Feed: httpapi.NewFeed(httpapi.FeedConfig{}),
+		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now: func() time.Time { return now },
 	}
 	for _, c := range change {
 		c(&config)

@@ -31,6 +31,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/commands", s.bulk)
 	r.get("/api/v1/admin/activity", s.activity)
 	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
+	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
@@ -67,6 +68,15 @@ func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
 		h = r.within(h)
 	}
 	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, h))
+}
+
+// stream adds a read that lasts: without a budget, and of no use to HEAD.
+func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) {
+	g := gate{role: telematics.Admin, operation: r.contract.operation(http.MethodGet, path)}
+	for _, option := range options {
+		option(&g)
+	}
+	r.echo.GET(echoPath(path), r.pass(g, h))
 }
 
 // open adds a read that needs no token.

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Config assembles the public handler. The ports and Tokens are required.
+// Config assembles the public handler. The ports, Tokens and Feed are required.
 type Config struct {
 	Controller Controller
 	Fleet      Fleet
@@ -20,6 +20,7 @@ type Config struct {
 	Refusals   Refusals
 	Strangers  Strangers
 	Tokens     *Tokens
+	Feed       *Feed
 
 	// Places says where vehicles stand, in words. Without one no address is known.
 	Places Places

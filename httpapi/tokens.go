@@ -63,20 +63,20 @@ func NewTokens(config TokensConfig) *Tokens {
 	return &Tokens{TokensConfig: config, verified: map[digest]identity{}}
 }
 
-// actor returns whom the token speaks for.
-func (t *Tokens) actor(ctx context.Context, token string) (telematics.Actor, error) {
+// identify returns whom the token speaks for, and how long.
+func (t *Tokens) identify(ctx context.Context, token string) (identity, error) {
 	key := digest(sha256.Sum256([]byte(token)))
 	if known, ok := t.remembered(key); ok {
-		return known.actor, nil
+		return known, nil
 	}
 	keys := t.Keys.current.Load()
 	id, err := t.verify(ctx, token)
 	if err != nil {
-		return telematics.Actor{}, err
+		return identity{}, err
 	}
 	id.keys = keys // the older set where it changed meanwhile: then it is verified again
 	t.remember(key, id)
-	return id.actor, nil
+	return id, nil
 }
 
 func (t *Tokens) remembered(key digest) (identity, bool) {

@@ -18,7 +18,9 @@ var (
 	_ broker.History      = (*Postgres)(nil)
 	_ broker.Twins        = (*Twins)(nil)
 	_ broker.Strangers    = (*Postgres)(nil)
+	_ broker.Contacts     = (*Postgres)(nil)
 	_ broker.PendingTable = (*Redis)(nil)
+	_ broker.Events       = (*Events)(nil)
 )
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
@@ -44,6 +46,32 @@ func linesOf(t *testing.T, p *Postgres, id telematics.CommandID) []telematics.Ac
 	all = slices.DeleteFunc(all, func(a telematics.Activity) bool { return a.Command != id })
 	slices.Reverse(all)
 	return all
+}
+
+func TestPostgresKeepsTheContractOfContacts(t *testing.T) {
+	address := newDatabase(t)
+	here, there := open(t, address), open(t, address)
+	add := vehicles(t, here)
+	brokertest.ContactsContract(t, func(*testing.T) brokertest.ContactRecord {
+		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
+	})
+}
+
+func TestMiniredisKeepsTheContractOfEvents(t *testing.T) { eventsContract(t, miniredis(t)) }
+
+func TestRedisKeepsTheContractOfEvents(t *testing.T) { eventsContract(t, startRedis(t).URL()) }
+
+func eventsContract(t *testing.T, address string) {
+	here, there := openRedis(t, address), openRedis(t, address)
+	brokertest.EventsContract(t, func(t *testing.T) brokertest.EventLogs {
+		empty := func() {
+			if err := here.client.FlushAll(context.Background()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		empty()
+		return brokertest.EventLogs{Here: here.Events(), There: there.Events(), Empty: empty}
+	})
 }
 
 func TestMiniredisKeepsTheContractOfThePendingTable(t *testing.T) {

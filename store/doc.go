@@ -24,7 +24,8 @@
 // # Redis routes
 //
 // Redis may be emptied at any moment: nothing but waiting time is lost. [Limits] counts
-// requests there; while it is away they pass uncounted.
+// requests there; while it is away they pass uncounted. [Events] keeps the latest of what has
+// changed there; who may have missed something is told.
 //
 // # Errors
 //

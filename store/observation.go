@@ -81,6 +81,8 @@ type observedUnit struct {
 	serial   telematics.Unit
 	protocol telematics.Protocol
 	change   telematics.Change // of its vehicle
+	told     telematics.PresenceStatus
+	spoke    bool // of its connection
 	contact  telematics.Contact
 	snapshot telematics.Snapshot
 	reported bool // the snapshot has news
@@ -116,7 +118,9 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematic
 		}
 		seen.Weigh(unit.contact, s.Observation)
 		unit.observe(s)
+		unit.spoke = unit.spoke || s.Presence != nil
 	}
+	announce(units, time.Now())
 	if err := writeUnits(ctx, tx, units); err != nil {
 		return telematics.Seen{}, err
 	}
@@ -155,10 +159,11 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 		AgencyID   int64  `db:"agency_id"`
 		Powertrain string `db:"powertrain"`
 		Protocol   string `db:"protocol"`
+		Announced  string `db:"announced"`
 		contactRow
 	}
 	err := tx.SelectContext(ctx, &rows, `
-		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, `+contactColumns+`
+		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -172,6 +177,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 	for _, row := range rows {
 		unit := &observedUnit{
 			serial: telematics.Unit(row.Serial), protocol: telematics.Protocol(row.Protocol), contact: row.contact(),
+			told: telematics.PresenceStatus(row.Announced),
 			change: telematics.Change{
 				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
 				Powertrain: telematics.Powertrain(row.Powertrain),
@@ -226,6 +232,7 @@ type unitRow struct {
 	Actions   []telematics.Action        `json:"actions"`
 	Firmware  string                     `json:"firmware"`
 	GapMS     *int64                     `json:"gap_ms"`
+	Announced telematics.PresenceStatus  `json:"announced"`
 }
 
 type snapshotRow struct {
@@ -241,7 +248,7 @@ func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*obs
 			Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
 			SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
 			Actions: u.contact.Actions, Firmware: u.contact.Firmware,
-			GapMS: nullable(u.contact.Gap.Milliseconds()),
+			GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
 		})
 		if !u.reported {
 			continue
@@ -269,10 +276,11 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	_, err := tx.ExecContext(ctx, `
 		update units u
 		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
-			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms
+			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms,
+			announced = n.announced
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
-			last_seen timestamptz, actions text[], firmware text, gap_ms bigint)
+			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
 		recordset(rows), pq.Array(serials))
 	return err

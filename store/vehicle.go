@@ -111,7 +111,7 @@ func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, err
 	return fields, nil
 }
 
-// decodeSnapshot leaves out what this version of the program does not know, or would
+// decodeSnapshot, like decodeReadings, leaves out what this version of the program does not know, or would
 // not have taken: the next report brings it again.
 func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
 	if fields == nil {
@@ -121,13 +121,17 @@ func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
 	if err := json.Unmarshal([]byte(*fields), &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
+	return decodeReadings(rows), nil
+}
+
+func decodeReadings(rows map[telematics.Field]readingRow) telematics.Snapshot {
 	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
 			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once}
 		}
 	}
-	return snapshot, nil
+	return snapshot
 }
 
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
@@ -149,14 +153,16 @@ func (p *Postgres) Twins(ctx context.Context, q telematics.VehicleQuery) ([]tele
 	return p.twinsAt(ctx, q, time.Now())
 }
 
-// connectivity says in SQL what telematics.Contact.At says at the instant $4.
-const connectivity = `
+// connectivity says in SQL what telematics.Contact.At says of the unit u at an instant.
+func connectivity(now, onlineFor string) string {
+	return `
 	case
 		when coalesce(u.status, 'online') = 'online'
 			or u.status = 'offline' and u.last_seen > coalesce(u.changed_at, '-infinity')
-		then case when $4::timestamptz - u.last_seen <= $5::bigint * interval '1 second' then 'online' else 'unknown' end
+		then case when ` + now + `::timestamptz - u.last_seen <= ` + onlineFor + `::bigint * interval '1 second' then 'online' else 'unknown' end
 		else u.status
 	end`
+}
 
 func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time.Time) ([]telematics.Twin, error) {
 	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
@@ -169,7 +175,7 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 			from vehicles v left join units u on u.vehicle_id = v.id
 			where ($1::bigint = 0 or v.agency_id = $1)
 				and ($2::text = '' or v.status = $2)
-				and ($3::text = '' or $3 = `+connectivity+`)
+				and ($3::text = '' or $3 = `+connectivity(`$4`, `$5`)+`)
 				and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
 				and ($7::bigint = 0 or v.id < $7)
 			order by v.id desc

@@ -9,6 +9,7 @@ import (
 // Activities that are no command.
 const (
 	StatusRead     = "status.read"
+	EventsRead     = "events.read"   // from then on, until the stream ends
 	BulkOrder      = "commands.bulk" // its commands have lines of their own
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"

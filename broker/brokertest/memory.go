@@ -20,6 +20,8 @@ var (
 	_ broker.PendingTable = (*Memory)(nil)
 	_ broker.Twins        = (*Memory)(nil)
 	_ broker.Strangers    = (*Memory)(nil)
+	_ broker.Contacts     = (*Memory)(nil)
+	_ broker.Events       = (*Memory)(nil)
 )
 
 // Memory implements the stores that the broker needs. It is safe for concurrent
@@ -29,6 +31,7 @@ type Memory struct {
 	mu       sync.Mutex
 	broken   map[string]error
 	twins    map[telematics.VehicleID]telematics.Twin
+	told     map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last announced
 	commands map[telematics.CommandID]telematics.Command
 	seq      int64
 	lines    []telematics.Activity
@@ -40,6 +43,8 @@ type Memory struct {
 
 	pending   map[pendingKey]telematics.Pending
 	listeners map[string][]chan telematics.CommandID
+
+	events *Events
 }
 
 // NewMemory returns a memory that knows the vehicles.
@@ -52,6 +57,8 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		strangers: map[telematics.Unit]telematics.Stranger{},
 		pending:   map[pendingKey]telematics.Pending{},
 		listeners: map[string][]chan telematics.CommandID{},
+		told:      map[telematics.VehicleID]telematics.PresenceStatus{},
+		events:    NewEvents(),
 	}
 	for _, twin := range twins {
 		m.Put(twin)
@@ -63,7 +70,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 func (m *Memory) Put(twin telematics.Twin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.twins[twin.ID] = twin
+	m.twins[twin.ID], m.told[twin.ID] = twin, twin.Contact.At(time.Now())
 }
 
 // Break makes methods of the ports, by name ("Claim", "Register"), return an error
@@ -253,6 +260,12 @@ func (m *Memory) Lines() []telematics.Activity {
 	return slices.Clone(m.lines)
 }
 
+// Run implements broker.Twins. Observe has left it nothing to do.
+func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
+	<-ctx.Done()
+	return nil
+}
+
 // Observe implements broker.Twins.
 func (m *Memory) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	if err := m.enter(ctx, "Observe"); err != nil {
@@ -282,6 +295,7 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 		o.At = storedTime(o.At)
 		seen.Weigh(twin.Contact, o)
 		twin.Contact = twin.Contact.Observe(o)
+		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
 		if o.Report != nil && len(o.Report.Values) > 0 {
 			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}
 			if merged == nil {
@@ -293,19 +307,67 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 					news[field] = reading
 				}
 			}
-			change := telematics.Change{
-				Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain,
-				Fields: news, LastSeen: twin.Contact.LastSeen,
-			}
-			if !change.Empty() {
-				seen.Changes = append(seen.Changes, change)
-			}
+			change.Fields = news
 			twin.Snapshot = merged
 		}
 		m.twins[id] = twin
+		if !change.Empty() {
+			seen.Changes = append(seen.Changes, change)
+		}
+	}
+	for _, unit := range observedUnits(observations) { // once all of a unit's are in, as its connectivity may come back
+		if id, ok := built[unit]; ok && unit != "" {
+			seen.Changes = append(seen.Changes, m.announce(id)...)
+		}
 	}
 	return seen, nil
 }
+
+func observedUnits(observations []telematics.Observation) []telematics.Unit {
+	var units []telematics.Unit
+	for _, o := range observations {
+		if !slices.Contains(units, o.Unit) {
+			units = append(units, o.Unit)
+		}
+	}
+	return units
+}
+
+// announce returns the change of a vehicle's connectivity, if there is one. It needs the lock.
+func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
+	twin := m.twins[id]
+	is := twin.Contact.At(time.Now())
+	if is == m.told[id] {
+		return nil
+	}
+	m.told[id] = is
+	return []telematics.Change{{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen}}
+}
+
+// Aged implements broker.Contacts.
+func (m *Memory) Aged(ctx context.Context) ([]telematics.Change, error) {
+	if err := m.enter(ctx, "Aged"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var aged []telematics.Change
+	for id := range m.twins {
+		aged = append(aged, m.announce(id)...)
+	}
+	return aged, nil
+}
+
+// Tell implements broker.Events.
+func (m *Memory) Tell(ctx context.Context, events []telematics.Event) error {
+	if err := m.enter(ctx, "Tell"); err != nil {
+		return err
+	}
+	m.mu.Unlock()
+	return m.events.Tell(ctx, events)
+}
+
+// Told returns the events that were told, oldest first.
+func (m *Memory) Told() []telematics.Event { return m.events.All() }
 
 // storedResolution is that of Postgres.
 const storedResolution = time.Microsecond

@@ -67,6 +67,20 @@ func TestMemoryKeepsTheContractOfTwins(t *testing.T) {
 	})
 }
 
+func TestMemoryKeepsTheContractOfContacts(t *testing.T) {
+	ContactsContract(t, func(*testing.T) ContactRecord {
+		m := NewMemory()
+		return ContactRecord{Here: m, There: m, Vehicle: vehicles(m)}
+	})
+}
+
+func TestMemoryKeepsTheContractOfEvents(t *testing.T) {
+	EventsContract(t, func(*testing.T) EventLogs {
+		log := NewEvents()
+		return EventLogs{Here: log, There: log, Empty: log.Empty}
+	})
+}
+
 func TestABrokenMethodFailsUntilItIsMended(t *testing.T) {
 	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
 	away := errors.New("away")

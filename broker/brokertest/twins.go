@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -11,13 +12,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"motorpool/broker"
 	"motorpool/telematics"
 )
 
+// Observer is the part of broker.Twins that takes things in.
+type Observer interface {
+	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
+}
+
 // TwinRecord is one record of twins, as two instances of Motorpool have it in hand.
 type TwinRecord struct {
-	Here, There broker.Twins
+	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 	Twin        func(telematics.VehicleID) telematics.Twin     // reads one, once all instances have told what they know
 	Told        func() []telematics.Change                     // what changed since it was asked last, and Observe did not return; nil: nothing
@@ -64,7 +69,7 @@ func wholeReportAt(t *testing.T) telematics.Report {
 	return report
 }
 
-func observe(t *testing.T, twins broker.Twins, observations ...telematics.Observation) []telematics.Change {
+func observe(t *testing.T, twins Observer, observations ...telematics.Observation) []telematics.Change {
 	t.Helper()
 	seen, err := twins.Observe(t.Context(), observations)
 	if err != nil || len(seen.Unknown) > 0 {
@@ -216,7 +221,7 @@ func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
 	if r.Told != nil {
 		r.Told() // what was before
 	}
-	report := func(twins broker.Twins, after time.Duration, kmh any) []telematics.Change {
+	report := func(twins Observer, after time.Duration, kmh any) []telematics.Change {
 		changes := observe(t, twins, telematics.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
 		if r.Told != nil {
 			changes = append(changes, r.Told()...)

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"motorpool/broker"
 	"motorpool/telematics"
 )
 
@@ -21,7 +20,7 @@ func deliveryDoesNotMatter(t *testing.T, r TwinRecord) {
 		reports := rapid.SliceOfN(rapid.Custom(drawReport), 1, 6).Draw(t, "reports")
 		again := rapid.SliceOfN(rapid.SampledFrom(reports), 0, 6).Draw(t, "again")
 		deliveries := rapid.Permutation(slices.Concat(reports, again)).Draw(t, "deliveries")
-		instances := map[string]broker.Twins{"here": r.Here, "there": r.There}
+		instances := map[string]Observer{"here": r.Here, "there": r.There}
 		for rest := deliveries; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "batch")
 			var batch []telematics.Observation

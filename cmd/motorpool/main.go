@@ -41,6 +41,8 @@ type commands struct {
 	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
 	Command                command   `cmd:"" group:"operator" help:"Show what became of a command."`
 
+	Events events `cmd:"" group:"operator" help:"Print what changes, as it changes: commands, reports, who is in touch."`
+
 	Units units `cmd:"" help:"Look after telematics units, through a running service."`
 
 	Version printVersion `cmd:"" help:"Print the version."`

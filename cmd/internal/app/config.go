@@ -38,6 +38,7 @@ type Config struct {
 	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
 	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state, by everybody together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
+	AdminStreams  int           `default:"10" placeholder:"N" help:"Streams of events that one administrator may have open at an instance; 0: any number (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
@@ -65,6 +66,7 @@ func (c Config) Check() error {
 		between("vehicle-rate", c.VehicleRate, 0, maxRate),
 		between("refresh-rate", c.RefreshRate, 0, maxRate),
 		between("admin-rate", c.AdminRate, 0, maxRate),
+		between("admin-streams", c.AdminStreams, 0, maxRate),
 		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", c.LogFormat, "text", "json"),
 		notEmpty("mqtt-username", c.MQTTUsername),

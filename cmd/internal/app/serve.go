@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,15 +58,19 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: postgres, Halts: postgres, History: postgres, Twins: twins, Pending: redis,
-		Strangers: postgres, Air: link, Key: signing, Logger: log,
+		Contacts: postgres, Events: redis.Events(), Strangers: postgres,
+		Air: link, Key: signing, Logger: log,
 	})
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
+	feed := httpapi.NewFeed(httpapi.FeedConfig{Log: redis.Events(), PerAdmin: cmp.Or(c.AdminStreams, -1), Logger: log})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
-		Places: addresses.book, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
+		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
-	internal := internalHandler(carrier, signing, addresses,
+	server := httpapi.NewServer("", public)
+	server.RegisterOnShutdown(feed.End) // no stream ends by itself
+	internal := internalHandler(carrier, feed, signing, addresses,
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
 		httpapi.Check{Name: "redis", Ready: redis.Ping},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
@@ -76,9 +81,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer stopBelow()
 	listening, stopListening := context.WithCancel(below)
 	defer stopListening()
-	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWriting()
-	var ears, parts, behind errgroup.Group
+	var ears, parts errgroup.Group
 	ears.Go(func() error {
 		if !awaitSchema(listening, postgres, log) {
 			return nil
@@ -87,23 +90,21 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
-	behind.Go(func() error { return twins.Run(writing, nil) })
 	parts.Go(func() error { return forget(below, postgres, log) })
 	parts.Go(func() error { return addresses.run(below) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
+	parts.Go(func() error { return feed.Run(below) })
 	parts.Go(func() error { return signing.Run(below) })
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
 	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
-		face{httpapi.NewServer("", public), listeners.Public},
+		face{server, listeners.Public},
 		face{httpapi.NewServer("", internal), listeners.Internal})
 	err = errors.Join(err, drain(carrier))
 	stopListening() // first: what was taken from the MQTT broker is handled below
 	err = errors.Join(err, ears.Wait())
 	stopBelow()
 	err = errors.Join(err, parts.Wait())
-	stopWriting() // last: what was handled is written down
-	err = errors.Join(err, behind.Wait())
 	log.Info("stopped")
 	return err
 }
@@ -234,13 +235,14 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, signing *signingKeys, addresses *addressing, checks ...httpapi.Check) http.Handler {
+func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, checks ...httpapi.Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.Internal(checks...))
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		counts := b.Counts.All()
 		maps.Copy(counts, addresses.counted.All())
+		maps.Copy(counts, feed.Counts())
 		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)

@@ -1,0 +1,133 @@
+package brokertest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+// ContactRecord is one record of twins whose connectivity is announced, as two instances of
+// Motorpool have it in hand.
+type ContactRecord struct {
+	Here, There interface {
+		Observer
+		broker.Contacts
+	}
+	Vehicle func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
+}
+
+// ContactsContract runs what every record promises that tells of connectivity.
+func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
+	for name, run := range map[string]func(*testing.T, ContactRecord){
+		"WhatAUnitDoesIsAnnouncedOnce":    announcedOnce,
+		"SilenceIsAnnouncedOnce":          silenceOnce,
+		"WhoNeverSpokeIsNothingNew":       neverSpoke,
+		"AnOldPresenceIsNoNewsOfALiveOne": oldPresence,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, open(t)) })
+	}
+}
+
+// presences returns what changes say of one vehicle's connectivity.
+func presences(id telematics.VehicleID, changes []telematics.Change) []telematics.PresenceStatus {
+	var told []telematics.PresenceStatus
+	for _, c := range changes {
+		if c.Vehicle == id && c.Presence != "" {
+			told = append(told, c.Presence)
+		}
+	}
+	return told
+}
+
+func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) telematics.Observation {
+	return telematics.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}
+}
+
+func announcedOnce(t *testing.T, r ContactRecord) {
+	id, unit := r.Vehicle()
+	now := time.Now()
+	var told []telematics.Change
+	for _, step := range []struct {
+		says string
+		by   Observer
+		seen []telematics.Observation
+		want []telematics.PresenceStatus
+	}{
+		{"online", r.Here, []telematics.Observation{says(unit, telematics.Online, now)}, []telematics.PresenceStatus{telematics.Online}},
+		{"online, through the other", r.There, []telematics.Observation{says(unit, telematics.Online, now)}, nil},
+		{"a sign of life", r.There, []telematics.Observation{{Unit: unit, At: now}}, nil},
+		{"standby", r.There, []telematics.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))}, []telematics.PresenceStatus{telematics.Standby}},
+		{"the last will", r.Here, []telematics.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))}, []telematics.PresenceStatus{telematics.Offline}},
+		{"the last will, through the other", r.There, []telematics.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
+		{"a sign of life after it", r.There, []telematics.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
+		{"there and back", r.Here, []telematics.Observation{
+			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
+	} {
+		told = observe(t, step.by, step.seen...)
+		within(t, step.says, func() bool { // a report is told of a moment later
+			told = append(told, aged(t, r.Here)...)
+			told = append(told, aged(t, r.There)...)
+			return len(presences(id, told)) >= len(step.want)
+		})
+		if got := presences(id, told); !slices.Equal(got, step.want) {
+			t.Errorf("%s: told %v, want %v", step.says, got, step.want)
+		}
+	}
+}
+
+func aged(t *testing.T, contacts broker.Contacts) []telematics.Change {
+	t.Helper()
+	changes, err := contacts.Aged(t.Context())
+	if err != nil {
+		t.Fatalf("Aged: %v", err)
+	}
+	return changes
+}
+
+func silenceOnce(t *testing.T, r ContactRecord) {
+	id, unit := r.Vehicle()
+	seen := time.Now().Add(2*time.Second - telematics.OnlineFor) // and then it is silent
+	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, seen))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+		t.Fatalf("told %v", got)
+	}
+	var told []telematics.Change
+	within(t, "silence is told of", func() bool {
+		told = append(told, aged(t, r.There)...)
+		told = append(told, aged(t, r.Here)...)
+		return len(presences(id, told)) > 0
+	})
+	told = append(told, aged(t, r.There)...)
+	if got := presences(id, told); !slices.Equal(got, []telematics.PresenceStatus{telematics.Absent}) {
+		t.Errorf("told %v", got)
+	}
+	for _, c := range told {
+		if c.Vehicle == id && (c.Agency != 1 || c.LastSeen.Sub(seen).Abs() > time.Millisecond) {
+			t.Errorf("told %+v", c)
+		}
+	}
+	if got := presences(id, observe(t, r.There, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+		t.Errorf("back again: told %v", got)
+	}
+}
+
+func neverSpoke(t *testing.T, r ContactRecord) {
+	id, _ := r.Vehicle()
+	if got := presences(id, aged(t, r.Here)); got != nil {
+		t.Errorf("told %v", got)
+	}
+}
+
+func oldPresence(t *testing.T, r ContactRecord) {
+	id, unit := r.Vehicle()
+	old := says(unit, telematics.Online, time.Now().Add(-time.Hour))
+	old.Retained, old.At = true, time.Now()
+	if got := presences(id, observe(t, r.Here, old)); got != nil {
+		t.Errorf("an old memory told %v", got)
+	}
+	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+		t.Errorf("told %v", got)
+	}
+}

@@ -1,0 +1,136 @@
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/telematics"
+)
+
+var _ EventLog = (*Events)(nil)
+
+// Events is a log of events in memory. It is safe for concurrent use, by any number of
+// followers, and lives in the virtual time of testing/synctest.
+type Events struct {
+	Kept int // about so many; zero: all
+
+	mu     sync.Mutex
+	broken error
+	last   int64
+	events []telematics.Event
+	news   chan struct{} // closed by the next that is told
+}
+
+// NewEvents returns an empty log.
+func NewEvents() *Events { return &Events{news: make(chan struct{})} }
+
+var _ broker.Events = (*Events)(nil)
+
+// Break makes the log return an error, and do nothing. A nil error mends it.
+func (l *Events) Break(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = err
+}
+
+// Empty empties the log, as a Redis that lost its memory.
+func (l *Events) Empty() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = nil
+	l.wake()
+}
+
+// All returns what the log holds, oldest first.
+func (l *Events) All() []telematics.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events)
+}
+
+// wake needs the lock.
+func (l *Events) wake() {
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+// Tell implements broker.Events.
+func (l *Events) Tell(_ context.Context, events []telematics.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return l.broken
+	}
+	l.tell(events)
+	return nil
+}
+
+// tell needs the lock.
+func (l *Events) tell(events []telematics.Event) {
+	for _, e := range events {
+		l.last++
+		e.ID = fmt.Sprintf("%d-0", l.last)
+		l.events = append(l.events, e)
+	}
+	if l.Kept > 0 && len(l.events) > l.Kept {
+		l.events = slices.Clone(l.events[len(l.events)-l.Kept:])
+	}
+	l.wake()
+}
+
+// After returns what follows an event; false where that cannot be said.
+func (l *Events) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return nil, false, l.broken
+	}
+	for i, e := range l.events {
+		if e.ID == id {
+			after := l.events[i+1:]
+			return slices.Clone(after[:min(limit, len(after))]), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// Follow calls begin with the latest events, and next with what follows.
+func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
+	at := ""
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		news := l.news
+		if l.broken == nil && len(l.events) == 0 {
+			l.tell([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}})
+		}
+		latest := slices.Clone(l.events[max(0, len(l.events)-recent):])
+		l.mu.Unlock()
+		events, complete, err := l.After(ctx, at, len(latest)+recent)
+		switch {
+		case err != nil:
+			events = nil
+		case !complete:
+			events = latest
+			begin(events)
+		case len(events) > 0:
+			next(events)
+		}
+		if len(events) > 0 {
+			at = events[len(events)-1].ID
+			continue
+		}
+		select {
+		case <-news:
+		case <-time.After(time.Second): // it may be mended
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}

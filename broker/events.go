@@ -1,0 +1,183 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// teller adds what has changed to the log of events. It never delays what it tells of: what
+// does not fit into its queue, or what the log does not take in time, is dropped and counted,
+// and the next that the log takes is a reset, so that nobody believes to have heard it all.
+type teller struct {
+	log     Events
+	timeout time.Duration
+	counts  *Counts
+	logger  *slog.Logger
+	queue   chan telematics.Event
+	gap     atomic.Bool // something was dropped since the log last took anything
+}
+
+func newTeller(c Config, counts *Counts) *teller {
+	return &teller{
+		log: c.Events, timeout: c.StepTimeout, counts: counts, logger: c.Logger,
+		queue: make(chan telematics.Event, c.QueueSize),
+	}
+}
+
+// tell queues an event and returns.
+func (t *teller) tell(e telematics.Event) {
+	select {
+	case t.queue <- e:
+	default:
+		t.drop(1)
+	}
+}
+
+func (t *teller) drop(n int) {
+	t.gap.Store(true)
+	t.counts.addN(eventsDropped, n)
+}
+
+// changed queues what observations have changed.
+func (t *teller) changed(changes []telematics.Change) {
+	now := time.Now().UTC()
+	for _, change := range changes {
+		for _, e := range change.Events(now) {
+			t.tell(e)
+		}
+	}
+}
+
+// sent queues that a command was handed to the MQTT client for the first time.
+func (t *teller) sent(c telematics.Command, at time.Time) {
+	c.State, c.SentAt, c.Attempts = telematics.Sent, at.UTC(), 1
+	t.tell(c.Event(at.UTC()))
+}
+
+// start adds what is queued to the log, until the returned function is called, which waits
+// until what is queued by then is told too, for no longer than one step may take.
+func (t *teller) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.run(ctx)
+	}()
+	return func() { cancel(); <-ended }
+}
+
+func (t *teller) run(ctx context.Context) {
+	again := time.NewTicker(gapAgain)
+	defer again.Stop()
+	for {
+		select {
+		case first := <-t.queue:
+			t.add(ctx, t.gather(first))
+		case <-again.C:
+			if t.gap.Load() { // else who follows would not learn of it before the next event
+				t.add(ctx, nil)
+			}
+		case <-ctx.Done():
+			t.drain()
+			return
+		}
+	}
+}
+
+func (t *teller) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
+	defer cancel()
+	for {
+		select {
+		case first := <-t.queue:
+			t.add(ctx, t.gather(first))
+		default:
+			return
+		}
+	}
+}
+
+func (t *teller) gather(first telematics.Event) []telematics.Event {
+	batch := []telematics.Event{first}
+	for len(batch) < maxBatch {
+		select {
+		case next := <-t.queue:
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+const (
+	// tellFor is how long events are offered to the log: it survives a log that changes its
+	// server, and the queue holds what comes meanwhile.
+	tellFor   = 5 * time.Second
+	tellAgain = 200 * time.Millisecond
+	gapAgain  = time.Second
+)
+
+// add offers a batch to the log. What the log has taken, though its answer was lost, comes
+// twice then: no event is worth less for that, and a missing one would be.
+func (t *teller) add(ctx context.Context, batch []telematics.Event) {
+	events := batch
+	gap := t.gap.Swap(false)
+	if gap {
+		events = append([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}, batch...)
+	}
+	for giveUp := time.Now().Add(tellFor); ; {
+		err := t.try(ctx, events)
+		if err == nil {
+			t.counts.addN(eventsTold, len(batch))
+			return
+		}
+		if gap || ctx.Err() != nil || time.Now().After(giveUp) { // after a gap the log was away already
+			if len(batch) > 0 {
+				t.logger.Warn("events dropped; those who follow are told", "count", len(batch), "err", err)
+			}
+			t.drop(len(batch))
+			return
+		}
+		select {
+		case <-time.After(tellAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (t *teller) try(ctx context.Context, events []telematics.Event) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.timeout)
+	defer cancel()
+	return t.log.Tell(ctx, events)
+}
+
+// told is the record of commands, whose changes are told. Attempts are told where the command
+// is at hand: see markSent.
+type told struct {
+	Commands
+	events *teller
+}
+
+// Claim tells of a command that has its lane.
+func (r told) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	claim, err := r.Commands.Claim(ctx, c)
+	if err == nil && claim.Taken() {
+		c.Seq = claim.Seq
+		r.events.tell(c.Event(c.Requested))
+	}
+	return claim, err
+}
+
+// Settle tells of a command whose state has changed.
+func (r told) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	c, ok, err := r.Commands.Settle(ctx, s)
+	if err == nil && ok {
+		r.events.tell(c.Event(s.At))
+	}
+	return c, ok, err
+}

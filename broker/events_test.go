@@ -1,0 +1,181 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// toldOf returns what the events of one vehicle say, in their order: states of commands,
+// connectivity, and names of fields.
+func (w *world) toldOf(id telematics.VehicleID) []string {
+	var said []string
+	for _, e := range w.Told() {
+		switch {
+		case e.Kind == telematics.ResetEvent:
+			said = append(said, "reset")
+		case e.Vehicle != id:
+		case e.Kind == telematics.CommandEvent:
+			said = append(said, string(e.Command.State))
+		case e.Kind == telematics.PresenceEvent:
+			said = append(said, string(e.Change.Presence))
+		default:
+			for field, reading := range e.Change.Fields {
+				said = append(said, fmt.Sprintf("%s=%v", field, reading.Value))
+			}
+		}
+	}
+	return said
+}
+
+func (w *world) wantTold(want ...string) {
+	w.Helper()
+	time.Sleep(100 * time.Millisecond) // virtual: whatever was queued is told
+	if got := w.toldOf(car); !slices.Equal(got, want) {
+		w.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			time.Sleep(100 * time.Millisecond)
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+			time.Sleep(100 * time.Millisecond)
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+		}
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.wantTold("accepted", "sent", "received", "succeeded")
+		for _, e := range w.Told() {
+			if e.Agency != 1 || e.Command.ID != c.ID || e.Command.Action != telematics.Lock || e.At.IsZero() || e.Command.Seq != c.Seq {
+				t.Errorf("told %+v of %+v", e, e.Command)
+			}
+		}
+	})
+}
+
+func TestWhatTheUnitNeverHeardOfIsToldToo(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.fail(nil, errAway)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.wantTold("accepted", "expired")
+	})
+}
+
+func TestALateAnswerIsToldByWhoeverHearsIt(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		time.Sleep(10 * time.Millisecond) // each instance has its own way to the log
+		w.answer(1, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		w.wantTold("accepted", "sent", "unknown", "succeeded")
+	})
+}
+
+func TestWhatAReportChangesIsToldOnceAmongAllInstances(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		report := func(instance int, speed float64) {
+			w.brokers[instance].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+				At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: speed},
+			}), false))
+			time.Sleep(time.Second)
+		}
+		report(0, 50)
+		report(1, 50)
+		report(1, 60)
+		w.wantTold("telemetry.speed_kmh=50", "telemetry.speed_kmh=60")
+	})
+}
+
+func TestSilenceIsToldOnceAmongAllInstances(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		time.Sleep(telematics.OnlineFor)
+		w.wantTold()
+		time.Sleep(6 * time.Second)
+		w.wantTold("unknown")
+		for i := range w.brokers { // every instance hears presence
+			w.brokers[i].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
+		}
+		w.wantTold("unknown", "online")
+		time.Sleep(time.Minute)
+		w.wantTold("unknown", "online")
+	})
+}
+
+func TestALogThatIsAwayForAMomentLosesNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
+		w.Break(errAway, "Tell")
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		time.Sleep(3 * time.Second)
+		w.Break(nil, "Tell")
+		time.Sleep(time.Second)
+		w.wantTold("accepted", "sent", "succeeded")
+	})
+}
+
+func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
+		w.Break(errors.New("connection refused"), "Tell")
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		time.Sleep(20 * time.Second)
+		w.Break(nil, "Tell")
+		if dropped := w.brokers[0].Counts.Get("events_dropped"); dropped != 3 {
+			t.Errorf("%d events dropped", dropped)
+		}
+		time.Sleep(2 * time.Second)
+		w.wantTold("reset") // though nothing else has happened
+		_, err = w.send(telematics.Unlock)
+		w.wantCode(err, "")
+		w.wantTold("reset", "accepted", "sent", "succeeded")
+	})
+}
+
+func TestALogThatHangsDelaysNoCommand(t *testing.T) {
+	x := &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
+		x.hang.Store(true)
+		begin := time.Now()
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if took := time.Since(begin); took > 150*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		x.hang.Store(false)
+	})
+}
+
+func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
+	x := &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		x.hang.Store(true)
+		const reports = 20_000 // more than the queue holds
+		begin := time.Now()
+		for n := range reports {
+			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
+			}), false))
+			time.Sleep(time.Microsecond)
+		}
+		x.hang.Store(false)
+		time.Sleep(20 * time.Second)
+		dropped, told := w.brokers[0].Counts.Get("events_dropped"), w.brokers[0].Counts.Get("events_told")
+		if dropped == 0 || dropped+told != reports {
+			t.Errorf("%d dropped and %d told of %d", dropped, told, reports)
+		}
+		if got := w.toldOf(car); !slices.Contains(got, "reset") {
+			t.Error("nobody was told")
+		}
+	})
+}

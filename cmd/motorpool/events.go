@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// events prints what changes, and comes back where a stream was cut.
+type events struct {
+	remote
+	Vehicle int64  `placeholder:"N" env:"-" help:"Only of this vehicle (default all)."`
+	Event   string `placeholder:"KINDS" env:"-" help:"Only these, separated by commas: command, status, presence (default all)."`
+	After   string `placeholder:"ID" env:"-" help:"Go on behind the event with this id (default from now on)."`
+}
+
+// comeBack is how long to wait after a cut. The stream may say otherwise.
+const comeBack = 3 * time.Second
+
+func (e events) Run(ctx context.Context) error {
+	at := place{last: e.After, wait: comeBack}
+	for {
+		err := e.follow(ctx, &at)
+		var refused refusal
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &refused):
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "motorpool: the stream was cut (%v); again in %v\n", err, at.wait)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(at.wait):
+		}
+	}
+}
+
+// place is where to go on after a cut.
+type place struct {
+	last string
+	wait time.Duration
+}
+
+// refusal is an answer that asking again does not change.
+type refusal struct{ error }
+
+func (e events) follow(ctx context.Context, at *place) error {
+	query := url.Values{}
+	if e.Vehicle != 0 {
+		query.Set("vehicle_id", fmt.Sprint(e.Vehicle))
+	}
+	if e.Event != "" {
+		query.Set("event", e.Event)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.URL, "/")+"/api/v1/admin/events?"+query.Encode(), nil)
+	if err != nil {
+		return refusal{err}
+	}
+	request.Header.Set("Authorization", "Bearer "+e.Token)
+	if at.last != "" {
+		request.Header.Set("Last-Event-ID", at.last)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return refused(response)
+	}
+	return at.print(os.Stdout, response.Body)
+}
+
+// refused says why there is no stream.
+func refused(response *http.Response) error {
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	err = report(answer, response)
+	if response.StatusCode < http.StatusInternalServerError {
+		return refusal{err}
+	}
+	return err
+}
+
+// print writes one line for each event, its kind first, until the stream ends.
+func (at *place) print(to io.Writer, stream io.Reader) error {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, 1<<20)
+	kind, data, id := "", "", ""
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			data = value
+		case "retry":
+			if ms, err := time.ParseDuration(value + "ms"); err == nil {
+				at.wait = ms
+			}
+		case "":
+			if lines.Text() != "" { // a comment
+				continue
+			}
+			if id != "" {
+				at.last = id // only once the event is whole
+			}
+			if kind == "end" {
+				return fmt.Errorf("it ended: %s", reason(data))
+			}
+			if kind != "" {
+				fmt.Fprintln(to, kind, data)
+			}
+			kind, data, id = "", "", ""
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+func reason(data string) string {
+	var notice struct{ Reason string }
+	_ = json.Unmarshal([]byte(data), &notice) // what cannot be read has no reason
+	return notice.Reason
+}

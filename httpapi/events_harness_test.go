@@ -1,0 +1,228 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+const eventsPath = "/api/v1/admin/events"
+
+// live is an instance that serves streams over TCP.
+type live struct {
+	*api
+	feed   *httpapi.Feed
+	log    *brokertest.Events
+	server *http.Server
+	base   string
+}
+
+// newLive serves a log of events, with any number of changes to the feed.
+func newLive(t *testing.T, log *brokertest.Events, change ...func(*httpapi.FeedConfig)) *live {
+	t.Helper()
+	return newLiveWith(t, log, func(*httpapi.Config) {}, change...)
+}
+
+// newLiveWith changes the API, too.
+func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*httpapi.FeedConfig)) *live {
+	t.Helper()
+	l := &live{log: log}
+	config := httpapi.FeedConfig{Log: log}
+	for _, c := range change {
+		c(&config)
+	}
+	l.feed = httpapi.NewFeed(config)
+	l.api = newAPI(t, func(c *httpapi.Config) { c.Feed = l.feed }, more)
+	l.server = httpapi.NewServer("", l.handler)
+	l.server.RegisterOnShutdown(l.feed.End)
+	l.serve(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := l.feed.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	eventually(t, "the feed follows", func() bool { return l.feed.Counts()["events_followed"] > 0 })
+	return l
+}
+
+func (l *live) serve(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.base = "http://" + listener.Addr().String()
+	server := l.server
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		serving.Wait()
+	})
+}
+
+// told is one server-sent event.
+type told struct{ id, event, data, retry, comment string }
+
+// stream reads server-sent events.
+type stream struct {
+	status int
+	header http.Header
+	close  func()
+
+	mu    sync.Mutex
+	told  []told
+	ended bool
+}
+
+func (l *live) follow(query string, change ...func(*http.Request)) *stream {
+	l.t.Helper()
+	transport := &http.Transport{}
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+eventsPath+query, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+adminToken(l.t))
+	for _, c := range change {
+		c(request)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s := &stream{status: response.StatusCode, header: response.Header}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		s.read(bufio.NewScanner(response.Body))
+		_ = response.Body.Close()
+	})
+	s.close = sync.OnceFunc(func() { cancel(); reading.Wait(); transport.CloseIdleConnections() })
+	l.t.Cleanup(s.close)
+	return s
+}
+
+// read takes events as the HTML standard says: what has not ended with an empty line, is none.
+func (s *stream) read(lines *bufio.Scanner) {
+	lines.Buffer(nil, 1<<20)
+	var e told
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case lines.Text() == "":
+			s.add(e)
+			e = told{}
+		case field == "":
+			e.comment = value
+		case field == "id":
+			e.id = value
+		case field == "event":
+			e.event = value
+		case field == "data":
+			e.data = value
+		case field == "retry":
+			e.retry = value
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+func (s *stream) add(e told) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, e)
+}
+
+// all returns what has come that has a name, and whether the stream has ended.
+func (s *stream) all() ([]told, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	named := slices.DeleteFunc(slices.Clone(s.told), func(e told) bool { return e.event == "" })
+	return named, s.ended
+}
+
+// lastID is where the reader would come back.
+func (s *stream) lastID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range slices.Backward(s.told) {
+		if e.id != "" {
+			return e.id
+		}
+	}
+	return ""
+}
+
+// await waits until a number of named events have come, and returns them.
+func (s *stream) await(t *testing.T, n int) []told {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d events come", n), func() bool { got, _ := s.all(); return len(got) >= n })
+	got, _ := s.all()
+	return got
+}
+
+// awaitBegin waits until the stream says where it begins.
+func (s *stream) awaitBegin(t *testing.T) *stream {
+	t.Helper()
+	eventually(t, "the stream begins", func() bool { return s.lastID() != "" })
+	return s
+}
+
+// awaitEnd waits until the stream has ended, and returns the reason that it gave.
+func (s *stream) awaitEnd(t *testing.T) string {
+	t.Helper()
+	eventually(t, "the stream ends", func() bool { _, ended := s.all(); return ended })
+	got, _ := s.all()
+	if len(got) == 0 || got[len(got)-1].event != "end" {
+		return ""
+	}
+	_, reason, _ := strings.Cut(got[len(got)-1].data, `"reason":"`)
+	return strings.TrimSuffix(reason, `"}`)
+}
+
+func after(id string) func(*http.Request) { return withHeader("Last-Event-ID", id) }
+
+func (l *live) tell(events ...telematics.Event) {
+	l.t.Helper()
+	if err := l.log.Tell(context.Background(), events); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func presence(vehicle telematics.VehicleID, agency telematics.AgencyID) telematics.Event {
+	return telematics.Event{
+		Kind: telematics.PresenceEvent, Vehicle: vehicle, Agency: agency, At: now,
+		Change: &telematics.Change{Vehicle: vehicle, Agency: agency, Presence: telematics.Online, LastSeen: now},
+	}
+}
+
+// readFrom takes events of a connection whose stream was asked for by hand.
+func (s *stream) readFrom(conn net.Conn) {
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	s.read(bufio.NewScanner(response.Body))
+}

@@ -1,0 +1,381 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+func TestAStreamTellsWhatHappens(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	s := l.follow("").awaitBegin(t)
+	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" || s.header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%d %v", s.status, s.header)
+	}
+	command := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
+	fields := telematics.Snapshot{}
+	for field, value := range map[telematics.Field]any{
+		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open", telematics.Gear: nil,
+		telematics.DTCs: []string{"P0420"}, telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
+		telematics.OEMData: map[string]any{"seat": map[string]any{"heated": true}}, telematics.RawDTCs: []string{"0x42"}, telematics.RawCharging: nil,
+	} {
+		fields[field] = telematics.Reading{Value: value, At: now}
+	}
+	l.tell(command.Event(now), presence(42, 1), telematics.Event{
+		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now, Change: &telematics.Change{Fields: fields},
+	}, telematics.Event{Kind: telematics.ResetEvent, At: now})
+	got := s.await(t, 4)
+	for i, want := range []struct{ event, data string }{
+		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9","vehicle_id":42,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed","requested_by":"admin-7","requested_at":"2026-01-02T09:59:57.940Z","sent_at":"2026-01-02T09:59:57.950Z","received_at":null,"completed_at":"2026-01-02T10:00:00.250Z","deadline":"2026-01-02T10:00:07.940Z","attempts":1,"latency_ms":2310,"late":false,"reason":null,"detail":null,"reported":{"telemetry":{"is_locked":true}}}}`},
+		{"presence", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","connectivity":{"status":"online","last_seen":"2026-01-02T10:00:00.250Z"}}`},
+		{"status", `{"at":"2026-01-02T10:00:00.250Z","connectivity":{"firmware_version":"4.2.1","signal_quality":"moderate"},"diagnostics":{"dtcs":["P0420"]},"location":{"latitude":48.1,"timestamp":"2026-01-02T10:00:00.250Z"},"oem_data":{"charging_status":null,"dtcs_raw":["0x42"],"seat":{"heated":true}},"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},"vehicle_id":42}`},
+		{"reset", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","reason":"events_missing"}`},
+	} {
+		if got[i].event != want.event || got[i].data != want.data || got[i].id == "" {
+			t.Errorf("event %d\n got %+v\nwant %+v", i, got[i], want)
+		}
+	}
+}
+
+func TestAStreamKeepsTheContract(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r := l.get(eventsPath+"?event=command,presence&vehicle_id=42", func(r *http.Request) { *r = *r.WithContext(ctx) })
+	if r.status != 200 || !strings.HasPrefix(r.text, "retry: 3000\nid: ") {
+		t.Errorf("%d %q", r.status, r.text)
+	}
+}
+
+func TestAStreamIsRefusedLikeEverythingElse(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	l.get(eventsPath, anonymous).wants(401, "unauthenticated")
+	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
+	l.get(eventsPath+"?event=lies").wants(422, "validation_failed")
+	l.get(eventsPath+"?vehicle_id=x").wants(422, "validation_failed")
+	l.log.Break(gone{})
+	l.get(eventsPath, after("17-0")).wants(503, "service_unavailable")
+	l.feed.End()
+	l.get(eventsPath).wants(503, "service_unavailable")
+
+	newAPI(t).get(eventsPath).wants(503, "service_unavailable") // a feed that has read nothing yet
+}
+
+func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	command := telematics.Command{Vehicle: 3, Agency: 2, Action: telematics.Lock, State: telematics.Accepted}
+	readers := map[string]struct {
+		stream *stream
+		want   []string
+	}{
+		"everybody's":          {l.follow(""), []string{"1", "2", "3", "3 command"}},
+		"an agency's own":      {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command"}},
+		"of another agency":    {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
+		"everybody's of one":   {l.follow("?agency_id=1"), []string{"1"}},
+		"of a vehicle":         {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
+		"of another's vehicle": {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
+		"of a kind":            {l.follow("?event=command"), []string{"3 command"}},
+		"of two kinds":         {l.follow("?event=command,presence&agency_id=2"), []string{"2", "3", "3 command"}},
+	}
+	for _, r := range readers {
+		r.stream.awaitBegin(t)
+	}
+	l.tell(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.Event{Kind: telematics.ResetEvent, At: now})
+	for name, r := range readers {
+		var got []string
+		for _, e := range r.stream.await(t, len(r.want)+1) {
+			var vehicle int
+			if _, err := fmt.Sscanf(e.data, `{"vehicle_id":%d`, &vehicle); err != nil {
+				continue // the reset, which everybody gets
+			}
+			text := fmt.Sprint(vehicle)
+			if e.event != "presence" {
+				text += " " + e.event
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, r.want) {
+			t.Errorf("%s: %q, want %q", name, got, r.want)
+		}
+	}
+}
+
+func TestFollowingIsWrittenDown(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.PerAdmin = 1 })
+	l.follow("?vehicle_id=42&agency_id=1").awaitBegin(t)
+	r := l.get(eventsPath).wants(429, "rate_limited").wantsRetryAfter("10")
+	if !strings.Contains(r.body.Message, "1 stream") {
+		t.Errorf("message %q", r.body.Message)
+	}
+	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
+	lines := l.history.all()
+	if len(lines) != 3 {
+		t.Fatalf("lines %+v", lines)
+	}
+	for i, want := range []telematics.Activity{
+		{Vehicle: 42, Agency: 1, Outcome: telematics.Executed},
+		{Outcome: telematics.NotExecuted, Code: "rate_limited"},
+		{Agency: 1, Outcome: telematics.NotExecuted, Code: "forbidden"},
+	} {
+		got := lines[i]
+		if got.Action != "events.read" || got.Vehicle != want.Vehicle || got.Agency != want.Agency || got.Outcome != want.Outcome || got.Code != want.Code {
+			t.Errorf("line %d: %+v", i, got)
+		}
+	}
+	l.history.mu.Lock()
+	l.history.err = gone{}
+	l.history.mu.Unlock()
+	l.get(eventsPath, withToken(agencyToken(t, 1))).wants(503, "service_unavailable")
+}
+
+func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.Streams = 2; c.PerAdmin = -1 })
+	first := l.follow("").awaitBegin(t)
+	l.follow("").awaitBegin(t)
+	l.get(eventsPath).wants(503, "service_unavailable")
+	first.close()
+	eventually(t, "one has left", func() bool { return l.feed.Counts()["event_streams_open"] == 1 })
+	l.follow("").awaitBegin(t)
+}
+
+func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.PingEvery = 20 * time.Millisecond })
+	s := l.follow("?vehicle_id=7").awaitBegin(t)
+	l.tell(presence(42, 1))
+	events := l.log.All()
+	last := events[len(events)-1].ID
+	eventually(t, "the ping has the id of what was not for it", func() bool { return s.lastID() == last })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ping := s.told[len(s.told)-1]; ping.comment != "ping" || ping.event != "" {
+		t.Errorf("%+v", ping)
+	}
+}
+
+func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {
+	log := brokertest.NewEvents()
+	log.Kept = 10
+	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.AtHand = 4 })
+	first := l.follow("").awaitBegin(t).lastID()
+	for n := range telematics.VehicleID(30) {
+		l.tell(presence(n, 1))
+	}
+	events := log.All()
+	eventually(t, "all are followed", func() bool {
+		s := l.follow("").awaitBegin(t)
+		defer s.close()
+		return s.lastID() == events[len(events)-1].ID
+	})
+	for _, id := range []string{first, "x", "99-99", "-1"} {
+		s := l.follow("", after(id))
+		got := s.await(t, 1)
+		if got[0].event != "reset" || got[0].id == "" || !strings.Contains(got[0].data, `"events_missing"`) {
+			t.Errorf("%q: %+v", id, got[0])
+		}
+		s.close()
+	}
+}
+
+func TestALogThatIsEmptiedResetsItsReaders(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	l.tell(presence(1, 1))
+	s := l.follow("", after(l.log.All()[0].ID))
+	s.await(t, 1)
+	l.log.Empty()
+	eventually(t, "a reset comes", func() bool {
+		got, _ := s.all()
+		return slices.ContainsFunc(got, func(e told) bool { return e.event == "reset" })
+	})
+	place := s.lastID()
+	l.tell(presence(2, 1))
+	eventually(t, "it goes on", func() bool {
+		got, _ := s.all()
+		return strings.Contains(got[len(got)-1].data, `"vehicle_id":2`)
+	})
+	again := l.follow("", after(place)).await(t, 1)
+	if !strings.Contains(again[len(again)-1].data, `"vehicle_id":2`) {
+		t.Errorf("back behind the reset: %+v", again)
+	}
+}
+
+// Readers are cut at random, at one instance or the other, while events come; they come back
+// anywhere. Some are so long away that only the log has what they miss.
+func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
+	const events, readers = 4000, 8
+	log := brokertest.NewEvents()
+	small := func(c *httpapi.FeedConfig) { c.AtHand = 64; c.PerAdmin = -1 }
+	instances := []*live{newLive(t, log, small), newLive(t, log, small)}
+	begin := log.All()[len(log.All())-1].ID
+	var telling, reading sync.WaitGroup
+	telling.Go(func() {
+		for n := range telematics.VehicleID(events) {
+			instances[0].tell(presence(n+1, 1))
+			if n%16 == 0 {
+				time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+			}
+		}
+	})
+	for range readers {
+		reading.Go(func() {
+			place, heard := begin, 0
+			for heard < events {
+				s := instances[rand.IntN(2)].follow("", after(place))
+				time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+				s.close()
+				got, _ := s.all()
+				for _, e := range got {
+					if e.event == "end" { // fell behind what is at hand: it comes back, too
+						continue
+					}
+					heard++
+					if want := fmt.Sprintf(`{"vehicle_id":%d,`, heard); e.event != "presence" || !strings.HasPrefix(e.data, want) {
+						t.Errorf("after %d events: %+v", heard-1, e)
+						return
+					}
+				}
+				if id := s.lastID(); id != "" {
+					place = id
+				}
+				time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
+			}
+		})
+	}
+	telling.Wait()
+	reading.Wait()
+}
+
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	almost := now.Add(-59 * time.Second).Unix() // a minute of leeway
+	s := l.follow("", withToken(edKey().mint(t, claims(map[string]any{"exp": almost}))))
+	if reason := s.awaitEnd(t); reason != "token_expired" {
+		t.Errorf("reason %q", reason)
+	}
+}
+
+func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
+	source := keyFile(t, jwks(edKey(), ecKey()))
+	keys := httpapi.NewKeys(httpapi.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = keys.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	eventually(t, "keys are read", func() bool { return keys.Ready(ctx) == nil })
+	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Tokens = tokensWith(keys) },
+		func(c *httpapi.FeedConfig) { c.PingEvery = 10 * time.Millisecond })
+	withdrawn := l.follow("").awaitBegin(t)
+	valid := l.follow("", withToken(ecKey().mint(t, claims(nil)))).awaitBegin(t)
+	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if reason := withdrawn.awaitEnd(t); reason != "token_refused" {
+		t.Errorf("reason %q", reason)
+	}
+	l.tell(presence(42, 1))
+	valid.await(t, 1)
+}
+
+func TestAStreamEndsBeforeItsInstance(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	s := l.follow("").awaitBegin(t)
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := l.server.Shutdown(ctx); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if reason := s.awaitEnd(t); reason != "stopping" {
+		t.Errorf("reason %q", reason)
+	}
+	got, _ := s.all()
+	if got[len(got)-1].retry == "" || got[len(got)-1].id != "" {
+		t.Errorf("%+v", got[len(got)-1])
+	}
+}
+
+func TestAStreamOutlivesWhatOtherAnswersMayTake(t *testing.T) {
+	log := brokertest.NewEvents()
+	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.PingEvery = 20 * time.Millisecond })
+	l.server = &http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
+	l.server.RegisterOnShutdown(l.feed.End)
+	l.serve(t)
+	s := l.follow("").awaitBegin(t)
+	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+		if _, ended := s.all(); ended {
+			t.Fatalf("cut after %v", time.Since(begin))
+		}
+	}
+	l.tell(presence(42, 1))
+	s.await(t, 1)
+}
+
+// stall opens a stream and reads nothing of it.
+func (l *live) stall() net.Conn {
+	l.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(l.base, "http://"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken(l.t))
+	eventually(l.t, "it is open", func() bool { return l.feed.Counts()["event_streams_open"] > 0 })
+	return conn
+}
+
+// flood tells events until something holds.
+func (l *live) flood(what string, holds func() bool) {
+	l.t.Helper()
+	padding := strings.Repeat("x", 8<<10)
+	eventually(l.t, what, func() bool {
+		e := presence(42, 1)
+		e.Kind, e.Change = telematics.StatusEvent, &telematics.Change{Fields: telematics.Snapshot{telematics.OEMData: {Value: map[string]any{"x": padding}, At: now}}}
+		l.tell(e, e, e, e)
+		return holds()
+	})
+}
+
+func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
+	log := brokertest.NewEvents()
+	log.Kept = 1000
+	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.WriteFor = 200 * time.Millisecond })
+	l.stall()
+	other := l.follow("").awaitBegin(t)
+	l.flood("it is cut", func() bool { return l.feed.Counts()["event_streams_cut"] == 1 })
+	eventually(t, "it is closed", func() bool { return l.feed.Counts()["event_streams_open"] == 1 })
+	if _, ended := other.all(); ended {
+		t.Error("another reader was cut too")
+	}
+}
+
+func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
+	log := brokertest.NewEvents()
+	log.Kept = 1000
+	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.AtHand = 16; c.WriteFor = 30 * time.Second })
+	conn := l.stall()
+	followed := func() int64 { return l.feed.Counts()["events_followed"] }
+	l.flood("enough was told to fill every buffer on the way", func() bool { return followed() > 3000 })
+	s := &stream{}
+	var reading sync.WaitGroup
+	reading.Go(func() { s.readFrom(conn) })
+	if reason := s.awaitEnd(t); reason != "too_slow" || l.feed.Counts()["event_streams_cut"] != 1 {
+		t.Errorf("reason %q, %v", reason, l.feed.Counts())
+	}
+	_ = conn.Close()
+	reading.Wait()
+}

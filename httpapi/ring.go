@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"slices"
+	"sync"
+
+	"motorpool/telematics"
+)
+
+// frame is one event as its readers get it, in the text of its chunk.
+type frame struct {
+	id      string
+	kind    telematics.EventKind
+	vehicle telematics.VehicleID
+	agency  telematics.AgencyID
+	from    int // in the chunk's text
+	to      int
+}
+
+// chunk is events that came together, encoded once for all readers. It does not change.
+type chunk struct {
+	seq    uint64
+	frames []frame
+	text   []byte
+}
+
+// cursor is a reader's place: how many frames it has of which chunk.
+type cursor struct {
+	chunk  uint64
+	frames int
+}
+
+// ring is the latest events, which any number of readers go through, each in its own time.
+// Who is too slow for it falls out. Safe for concurrent use.
+type ring struct {
+	maxFrames int
+	maxBytes  int
+
+	mu     sync.RWMutex
+	chunks []*chunk // oldest first; their numbers have no gap
+	next   uint64   // number of the next chunk
+	ids    map[string]cursor
+	last   string // id of the latest event
+	frames int
+	bytes  int
+	news   chan struct{} // closed by the next chunk
+}
+
+func newRing(maxFrames, maxBytes int) *ring {
+	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, ids: map[string]cursor{}, news: make(chan struct{})}
+}
+
+// add takes a chunk, and lets go of the oldest. The latest stays, however large it is.
+func (r *ring) add(c *chunk) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.seq = r.next
+	r.next++
+	r.chunks = append(r.chunks, c)
+	r.frames, r.bytes = r.frames+len(c.frames), r.bytes+len(c.text)
+	for i, f := range c.frames {
+		r.ids[f.id] = cursor{c.seq, i + 1}
+		r.last = f.id
+	}
+	for len(r.chunks) > 1 && (r.frames > r.maxFrames || r.bytes > r.maxBytes) {
+		r.dropOldest()
+	}
+	close(r.news)
+	r.news = make(chan struct{})
+}
+
+// dropOldest needs the lock.
+func (r *ring) dropOldest() {
+	oldest := r.chunks[0]
+	r.chunks = slices.Delete(r.chunks, 0, 1)
+	r.frames, r.bytes = r.frames-len(oldest.frames), r.bytes-len(oldest.text)
+	for _, f := range oldest.frames {
+		if r.ids[f.id].chunk == oldest.seq { // else it is said again in a later one
+			delete(r.ids, f.id)
+		}
+	}
+}
+
+// end returns the place behind the latest event, and its id; empty where there is none yet.
+func (r *ring) end() (cursor, string) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return cursor{chunk: r.next}, r.last
+}
+
+// find returns the place behind an event.
+func (r *ring) find(id string) (cursor, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	at, ok := r.ids[id]
+	return at, ok
+}
+
+// from returns the chunk at a place, nil where the reader has all there is; news tells when
+// there is more. It reports false where the reader has fallen out.
+func (r *ring) from(at cursor) (c *chunk, news <-chan struct{}, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	behind := r.next - at.chunk
+	if behind > uint64(len(r.chunks)) {
+		return nil, nil, false
+	}
+	if behind == 0 {
+		return nil, r.news, true
+	}
+	return r.chunks[uint64(len(r.chunks))-behind], nil, true
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/telematics"
+)
+
+// eventField is the one field of an entry in the stream of events.
+const eventField = "e"
+
+// eventRow is the JSON of an event. Names are short: there are many.
+type eventRow struct {
+	Kind     string                          `json:"k"`
+	Vehicle  telematics.VehicleID            `json:"v,omitempty"`
+	Agency   telematics.AgencyID             `json:"a,omitempty"`
+	AtMS     int64                           `json:"t"`
+	Command  *toldCommandRow                 `json:"c,omitempty"`
+	Fields   map[telematics.Field]readingRow `json:"f,omitempty"`
+	Presence telematics.PresenceStatus       `json:"p,omitempty"`
+	SeenMS   int64                           `json:"s,omitempty"`
+}
+
+// toldCommandRow is of a command what a caller is shown.
+type toldCommandRow struct {
+	ID         uuid.UUID       `json:"id"`
+	Action     string          `json:"a"`
+	Attention  *attentionRow   `json:"p,omitempty"`
+	Subject    string          `json:"by"`
+	State      string          `json:"s"`
+	Reason     string          `json:"r,omitempty"`
+	Detail     string          `json:"d,omitempty"`
+	Reported   json.RawMessage `json:"rep,omitempty"`
+	Late       bool            `json:"l,omitempty"`
+	Attempts   int             `json:"n,omitempty"`
+	Requested  int64           `json:"req"`
+	SentAt     int64           `json:"sent,omitempty"`
+	ReceivedAt int64           `json:"rec,omitempty"`
+	Completed  int64           `json:"done,omitempty"`
+	Deadline   int64           `json:"end"`
+}
+
+func encodeEvent(e telematics.Event) (string, error) {
+	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At)}
+	if e.Command != nil {
+		row.Command = newToldCommandRow(*e.Command)
+	}
+	if e.Change != nil {
+		fields, err := encodeSnapshot(e.Change.Fields)
+		if err != nil {
+			return "", err
+		}
+		row.Fields, row.Presence, row.SeenMS = fields, e.Change.Presence, millis(e.Change.LastSeen)
+	}
+	text, err := json.Marshal(row)
+	if err != nil {
+		return "", fmt.Errorf("encode event: %w", err)
+	}
+	return string(text), nil
+}
+
+func newToldCommandRow(c telematics.Command) *toldCommandRow {
+	return &toldCommandRow{
+		ID: c.ID, Action: string(c.Action), Attention: encodeAttention(c.Attention), Subject: c.Actor.Subject,
+		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Reported: encodeReported(c.Reported),
+		Late: c.Late, Attempts: c.Attempts, Requested: millis(c.Requested), SentAt: millis(c.SentAt),
+		ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed), Deadline: millis(c.Deadline),
+	}
+}
+
+// decodeEvents makes an entry that this version of the program cannot read a reset: whoever
+// follows must know that there was something.
+func decodeEvents(entries []redis.XMessage) []telematics.Event {
+	events := make([]telematics.Event, len(entries))
+	for i, entry := range entries {
+		text, _ := entry.Values[eventField].(string)
+		event, err := decodeEvent(text)
+		if err != nil {
+			event = telematics.Event{Kind: telematics.ResetEvent, At: time.Now().UTC()}
+		}
+		event.ID = entry.ID
+		events[i] = event
+	}
+	return events
+}
+
+func decodeEvent(text string) (telematics.Event, error) {
+	var row eventRow
+	if err := json.Unmarshal([]byte(text), &row); err != nil {
+		return telematics.Event{}, fmt.Errorf("decode event: %w", err)
+	}
+	e := telematics.Event{Kind: telematics.EventKind(row.Kind), Vehicle: row.Vehicle, Agency: row.Agency, At: instantOf(row.AtMS)}
+	switch e.Kind {
+	case telematics.CommandEvent:
+		if row.Command == nil {
+			return e, fmt.Errorf("decode event: no command in it")
+		}
+		command, err := row.Command.command(row.Vehicle, row.Agency)
+		e.Command = &command
+		return e, err
+	case telematics.StatusEvent, telematics.PresenceEvent:
+		e.Change = &telematics.Change{
+			Vehicle: row.Vehicle, Agency: row.Agency, Fields: decodeReadings(row.Fields), Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
+		}
+		return e, nil
+	case telematics.ResetEvent:
+		return e, nil
+	}
+	return e, fmt.Errorf("decode event: unknown kind %.32q", row.Kind)
+}
+
+func (r toldCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
+	c := telematics.Command{
+		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
+		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Attempts: r.Attempts,
+		Requested: instantOf(r.Requested), SentAt: instantOf(r.SentAt), ReceivedAt: instantOf(r.ReceivedAt),
+		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline),
+	}
+	if r.Attention != nil {
+		c.Attention = &telematics.Attention{Signal: telematics.Signal(r.Attention.Signal), Duration: time.Duration(r.Attention.DurationMS) * time.Millisecond}
+	}
+	if len(r.Reported) == 0 {
+		return c, nil
+	}
+	message := string(r.Reported)
+	reported, err := decodeReported(&message)
+	c.Reported = reported
+	return c, err
+}
+
+// millis is an instant in milliseconds since the epoch; zero: never.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func instantOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

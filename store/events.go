@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/telematics"
+)
+
+// eventsKey is the stream of events. Its ids grow; entries leave it at its old end only.
+const eventsKey = "motorpool:events"
+
+const (
+	// eventsKept is about how many events can be asked for again: at about 400 bytes each,
+	// 40 MB of Redis, and a quarter of an hour of a fleet that has 100 events a second.
+	eventsKept = 100_000
+	// followPace is between two readings while events come: what comes meanwhile comes
+	// together, which costs everybody less than it costs in time.
+	followPace = 20 * time.Millisecond
+	// followPage bounds one reading, and with it the time for which Redis serves nobody else.
+	followPage = 1000
+	// knock is for how long Redis is asked to wait for the next event.
+	knock = 500 * time.Millisecond
+)
+
+// Events is the log of what has changed, in a stream of Redis that all instances write and
+// follow. Safe for concurrent use.
+//
+// A position in the log is the id of an entry, and what comes after it is complete if and only
+// if that entry is still there: a log that was emptied, or cut off beyond the position, does
+// not have it any more.
+type Events struct {
+	*Redis
+	kept int64
+}
+
+// Events returns the log of what has changed.
+func (r *Redis) Events() *Events { return &Events{Redis: r, kept: eventsKept} }
+
+// Tell adds events, in their order: all of them, or none.
+func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
+	rows := make([]string, len(events))
+	for i, event := range events {
+		row, err := encodeEvent(event)
+		if err != nil {
+			return wrap("tell events", err)
+		}
+		rows[i] = row
+	}
+	_, err := e.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, row := range rows {
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []string{eventField, row}})
+		}
+		return nil
+	})
+	return wrap("tell events", err)
+}
+
+// After returns up to limit events after the one with an id, oldest first. It reports false
+// where the log cannot say, or cannot say any more, what came after it.
+func (e *Events) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
+	if !isEventID(id) {
+		return nil, false, nil
+	}
+	entries, err := e.client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
+	if err != nil {
+		return nil, false, wrap("read events", err)
+	}
+	if len(entries) == 0 || entries[0].ID != id {
+		return nil, false, nil
+	}
+	return decodeEvents(entries[1:]), true, nil
+}
+
+// isEventID reports whether Redis would take a text for an id of a stream.
+func isEventID(s string) bool {
+	ms, seq, ok := strings.Cut(s, "-")
+	_, badMS := strconv.ParseUint(ms, 10, 64)
+	_, badSeq := strconv.ParseUint(seq, 10, 64)
+	return ok && badMS == nil && badSeq == nil
+}
+
+// Follow calls begin with up to recent latest events, at least one, and then next with
+// what follows, without a gap, until the context ends. Where the log has lost the place, it
+// calls begin again. Calls come one after another. While Redis is away it keeps trying.
+func (e *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	at := ""
+	for {
+		err := e.follow(ctx, recent, &at, pause.Reset, begin, next)
+		if ctx.Err() != nil {
+			return nil
+		}
+		e.log.Warn("lost the events of redis", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause.NextBackOff()):
+		}
+	}
+}
+
+// follow follows from a position, or from the end where it is empty, until Redis fails. It
+// calls heard each time that Redis has answered.
+func (e *Events) follow(ctx context.Context, recent int, at *string, heard func(), begin, next func([]telematics.Event)) error {
+	for {
+		events, complete, err := e.After(ctx, *at, followPage)
+		switch {
+		case err != nil:
+			return err
+		case !complete:
+			if events, err = e.latest(ctx, recent); err != nil {
+				return err
+			}
+			begin(events)
+		case len(events) == 0:
+			if err := e.await(ctx, *at); err != nil {
+				return err
+			}
+			heard()
+			continue
+		default:
+			next(events)
+		}
+		heard()
+		*at = events[len(events)-1].ID
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(followPace):
+		}
+	}
+}
+
+// latest returns up to n latest events, oldest first. An empty log is given its first: there
+// must be a position to go on from.
+func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) {
+	for {
+		entries, err := e.client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
+		if err != nil {
+			return nil, wrap("read latest events", err)
+		}
+		if len(entries) > 0 {
+			slices.Reverse(entries)
+			return decodeEvents(entries), nil
+		}
+		if err := e.Tell(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await returns when there is an event after a position, or after a while without one.
+func (e *Events) await(ctx context.Context, at string) error {
+	// The library would wait longer for a server that is gone.
+	ctx, cancel := context.WithTimeout(ctx, knock+quietFor)
+	defer cancel()
+	err := e.client.XRead(ctx, &redis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: knock}).Err()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return wrap("wait for events", err)
+}
