@@ -33,6 +33,7 @@ const (
 	reportsMalformed  = "reports_malformed"        // not readable at all
 	reportsRetained   = "reports_retained"         // retained ones are dropped [ACK-4]
 	reportsDropped    = "reports_dropped"          // did not fit into the queue
+	reportsWritten    = "reports_written"          // reports written down
 	fieldsDropped     = "report_fields_dropped"    // unsound parts of sound reports [TEL-4]
 	presenceTaken     = "presence_taken"           // presence messages read
 	presenceMalformed = "presence_malformed"       // not readable
@@ -45,7 +46,7 @@ const (
 var counted = []string{
 	commandsSent, publications, publishFailures,
 	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
-	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, fieldsDropped,
+	reportsTaken, reportsMalformed, reportsRetained, reportsDropped, reportsWritten, fieldsDropped,
 	presenceTaken, presenceMalformed, presenceDropped, unitsUnknown, observationsLost, commandsSwept,
 }
 

@@ -148,6 +148,8 @@ func (in *ingest) write(batch []observed) {
 	if err != nil {
 		in.counts.addN(observationsLost, len(batch))
 		in.logger.Warn("observations lost", "count", len(batch), "err", err)
+	} else {
+		in.counts.addN(reportsWritten, reportsAmong(batch))
 	}
 	in.counts.addN(unitsUnknown, len(seen.Unknown))
 	for _, o := range batch {
@@ -155,4 +157,14 @@ func (in *ingest) write(batch []observed) {
 			close(o.done)
 		}
 	}
+}
+
+func reportsAmong(batch []observed) int {
+	n := 0
+	for _, o := range batch {
+		if o.Report != nil {
+			n++
+		}
+	}
+	return n
 }
