@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 // Third-party names stay in one place each.
 var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench"}, // chaos: see below; bench is the floor: the same client, and nothing behind it
-	"github.com/labstack/echo/":                  {"httpapi"},
+	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench"},                          // bench is the floor: the same library, and nothing behind it
 	"github.com/getkin/kin-openapi":              {"httpapi"},
 	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                    // bench reads past the service what it has written
 	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/bench"}, // devstack asks whether the server is up

@@ -105,8 +105,8 @@ func (i ingest) measure(ctx context.Context, vehicles int) (result fleetIngests,
 		}
 		result.Service = append(result.Service, round)
 	}
-	limit := median(rates(result.Service))
-	result.Ratio = limit / median(rates(result.Floor))
+	limit := median(of(result.Service, atTheEnd))
+	result.Ratio = limit / median(of(result.Floor, atTheEnd))
 	if i.Soak > 0 {
 		say("%d vehicles: %v at %.0f reports a second", vehicles, i.Soak, soakShare*limit)
 		soak, err := load.service(ctx, i.Soak, soakShare*limit)
@@ -215,7 +215,7 @@ func (l *load) publish(ctx context.Context, counts string, d time.Duration, rate
 		"--vehicles", strconv.Itoa(l.vehicles), "--from", strconv.Itoa(l.from), "--for", d.String(),
 		"--rate", strconv.FormatFloat(rate, 'f', 0, 64), "--window", strconv.Itoa(l.window), "--connections", strconv.Itoa(l.lines))
 	if err == nil {
-		l.from = slices.Max(p.Last)
+		l.from = max(l.from, slices.Max(p.Last))
 	}
 	return p, u, err
 }
@@ -270,10 +270,4 @@ func (l *load) awaitEnd(ctx context.Context, counts string, before ledger, p pub
 	}
 }
 
-func rates(rounds []ingestRound) []float64 {
-	all := make([]float64, len(rounds))
-	for i, r := range rounds {
-		all[i] = r.Rate
-	}
-	return all
-}
+func atTheEnd(r ingestRound) float64 { return r.Rate }

@@ -28,7 +28,7 @@ type published struct {
 	Begin    time.Time `json:"begin"` // of the first report
 	End      time.Time `json:"end"`   // of the last one
 	Messages int64     `json:"messages"`
-	Last     []int     `json:"last"` // number of the last report of each vehicle
+	Last     []int     `json:"last"` // number of the last report of each vehicle; 0: it sent none
 }
 
 // perWrite is how many reports are written at once, at most: 64 KB.
@@ -56,6 +56,11 @@ func (p publish) Run(ctx context.Context) error {
 	result.End = time.Now()
 	for _, c := range crews {
 		result.Messages += c.sent
+	}
+	for v, last := range result.Last {
+		if last == p.From {
+			result.Last[v] = 0
+		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // print writes a result: as JSON, or as tables.
-func (s stage) print(to io.Writer, result interface{ tables(io.Writer) }) error {
+func (s stage) print(to io.Writer, result interface{ tables(*tabwriter.Writer) }) error {
 	if s.JSON {
 		e := json.NewEncoder(to)
 		e.SetIndent("", "  ")
@@ -25,7 +25,7 @@ func (m machine) line(to io.Writer) {
 	fmt.Fprintf(to, "%s, %d cores (%s), %s, load %.1f at the start\n", m.At.Format("2006-01-02 15:04 MST"), m.Cores, m.CPU, m.Go, m.Load)
 }
 
-func (r ingestResult) tables(to io.Writer) {
+func (r ingestResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)
 	for _, f := range r.Fleets {
 		fmt.Fprintf(to, "\n%d vehicles, reports of %d bytes\n", f.Vehicles, r.Bytes)

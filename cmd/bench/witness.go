@@ -41,10 +41,14 @@ func (w *witness) stale(ctx context.Context, last []int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read what was written down: %w", err)
 	}
-	stale := len(last)
+	written := make([]int, len(last))
 	for _, row := range rows {
-		if sequenceOf(row.Mileage) == last[row.Vehicle-1] {
-			stale--
+		written[row.Vehicle-1] = sequenceOf(row.Mileage)
+	}
+	stale := 0
+	for v, sent := range last {
+		if sent != 0 && written[v] != sent {
+			stale++
 		}
 	}
 	return stale, nil
@@ -59,7 +63,7 @@ func (w *witness) unread(ctx context.Context, public, token string, n int) (int,
 		if err != nil {
 			return n, err
 		}
-		if sequenceOf(mileage) != w.last[vehicle-1] {
+		if sent := w.last[vehicle-1]; sent != 0 && sequenceOf(mileage) != sent {
 			unread++
 		}
 	}
@@ -67,7 +71,7 @@ func (w *witness) unread(ctx context.Context, public, token string, n int) (int,
 }
 
 func readMileage(ctx context.Context, public, token string, vehicle int) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/status", public, vehicle), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, statusURL(public, vehicle), nil)
 	if err != nil {
 		return 0, err
 	}
