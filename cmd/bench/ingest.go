@@ -129,12 +129,12 @@ type load struct {
 
 // floor has a subscriber take the reports that only counts.
 func (l *load) floor(ctx context.Context, d time.Duration) (ingestRound, error) {
-	address, pid, stop, err := attend(ctx, "subscribe", "--broker", l.mosquitto.ServiceURL(), "--password", servicePassword)
+	subscriber, address, err := attend(ctx, "subscribe", "--broker", l.mosquitto.ServiceURL(), "--password", servicePassword)
 	if err != nil {
 		return ingestRound{}, err
 	}
-	round, err := l.run(ctx, "http://"+address, meters{"subscriber": pid, "mosquitto": l.mosquitto.PID()}, d, 0, counted{})
-	return round, errors.Join(err, stop())
+	round, err := l.run(ctx, "http://"+address, meters{"subscriber": subscriber.pid(), "mosquitto": l.mosquitto.PID()}, d, 0, counted{})
+	return round, errors.Join(err, subscriber.stop())
 }
 
 // service has the service take the reports, at a rate, or as many as it can.

@@ -26,12 +26,14 @@ import (
 type commands struct {
 	Ingest ingest `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
 	Status status `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
+	Events events `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
 
 	// The processes that the measurements start.
 	Publish   publish   `cmd:"" hidden:""`
 	Subscribe subscribe `cmd:"" hidden:""`
 	Call      call      `cmd:"" hidden:""`
 	Answer    answer    `cmd:"" hidden:""`
+	Follow    follow    `cmd:"" hidden:""`
 }
 
 func main() {

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -92,35 +94,64 @@ func work(ctx context.Context, result any, args ...string) (usage, error) {
 	if err := json.Unmarshal(text, result); err != nil {
 		return usage{}, fmt.Errorf("%s: %w", args[0], err)
 	}
-	state := cmd.ProcessState
+	return usageAtEnd(cmd.ProcessState), nil
+}
+
+// usageAtEnd is what a process that has ended had used; its memory at its largest.
+func usageAtEnd(state *os.ProcessState) usage {
 	u := usage{CPU: (state.UserTime() + state.SystemTime()).Seconds()}
 	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
 		u.Memory = r.Maxrss << 10
 	}
-	return u, nil
+	return u
 }
 
-// attend starts a helper that serves, and returns what it says first: where. The returned function ends it.
-func attend(ctx context.Context, args ...string) (address string, pid int, stop func() error, err error) {
+// attendant is a helper that serves until it is told to end.
+type attendant struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// attend starts a helper, and returns the line by which it says that it serves.
+func attend(ctx context.Context, args ...string) (*attendant, string, error) {
 	cmd, err := helper(ctx, args...)
 	if err != nil {
-		return "", 0, nil, err
+		return nil, "", err
+	}
+	a := &attendant{cmd: cmd}
+	if a.in, err = cmd.StdinPipe(); err != nil {
+		return nil, "", err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", 0, nil, err
+		return nil, "", err
 	}
+	a.out = bufio.NewReader(out)
 	if err := cmd.Start(); err != nil {
-		return "", 0, nil, err
+		return nil, "", err
 	}
-	stop = func() error {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		return cmd.Wait()
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := a.out.ReadString('\n')
 	if err != nil {
-		_ = stop()
-		return "", 0, nil, fmt.Errorf("%s: %w", args[0], err)
+		return nil, "", fmt.Errorf("%s: %w", args[0], errors.Join(err, a.stop()))
 	}
-	return strings.TrimSpace(line), cmd.Process.Pid, stop, nil
+	return a, strings.TrimSpace(line), nil
+}
+
+func (a *attendant) pid() int { return a.cmd.Process.Pid }
+
+// stop ends it.
+func (a *attendant) stop() error {
+	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	return a.cmd.Wait()
+}
+
+// finish gives it its last line, reads the result that it prints then, and ends it.
+func (a *attendant) finish(last string, result any) (usage, error) {
+	if _, err := fmt.Fprintln(a.in, last); err != nil {
+		return usage{}, errors.Join(err, a.stop())
+	}
+	err := json.NewDecoder(a.out).Decode(result)
+	err = errors.Join(err, a.stop())
+	return usageAtEnd(a.cmd.ProcessState), err
 }

@@ -79,11 +79,11 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 		return err
 	}
 	result.Bytes = len(body)
-	address, pid, stop, err := attend(ctx, "answer", "--body", w.path("answer.json"))
+	floor, address, err := attend(ctx, "answer", "--body", w.path("answer.json"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, floor.stop()) }()
 	if result.Steps, err = eyes.measureSteps(ctx, s.Duration/2); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 		over := readsOver{Connections: connections}
 		for round := range s.Rounds {
 			say("%d connections: round %d of %d", connections, round+1, s.Rounds)
-			floor, err := s.round(ctx, w, "http://"+address, connections, meters{"floor": pid})
+			bare, err := s.round(ctx, w, "http://"+address, connections, meters{"floor": floor.pid()})
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 				return err
 			}
 			served.Lines = after - before
-			over.Floor, over.Service = append(over.Floor, floor), append(over.Service, served)
+			over.Floor, over.Service = append(over.Floor, bare), append(over.Service, served)
 		}
 		over.Ratio = median(of(over.Service, perSecond)) / median(of(over.Floor, perSecond))
 		over.Beyond = median(of(over.Service, p50)) - median(of(over.Floor, p50))

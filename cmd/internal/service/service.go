@@ -69,7 +69,7 @@ func startOn(ctx context.Context, c Config) (*Instance, error) {
 		"MOTORPOOL_SIGNING_KEYS="+c.SigningKeys, "MOTORPOOL_TOKEN_KEYS="+c.TokenKeys,
 		"MOTORPOOL_TOKEN_ISSUER="+c.TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE="+c.TokenIssuer,
 		// Limits would refuse the load, and are not what is tested.
-		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0",
+		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
 	)
 	environment = append(environment, c.Settings...)
 	n := &Instance{Name: c.Name, Internal: "http://" + address[1], Public: "http://" + address[0]}
