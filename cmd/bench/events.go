@@ -120,23 +120,6 @@ func (e events) measure(ctx context.Context, result *eventsResult) (err error) {
 	return nil
 }
 
-// settleIn lets every vehicle report once, and waits until that is written down.
-func (l *load) settleIn(ctx context.Context, counts string) error {
-	eyes, err := openWitness(l.postgres.URL())
-	if err != nil {
-		return err
-	}
-	defer eyes.close()
-	p, _, err := l.publish(ctx, counts, warmUp, float64(l.vehicles))
-	if err != nil {
-		return err
-	}
-	return service.Eventually(ctx, endsWithin, "every vehicle has reported", func(ctx context.Context) bool {
-		stale, err := eyes.stale(ctx, p.Last)
-		return err == nil && stale == 0
-	})
-}
-
 // audience is all who follow.
 type audience struct {
 	crowds []*attendant

@@ -2,7 +2,6 @@ package main
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -30,13 +29,4 @@ func thisMachine() machine {
 		m.Load = load.Load1
 	}
 	return m
-}
-
-// median is the middle of an odd number of values, and between the two in the middle of an even one.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

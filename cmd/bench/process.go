@@ -155,3 +155,13 @@ func (a *attendant) finish(last string, result any) (usage, error) {
 	err = errors.Join(err, a.stop())
 	return usageAtEnd(a.cmd.ProcessState), err
 }
+
+// attended returns a context that ends with whoever has started this helper: its input ends then.
+func attended(ctx context.Context) context.Context {
+	ctx, abandoned := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it
+		abandoned()
+	}()
+	return ctx
+}

@@ -71,7 +71,7 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 	if result.Postgres, err = eyes.durable(ctx); err != nil {
 		return err
 	}
-	if err := w.reported(ctx, n, eyes); err != nil {
+	if err := (&load{world: w, lines: 1}).settleIn(ctx, n.Internal+"/counts"); err != nil {
 		return err
 	}
 	body, err := w.keepAnswer(ctx, n)
@@ -95,20 +95,10 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 			if err != nil {
 				return err
 			}
-			before, err := eyes.lines(ctx)
+			served, err := s.recorded(ctx, w, n, eyes, connections)
 			if err != nil {
 				return err
 			}
-			served, err := s.round(ctx, w, n.Public, connections,
-				meters{"service": n.PID(), "postgres": w.postgres.PID(), "redis": w.redis.PID()})
-			if err != nil {
-				return err
-			}
-			after, err := eyes.lines(ctx)
-			if err != nil {
-				return err
-			}
-			served.Lines = after - before
 			over.Floor, over.Service = append(over.Floor, bare), append(over.Service, served)
 		}
 		over.Ratio = median(of(over.Service, perSecond)) / median(of(over.Floor, perSecond))
@@ -152,17 +142,19 @@ func (s status) round(ctx context.Context, w *world, url string, connections int
 	return r, nil
 }
 
-// reported has every vehicle report, and waits until all of it was written down.
-func (w *world) reported(ctx context.Context, n *service.Instance, eyes *witness) error {
-	l := &load{world: w, lines: 1}
-	p, _, err := l.publish(ctx, n.Internal+"/counts", warmUp, float64(w.vehicles))
+// recorded is a round of the service, with the lines that the history has of it.
+func (s status) recorded(ctx context.Context, w *world, n *service.Instance, eyes *witness, connections int) (readRound, error) {
+	before, err := eyes.lines(ctx)
 	if err != nil {
-		return err
+		return readRound{}, err
 	}
-	return service.Eventually(ctx, endsWithin, "every vehicle has reported", func(ctx context.Context) bool {
-		stale, err := eyes.stale(ctx, p.Last)
-		return err == nil && stale == 0
-	})
+	r, err := s.round(ctx, w, n.Public, connections, meters{"service": n.PID(), "postgres": w.postgres.PID(), "redis": w.redis.PID()})
+	if err != nil {
+		return r, err
+	}
+	after, err := eyes.lines(ctx)
+	r.Lines = after - before
+	return r, err
 }
 
 // keepAnswer keeps one answer of the service, for the floor to give.
@@ -186,15 +178,6 @@ func (w *world) keepAnswer(ctx context.Context, n *service.Instance) ([]byte, er
 
 func perSecond(r readRound) float64 { return r.Rate }
 func p50(r readRound) float64       { return r.P50 }
-
-// of returns one figure of each round.
-func of[R any](rounds []R, figure func(R) float64) []float64 {
-	all := make([]float64, len(rounds))
-	for i, r := range rounds {
-		all[i] = figure(r)
-	}
-	return all
-}
 
 func (r statusResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)

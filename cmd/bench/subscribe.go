@@ -41,7 +41,7 @@ func (s subscribe) Run(ctx context.Context) error {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"counts": ledger{reportsTaken: taken.Load()}}) // the caller may leave
 	})}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	stop := context.AfterFunc(attended(ctx), func() { _ = server.Close() })
 	defer stop()
 	fmt.Println(listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -30,7 +30,7 @@ func (a answer) Run(ctx context.Context) error {
 		return err
 	}
 	server := &http.Server{Handler: e}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	stop := context.AfterFunc(attended(ctx), func() { _ = server.Close() })
 	defer stop()
 	fmt.Println(listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
