@@ -25,7 +25,7 @@ type events struct {
 	Instances int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
 	Vehicles  int           `default:"1000" placeholder:"N" help:"That report in turn (default ${default})."`
 	Rate      float64       `default:"1000" placeholder:"N" help:"Reports a second, each of which changes something (default ${default})."`
-	Duration  time.Duration `default:"40s" placeholder:"DURATION" help:"Of the load (default ${default})."`
+	Duration  time.Duration `default:"40s" placeholder:"DURATION" help:"Of the load; long enough to fill what the kernel holds for a reader that stalls (default ${default})."`
 }
 
 type eventsResult struct {
@@ -138,12 +138,15 @@ type audience struct {
 func (e events) assemble(ctx context.Context, w *world, urls []string) (*audience, error) {
 	a := &audience{total: make(chan int, 1), resumed: make(chan resumed, 1), stalled: make(chan stalled, 1), failed: make(chan error, 2)}
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: -1}}
-	var err error
-	if a.uncut, a.stopRead, err = a.heard.uncut(ctx, client, urls[0], w.admin); err != nil {
+	behind, err := lull(ctx, client, urls[0], w.admin)
+	if err != nil {
+		return nil, err
+	}
+	if a.uncut, a.stopRead, err = a.heard.uncut(ctx, client, urls[0], w.admin, behind); err != nil {
 		return nil, err
 	}
 	for range e.Processes {
-		args := []string{"follow", "--token", w.admin, "--readers", strconv.Itoa(e.Readers / e.Processes)}
+		args := []string{"follow", "--token", w.admin, "--behind", behind, "--readers", strconv.Itoa(e.Readers / e.Processes)}
 		for _, u := range urls {
 			args = append(args, "--url", u)
 		}
@@ -163,7 +166,7 @@ func (e events) assemble(ctx context.Context, w *world, urls []string) (*audienc
 	}()
 	go func() {
 		var told history
-		r, err := told.cutAgainAndAgain(ctx, client, urls, w.admin, a.total)
+		r, err := told.cutAgainAndAgain(ctx, client, urls, w.admin, behind, a.total)
 		if err != nil {
 			a.failed <- fmt.Errorf("the reader that is cut: %w", err)
 		}

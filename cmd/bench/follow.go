@@ -23,6 +23,7 @@ import (
 type follow struct {
 	URL     []string
 	Token   string
+	Behind  string `help:"Id of the event behind which all begin."`
 	Readers int
 }
 
@@ -52,7 +53,7 @@ func (f follow) Run(ctx context.Context) error {
 		readers[i].sample, readers[i].late = sampleEvery, func(at time.Time) { late[i].add(time.Since(at)) }
 		open.Add(1)
 		all.Go(func() {
-			body, err := openStream(ctx, client, f.URL[i%len(f.URL)], f.Token, "")
+			body, err := openStream(ctx, client, f.URL[i%len(f.URL)], f.Token, f.Behind)
 			open.Done()
 			if err != nil {
 				failures <- err

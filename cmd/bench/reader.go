@@ -37,10 +37,31 @@ func (h *history) all() []string {
 	return slices.Clone(h.ids)
 }
 
-// uncut reads without a break: it is what the others are held against.
-func (h *history) uncut(ctx context.Context, client *http.Client, url, token string) (*scanner, func(), error) {
-	ctx, cancel := context.WithCancel(ctx)
+// quietFor is how long no event may come for those of before to be over.
+const quietFor = time.Second
+
+// lull reads until no more events come, and returns the id behind which all readers begin: so they are told the same.
+func lull(ctx context.Context, client *http.Client, url, token string) (string, error) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
 	body, err := openStream(ctx, client, url, token, "")
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	quiet := time.AfterFunc(quietFor, leave)
+	s := scanner{each: func(string, string) { quiet.Reset(quietFor) }}
+	s.read(body)
+	if len(s.id) == 0 {
+		return "", errors.New("follow events: the stream names no id to begin at")
+	}
+	return string(s.id), nil
+}
+
+// uncut reads without a break: it is what the others are held against.
+func (h *history) uncut(ctx context.Context, client *http.Client, url, token, behind string) (*scanner, func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	body, err := openStream(ctx, client, url, token, behind)
 	if err != nil {
 		cancel()
 		return nil, nil, err
@@ -66,9 +87,9 @@ const (
 
 // cutAgainAndAgain reads for a random while, cuts its connection wherever it is, and comes back at the other instance
 // behind the last event that was whole, until it is told to end; then it reads until it has as many events as there were.
-func (h *history) cutAgainAndAgain(ctx context.Context, client *http.Client, urls []string, token string, total <-chan int) (resumed, error) {
+func (h *history) cutAgainAndAgain(ctx context.Context, client *http.Client, urls []string, token, behind string, total <-chan int) (resumed, error) {
 	var r resumed
-	behind, want := "", -1
+	want := -1
 	var giveUp time.Time
 	for ; ; r.Cuts++ {
 		life := shortestRead + rand.N(longestRead-shortestRead)
@@ -79,9 +100,6 @@ func (h *history) cutAgainAndAgain(ctx context.Context, client *http.Client, url
 			s.read(body)
 			err = body.Close()
 			r.Resets += s.seen.Resets
-			if behind == "" {
-				behind = string(s.id) // before any event: where the stream began
-			}
 		}
 		cut()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -56,7 +56,7 @@ func follows(t *testing.T, f *feed) (uncut []string, r resumed, cut []string) {
 	client := server.Client()
 	defer client.CloseIdleConnections()
 	var heard, told history
-	s, stop, err := heard.uncut(t.Context(), client, server.URL, "token")
+	s, stop, err := heard.uncut(t.Context(), client, server.URL, "token", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func follows(t *testing.T, f *feed) (uncut []string, r resumed, cut []string) {
 		}
 		total <- f.events - min(f.skip, 1)
 	}()
-	r, err = told.cutAgainAndAgain(t.Context(), client, []string{server.URL, server.URL}, "token", total)
+	r, err = told.cutAgainAndAgain(t.Context(), client, []string{server.URL, server.URL}, "token", "0-0", total)
 	stop()
 	if err != nil {
 		t.Fatal(err)
@@ -108,5 +108,16 @@ func TestAReaderThatStallsSeesWhatWasWrittenBeforeItsEnd(t *testing.T) {
 	}
 	if r.After < 0.2 || r.After > 5 || r.Events != 1 || r.End != `{"reason":"too_slow"}` {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestReadersBeginBehindTheLastEventOfBefore(t *testing.T) {
+	server := httptest.NewServer(&feed{tick: 5 * time.Millisecond, events: 100, begin: time.Now()})
+	defer server.Close()
+	client := server.Client()
+	defer client.CloseIdleConnections()
+	behind, err := lull(t.Context(), client, server.URL, "token")
+	if err != nil || behind != "100-0" {
+		t.Errorf("behind %q, %v", behind, err)
 	}
 }
