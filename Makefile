@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test chaos check fmt lint build
+.PHONY: help dev test chaos bench check fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,11 @@ chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=
 	@.ci/servers
 	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
+
+bench: go ## measure ingest, reading and live events against floors of the same run (ARGS="ingest --duration 10s --rounds 1 --vehicles 1000")
+	@.ci/servers
+	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
+	@bin/bench $(or $(ARGS),ingest) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
 check: go ## run what needs no server: format, vet, lint, architecture
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }

@@ -28,12 +28,12 @@ var arrows = map[string][]string{
 
 // Third-party names stay in one place each.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos"}, // chaos: see below
-	"github.com/labstack/echo/":                  {"httpapi"},
+	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench"}, // chaos: see below; bench is the floor: the same client, and nothing behind it
+	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench"},                          // bench is the floor: the same library, and nothing behind it
 	"github.com/getkin/kin-openapi":              {"httpapi"},
-	"github.com/jmoiron/sqlx":                    {"store"},
-	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos"}, // devstack asks whether the server is up
-	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                       // chaos is a witness: it must not look through the eyes of what it watches
+	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                    // bench reads past the service what it has written
+	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/bench"}, // devstack asks whether the server is up
+	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                    // chaos is a witness: it must not look through the eyes of what it watches
 	"github.com/go-redis/redis_rate/":            {"store"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
@@ -41,6 +41,8 @@ var homes = map[string][]string{
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos"},
 	"github.com/go-json-experiment/json":         {"telematics"},        // until it is the standard library's: Go 1.27
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
+	"github.com/prometheus/procfs":               {"cmd/bench"},
+	"github.com/HdrHistogram/":                   {"cmd/bench"},
 }
 
 type goPackage struct {

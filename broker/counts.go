@@ -35,6 +35,7 @@ const (
 	reportsTooLarge   = "reports_too_large"        // over 64 KiB [TEL-4]
 	reportsRetained   = "reports_retained"         // retained ones are dropped [ACK-4]
 	reportsDropped    = "reports_dropped"          // did not fit into the queue
+	reportsMerged     = "reports_merged"           // merged into what is known of their vehicles
 	fieldsDropped     = "report_fields_dropped"    // unsound parts of sound reports [TEL-4]
 	fieldsWrongType   = "report_fields_type"       // of those: not of the field's JSON type
 	fieldsOutOfRange  = "report_fields_range"      // of those: a number, length or time that cannot be
@@ -58,7 +59,7 @@ const (
 var counted = []string{
 	commandsSent, publications, publishFailures,
 	answersTaken, answersSettled, answersLate, answersNeverSent, answersIdle, answersMalformed, answersTooLarge, answersRetained, answersDropped, answersRecalled, recallsDropped, answersLost,
-	reportsTaken, reportsMalformed, reportsTooLarge, reportsRetained, reportsDropped,
+	reportsTaken, reportsMalformed, reportsTooLarge, reportsRetained, reportsDropped, reportsMerged,
 	fieldsDropped, fieldsWrongType, fieldsOutOfRange, fieldsUnknownWord, timesReplaced,
 	presenceTaken, presenceMalformed, presenceTooLarge, presenceGhosts, presenceOvertaken, presenceDropped, unitsUnknown, strangersDropped, unitsForeign, observationsLost, commandsSwept,
 	eventsTold, eventsDropped,

@@ -88,10 +88,11 @@ func (b *Broker) writeObserved(batch []observed) {
 	}
 }
 
-// observe is given its own time: a stop must not lose what was acknowledged.
-func (b *Broker) observe(observations []telematics.Observation) {
+// observe is given its own time: a stop must not lose what was acknowledged. It returns how
+// many of the observations are of vehicles, and were taken in.
+func (b *Broker) observe(observations []telematics.Observation) (merged int) {
 	if len(observations) == 0 {
-		return
+		return 0
 	}
 	ctx, cancel := b.step(context.Background())
 	defer cancel()
@@ -102,8 +103,13 @@ func (b *Broker) observe(observations []telematics.Observation) {
 	}
 	b.Counts.addIgnored(seen)
 	b.events.changed(seen.Changes)
-	b.Counts.addN(unitsUnknown, b.strangers.note(seen.Unknown, observations))
+	strange := b.strangers.note(seen.Unknown, observations)
+	b.Counts.addN(unitsUnknown, strange)
 	b.Counts.addN(unitsForeign, len(seen.Foreign))
+	if err != nil {
+		return 0
+	}
+	return len(observations) - strange - len(seen.Foreign)
 }
 
 // handle hands on what is queued, as many at a time as have come, until the context ends,

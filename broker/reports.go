@@ -82,7 +82,7 @@ func (b *Broker) takeReports(batch []heard) {
 			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
 		}
 	}
-	b.observe(observations)
+	b.Counts.addN(reportsMerged, b.observe(observations))
 }
 
 func (b *Broker) readReport(h heard) (telematics.Report, bool) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/cmd/internal/service"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/store"
@@ -94,7 +95,7 @@ func (w *world) startCars(ctx context.Context) error {
 }
 
 func (w *world) carsConnected(ctx context.Context) error {
-	return eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool {
+	return service.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool {
 		for i, c := range w.fleet.Cars() {
 			if !c.Connected() && profileOf(i+1).Name != "away" {
 				return false

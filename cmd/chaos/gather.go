@@ -41,7 +41,7 @@ func (w *world) delayed(strikes []strike) map[int][]audit.Interval {
 	for i, n := range w.instances {
 		delayed[i] = w.uptime.stalls()
 		for _, s := range strikes {
-			if s.Kind.late && (s.Target == n.name || s.Target == mosquittoServer || s.Target == lineOf(i, mosquittoServer)) {
+			if s.Kind.late && (s.Target == n.Name || s.Target == mosquittoServer || s.Target == lineOf(i, mosquittoServer)) {
 				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
 			}
 		}

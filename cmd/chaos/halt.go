@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/internal/service"
 	"motorpool/telematics"
 )
 
@@ -53,7 +54,7 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	agency := agencyNamed(f.Target)
 	halt := audit.Halt{Agency: agency}
 	d := newDraw(w.Seed, int(f.At), w.Vehicles, w.Instances)
-	if err := eventually(ctx, operatorPatience, "commands halted", func(trying context.Context) bool {
+	if err := service.Eventually(ctx, operatorPatience, "commands halted", func(trying context.Context) bool {
 		w.orderUnanswered(ctx, d, agency) // the callers outlive the try
 		halt.Written = w.writeHalt(trying, agency)
 		return succeeded(trying, !halt.Written.IsZero())
@@ -63,7 +64,7 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	pause(ctx, time.Until(halt.Written.Add(f.For)))
 	halt.Lifting = time.Now()
 	w.halts.note(halt)
-	return eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
+	return service.Eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
 		said, err := w.operate(ctx, nil, append([]string{"resume"}, flagOf(agency)...)...)
 		return succeeded(ctx, err == nil || strings.Contains(said, "there is no halt of")) // an earlier try did it, whose answer was lost
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/internal/service"
 	"motorpool/telematics"
 )
 
@@ -47,7 +48,7 @@ func TestEachAgencyHasCarsThatAreOrderedBeforeAHalt(t *testing.T) {
 func TestWhatHoldsMessagesUpIsKnownOfEachInstance(t *testing.T) {
 	w := &world{uptime: newUptime(2)}
 	for i := range 2 {
-		w.instances = append(w.instances, &instance{name: instanceName(i)})
+		w.instances = append(w.instances, &instance{Instance: &service.Instance{Name: instanceName(i)}})
 	}
 	begin := time.Unix(1767348000, 0)
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }

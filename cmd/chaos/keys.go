@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/cmd/internal/service"
 	"motorpool/telematics"
 )
 
@@ -97,7 +98,7 @@ func (w *world) rotateKey(ctx context.Context, _ fault) error {
 		return err
 	}
 	for _, n := range w.instances {
-		if err := eventually(ctx, switchWithin, n.name+" signs with the next key", func(ctx context.Context) bool {
+		if err := service.Eventually(ctx, switchWithin, n.Name+" signs with the next key", func(ctx context.Context) bool {
 			return n.signingKey(ctx) == next
 		}); err != nil {
 			return err
@@ -118,11 +119,11 @@ func (w *world) provision(ring telematics.Keyring) {
 
 // signingKey asks an instance with which key it signs; empty: it does not say.
 func (n *instance) signingKey(ctx context.Context) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.internal+"/counts", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Internal+"/counts", nil)
 	if err != nil {
 		return ""
 	}
-	response, err := direct.Do(request)
+	response, err := service.Direct.Do(request)
 	if err != nil {
 		return ""
 	}

@@ -16,9 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -28,6 +26,7 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/service"
 	"motorpool/simulator/devstack"
 )
 
@@ -140,7 +139,7 @@ func (f flags) round(ctx context.Context, p plan) (code int, err error) {
 			return code, err
 		}
 	}
-	if f.Binary, err = f.program(ctx, dir); err != nil {
+	if f.Binary, err = service.Program(ctx, f.Binary, dir, f.Race); err != nil {
 		return code, err
 	}
 	ctx, fall := context.WithCancelCause(ctx)
@@ -209,20 +208,4 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 	}
 	s.Report = audit.Check(s.Evidence)
 	return s, nil
-}
-
-// program returns the program to test, built unless it was given.
-func (f flags) program(ctx context.Context, dir string) (string, error) {
-	if f.Binary != "" {
-		return filepath.Abs(f.Binary)
-	}
-	binary := filepath.Join(dir, "motorpool")
-	args := []string{"build", "-o", binary}
-	if f.Race {
-		args = append(args, "-race")
-	}
-	if said, err := exec.CommandContext(ctx, "go", append(args, "motorpool/cmd/motorpool")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the service: %w\n%s", err, said)
-	}
-	return binary, nil
 }

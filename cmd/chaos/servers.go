@@ -9,6 +9,8 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/redis/go-redis/v9"
+
+	"motorpool/cmd/internal/service"
 )
 
 // server is a process that faults strike.
@@ -29,7 +31,7 @@ func (w *world) server(name string) server {
 		return w.postgres
 	}
 	for _, n := range w.instances {
-		if n.name == name {
+		if n.Name == name {
 			return n
 		}
 	}
@@ -42,7 +44,7 @@ func (w *world) hindered(target string) (lift func()) {
 		return w.uptime.hinderAll()
 	}
 	for i, n := range w.instances {
-		if target == n.name || target == lineOf(i, postgresServer) {
+		if target == n.Name || target == lineOf(i, postgresServer) {
 			return w.uptime.hinderInstance(i)
 		}
 	}
@@ -109,7 +111,7 @@ func (w *world) fillDisk(ctx context.Context, f fault) error {
 	if err := w.disk.empty(); err != nil {
 		return err
 	}
-	if eventually(context.WithoutCancel(ctx), 5*time.Second, "postgres serves", w.postgresServes) == nil {
+	if service.Eventually(context.WithoutCancel(ctx), 5*time.Second, "postgres serves", w.postgresServes) == nil {
 		return nil
 	}
 	w.log.Info("postgres did not survive the full disk by itself, and is started again")

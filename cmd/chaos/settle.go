@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"motorpool/cmd/internal/service"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -74,7 +75,7 @@ func (w *world) report(ctx context.Context, what string, holds func(context.Cont
 }
 
 func (w *world) reportWithin(ctx context.Context, within time.Duration, what string, holds func(context.Context) bool) {
-	if err := eventually(ctx, within, what, holds); err != nil {
+	if err := service.Eventually(ctx, within, what, holds); err != nil {
 		w.log.Warn("did not settle", "err", err)
 	}
 }

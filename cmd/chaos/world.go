@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/service"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -190,7 +191,7 @@ func (w *world) startInstances(ctx context.Context) error {
 // ready waits until every instance says that it is.
 func (w *world) ready(ctx context.Context) error {
 	for _, instance := range w.instances {
-		if err := eventually(ctx, time.Minute, instance.name+" ready", instance.ready); err != nil {
+		if err := service.Eventually(ctx, time.Minute, instance.Name+" ready", instance.Ready); err != nil {
 			return err
 		}
 	}
@@ -239,20 +240,4 @@ func lineAlone(_ []string, a slog.Attr) slog.Attr {
 		}
 	}
 	return a
-}
-
-const poll = 50 * time.Millisecond
-
-// eventually waits for something, with a bound.
-func eventually(ctx context.Context, within time.Duration, what string, holds func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for !holds(ctx) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not within %v: %s: %w", within, what, ctx.Err())
-		case <-time.After(poll):
-		}
-	}
-	return nil
 }

@@ -58,6 +58,13 @@ func startChild(ctx context.Context, cfg childConfig) (*child, error) {
 	return c, nil
 }
 
+// PID returns the number of the server's process, as of its last start.
+func (c *child) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proc.pid
+}
+
 // Pause freezes the server (SIGSTOP): connections stay open and nothing answers.
 func (c *child) Pause() error {
 	return c.withRunning(func(p *process) error { return p.freeze() })

@@ -31,6 +31,10 @@ type MosquittoConfig struct {
 	// account. Defaults to none.
 	WatcherPassword string
 
+	// GatewayPassword lets the account GatewayUser report for every unit, on the service's listener. Production has no such
+	// account. Defaults to none.
+	GatewayPassword string
+
 	// CertFile and KeyFile turn on TLS on the units' listener, as the comment in mosquitto.conf says. Defaults to no TLS.
 	CertFile, KeyFile string
 
@@ -39,6 +43,9 @@ type MosquittoConfig struct {
 
 // WatcherUser may read everything that passes, where a test wants that.
 const WatcherUser = "watcher"
+
+// GatewayUser may write the reports of every unit, where a measurement wants a fleet's reports without its connections.
+const GatewayUser = "gateway"
 
 // Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen, killed and restarted.
 type Mosquitto struct {
@@ -120,6 +127,10 @@ func (m *Mosquitto) writeFiles() error {
 	if m.cfg.WatcherPassword != "" {
 		service[WatcherUser] = m.cfg.WatcherPassword
 		serviceACL += "\nuser " + WatcherUser + "\ntopic read motorpool/v1/#\n"
+	}
+	if m.cfg.GatewayPassword != "" {
+		service[GatewayUser] = m.cfg.GatewayPassword
+		serviceACL += "\nuser " + GatewayUser + "\ntopic write motorpool/v1/+/telemetry\n"
 	}
 	return errors.Join(
 		os.WriteFile(m.path("mosquitto.conf"), []byte(conf), 0o600),

@@ -1,0 +1,62 @@
+// Command bench measures the service, each time against a floor: what the same machine, in the same run, does with nothing
+// of ours in between. A ratio survives a change of the machine; a figure alone does not.
+//
+//	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
+//	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
+//	events   500 readers of the live events, against the clock and against each other
+//
+// The servers are real, configured as in production, and Postgres waits for its disk. Whatever makes load, or takes
+// it, is a process of its own: this program, started once more with a command that its help does not list.
+// See docs/benchmarks.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"motorpool/cmd/internal/app"
+)
+
+type commands struct {
+	Ingest ingest `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
+	Status status `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
+	Events events `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
+
+	// The processes that the measurements start.
+	Publish   publish   `cmd:"" hidden:""`
+	Subscribe subscribe `cmd:"" hidden:""`
+	Call      call      `cmd:"" hidden:""`
+	Answer    answer    `cmd:"" hidden:""`
+	Follow    follow    `cmd:"" hidden:""`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var c commands
+	var settings app.Settings
+	parser, err := kong.New(&c, append(settings.Options("BENCH"), kong.Name("bench"),
+		kong.Description("Measures the service against floors of the same machine and run."),
+		kong.BindTo(ctx, (*context.Context)(nil)))...)
+	if err != nil {
+		return err
+	}
+	chosen, err := parser.Parse(args)
+	if err = errors.Join(settings.Problems(), err); err != nil {
+		return err
+	}
+	return chosen.Run()
+}

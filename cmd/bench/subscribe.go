@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/mosquitto"
+	"motorpool/telematics"
+)
+
+// subscribe is the floor of ingest: a process with the service's MQTT client, subscribed as the service is, that counts
+// what comes and does nothing with it. It tells its count in the service's own form.
+type subscribe struct {
+	Broker   string
+	Password string
+}
+
+func (s subscribe) Run(ctx context.Context) error {
+	var taken atomic.Int64
+	client := mqtt.NewClient(s.options())
+	defer client.Disconnect(0)
+	if err := wait(client.Connect()); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	subscribed := client.Subscribe(telematics.SharedFilter("bench", telematics.TelemetryChannel.Filter()), 1, func(mqtt.Client, mqtt.Message) { taken.Add(1) })
+	if err := wait(subscribed); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"counts": ledger{reportsTaken: taken.Load()}}) // the caller may leave
+	})}
+	stop := context.AfterFunc(attended(ctx), func() { _ = server.Close() })
+	defer stop()
+	fmt.Println(listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// options are those of the service, see broker.Link.
+func (s subscribe) options() *mqtt.ClientOptions {
+	return mqtt.NewClientOptions().AddBroker(s.Broker).SetClientID("bench-subscriber").
+		SetUsername(mosquitto.ServiceUser).SetPassword(s.Password).
+		SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).
+		SetConnectTimeout(dialTimeout).SetWriteTimeout(400 * time.Millisecond).
+		SetKeepAlive(5 * time.Second).SetPingTimeout(2500 * time.Millisecond)
+}
+
+func wait(token mqtt.Token) error {
+	if !token.WaitTimeout(dialTimeout) {
+		return errors.New("no answer")
+	}
+	return token.Error()
+}
