@@ -24,7 +24,7 @@ func (s *server) events(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	leave, refusal := s.Feed.admit(callOf(c).actor)
+	leave, refusal := s.Feed.admit(c.Request().Context(), callOf(c).actor)
 	if refusal == nil {
 		defer leave()
 	}

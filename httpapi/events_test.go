@@ -379,3 +379,26 @@ func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
 	_ = conn.Close()
 	reading.Wait()
 }
+
+func TestTheLogIsFollowedOnlyWhileSomebodyReads(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.IdleFor = 20 * time.Millisecond })
+	for n := range telematics.VehicleID(3) {
+		s := l.follow("")
+		l.tell(presence(2*n+1, 1))
+		if got := s.await(t, 1); !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d,`, 2*n+1)) && !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d}`, 2*n+1)) {
+			t.Errorf("reader %d: %+v", n, got)
+		}
+		place := s.lastID()
+		s.close()
+		eventually(t, "the feed rests", func() bool {
+			before := l.feed.Counts()["events_followed"]
+			l.tell(presence(2*n+2, 1))
+			time.Sleep(5 * time.Millisecond)
+			return l.feed.Counts()["events_followed"] == before
+		})
+		back := l.follow("", after(place)).await(t, 1)
+		if !strings.Contains(back[0].data, fmt.Sprintf(`"vehicle_id":%d`, 2*n+2)) {
+			t.Errorf("back after a rest: %+v", back)
+		}
+	}
+}

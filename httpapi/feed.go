@@ -29,6 +29,8 @@ type FeedConfig struct {
 	PingEvery time.Duration
 	// WriteFor is how long a reader may take for one write before it is cut. Defaults to 10 s.
 	WriteFor time.Duration
+	// IdleFor is how long the log is followed after the last reader has left. Defaults to 1 min.
+	IdleFor time.Duration
 	// Logger says what happens to readers. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -41,17 +43,21 @@ const (
 	chunkEvents  = 256 // at most, so that a write and what falls out of hand stay small
 )
 
-// Feed follows the log of events once, and hands it on to any number of streams. Safe for
-// concurrent use.
+// Feed follows the log of events once, while anybody reads, and hands it on to any number of
+// streams. Safe for concurrent use.
 type Feed struct {
 	FeedConfig
-	ring  *ring
-	ended chan struct{} // closed when no stream goes on
-	end   func()
+	ring   *ring
+	wanted chan struct{} // holds one: the log is to be followed
+	ended  chan struct{} // closed when no stream goes on
+	end    func()
 
-	mu      sync.Mutex
-	readers map[telematics.Actor]int // guarded by mu
-	open    int                      // guarded by mu
+	mu      sync.Mutex // guards what follows
+	readers map[telematics.Actor]int
+	open    int
+	idle    *time.Timer   // runs while nobody reads
+	ready   chan struct{} // closed once the log was read, of the present following
+	stop    func()        // ends the present following; nil: there is none
 
 	followed, cut atomic.Int64
 }
@@ -63,19 +69,60 @@ func NewFeed(config FeedConfig) *Feed {
 	config.AtHand = cmp.Or(config.AtHand, 16<<10)
 	config.PingEvery = cmp.Or(config.PingEvery, 15*time.Second)
 	config.WriteFor = cmp.Or(config.WriteFor, 10*time.Second)
+	config.IdleFor = cmp.Or(config.IdleFor, time.Minute)
 	config.Logger = cmp.Or(config.Logger, slog.Default())
 	f := &Feed{
-		FeedConfig: config, ring: newRing(config.AtHand, maxAtHand),
-		ended: make(chan struct{}), readers: map[telematics.Actor]int{},
+		FeedConfig: config, ring: newRing(config.AtHand, maxAtHand), wanted: make(chan struct{}, 1),
+		ended: make(chan struct{}), readers: map[telematics.Actor]int{}, ready: make(chan struct{}),
 	}
 	f.end = sync.OnceFunc(func() { close(f.ended) })
 	return f
 }
 
-// Run follows the log until the context ends.
+// Run follows the log while anybody reads, until the context ends.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.End()
-	return f.Log.Follow(ctx, min(recentEvents, f.AtHand), f.begin, f.next)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wanted:
+		}
+		if err := f.follow(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		f.ring.clear() // whoever comes next finds a following that begins anew
+	}
+}
+
+func (f *Feed) follow(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ready := f.starts(stop)
+	return f.Log.Follow(ctx, min(recentEvents, f.AtHand), func(events []telematics.Event) {
+		f.begin(events)
+		ready()
+	}, f.next)
+}
+
+// starts notes that a following begins, and returns what tells that readers can begin, too.
+func (f *Feed) starts(stop func()) (ready func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop = stop
+	present := f.ready
+	return sync.OnceFunc(func() { close(present) })
+}
+
+// rest ends the following, unless somebody reads again.
+func (f *Feed) rest() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open > 0 || f.stop == nil {
+		return
+	}
+	f.stop()
+	f.stop, f.ready = nil, make(chan struct{})
 }
 
 // End ends every stream, and lets no new one begin: they would hold up the end of the server.
@@ -115,15 +162,36 @@ func (f *Feed) next(events []telematics.Event) {
 
 var errFeedStarts = errors.New("the log of events was not read yet")
 
+// startFor is how long a stream waits for the log to be followed.
+const startFor = 3 * time.Second
+
 // admit counts a stream of an actor in. The caller calls leave when it ends.
-func (f *Feed) admit(actor telematics.Actor) (leave func(), refusal error) {
+func (f *Feed) admit(ctx context.Context, actor telematics.Actor) (leave func(), refusal error) {
+	ready, refusal := f.enter(actor)
+	if refusal != nil {
+		return nil, refusal
+	}
+	leave = func() { f.leave(actor) }
+	ctx, cancel := context.WithTimeout(ctx, startFor)
+	defer cancel()
+	select {
+	case <-ready:
+		return leave, nil
+	case <-f.ended:
+		refusal = errors.New("this process is about to end")
+	case <-ctx.Done():
+		refusal = errFeedStarts
+	}
+	leave()
+	return nil, away(refusal)
+}
+
+// enter returns what tells that the stream can begin.
+func (f *Feed) enter(actor telematics.Actor) (ready <-chan struct{}, refusal error) {
 	select {
 	case <-f.ended:
 		return nil, away(errors.New("this process is about to end"))
 	default:
-	}
-	if _, last := f.ring.end(); last == "" {
-		return nil, away(errFeedStarts)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,13 +204,24 @@ func (f *Feed) admit(actor telematics.Actor) (leave func(), refusal error) {
 	}
 	f.readers[actor]++
 	f.open++
-	return func() { f.leave(actor) }, nil
+	if f.idle != nil {
+		f.idle.Stop()
+	}
+	if f.stop == nil {
+		select {
+		case f.wanted <- struct{}{}:
+		default:
+		}
+	}
+	return f.ready, nil
 }
 
 func (f *Feed) leave(actor telematics.Actor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open--
+	if f.open--; f.open == 0 {
+		f.idle = time.AfterFunc(f.IdleFor, f.rest)
+	}
 	if f.readers[actor]--; f.readers[actor] == 0 {
 		delete(f.readers, actor)
 	}

@@ -69,6 +69,16 @@ func (r *ring) add(c *chunk) {
 	r.news = make(chan struct{})
 }
 
+// clear lets go of everything. Nobody reads.
+func (r *ring) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.chunks) > 0 {
+		r.dropOldest()
+	}
+	r.last = ""
+}
+
 // dropOldest needs the lock.
 func (r *ring) dropOldest() {
 	oldest := r.chunks[0]
