@@ -16,14 +16,14 @@ const eventField = "e"
 
 // eventRow is the JSON of an event. Names are short: there are many.
 type eventRow struct {
-	Kind     string                          `json:"k"`
-	Vehicle  telematics.VehicleID            `json:"v,omitempty"`
-	Agency   telematics.AgencyID             `json:"a,omitempty"`
-	AtMS     int64                           `json:"t"`
-	Command  *toldCommandRow                 `json:"c,omitempty"`
-	Fields   map[telematics.Field]readingRow `json:"f,omitempty"`
-	Presence telematics.PresenceStatus       `json:"p,omitempty"`
-	SeenMS   int64                           `json:"s,omitempty"`
+	Kind     string                    `json:"k"`
+	Vehicle  telematics.VehicleID      `json:"v,omitempty"`
+	Agency   telematics.AgencyID       `json:"a,omitempty"`
+	AtMS     int64                     `json:"t"`
+	Command  *toldCommandRow           `json:"c,omitempty"`
+	Fields   json.RawMessage           `json:"f,omitempty"` // of a snapshot
+	Presence telematics.PresenceStatus `json:"p,omitempty"`
+	SeenMS   int64                     `json:"s,omitempty"`
 }
 
 // toldCommandRow is of a command what a caller is shown.
@@ -51,11 +51,13 @@ func encodeEvent(e telematics.Event) (string, error) {
 		row.Command = newToldCommandRow(*e.Command)
 	}
 	if e.Change != nil {
-		fields, err := encodeSnapshot(e.Change.Fields)
-		if err != nil {
+		row.Presence, row.SeenMS = e.Change.Presence, millis(e.Change.LastSeen)
+	}
+	if e.Change != nil && len(e.Change.Fields) > 0 {
+		var err error
+		if row.Fields, err = encodeSnapshot(e.Change.Fields); err != nil {
 			return "", err
 		}
-		row.Fields, row.Presence, row.SeenMS = fields, e.Change.Presence, millis(e.Change.LastSeen)
 	}
 	text, err := json.Marshal(row)
 	if err != nil {
@@ -104,10 +106,11 @@ func decodeEvent(text string) (telematics.Event, error) {
 		e.Command = &command
 		return e, err
 	case telematics.StatusEvent, telematics.PresenceEvent:
+		fields, err := decodeSnapshot(row.Fields)
 		e.Change = &telematics.Change{
-			Vehicle: row.Vehicle, Agency: row.Agency, Fields: decodeReadings(row.Fields), Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
+			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
 		}
-		return e, nil
+		return e, err
 	case telematics.ResetEvent:
 		return e, nil
 	}

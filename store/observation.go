@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -183,7 +184,12 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 				Powertrain: telematics.Powertrain(row.Powertrain),
 			},
 		}
-		units[unit.serial], vehicles[unit.change.Vehicle] = unit, unit
+		units[unit.serial] = unit
+	}
+	for _, s := range sightings { // presence alone changes none
+		if unit, ok := units[s.Unit]; ok && len(s.readings) > 0 {
+			vehicles[unit.change.Vehicle] = unit
+		}
 	}
 	return units, readSnapshots(ctx, tx, vehicles)
 }
@@ -206,7 +212,7 @@ func (p *Postgres) snapshots(ctx context.Context, vehicles []telematics.VehicleI
 func selectSnapshots(ctx context.Context, db sqlx.QueryerContext, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
-		Fields    *string              `db:"fields"`
+		Fields    []byte               `db:"fields"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
 	if err != nil {
@@ -236,8 +242,8 @@ type unitRow struct {
 }
 
 type snapshotRow struct {
-	VehicleID telematics.VehicleID            `json:"vehicle_id"`
-	Fields    map[telematics.Field]readingRow `json:"fields"`
+	VehicleID telematics.VehicleID `json:"vehicle_id"`
+	Fields    json.RawMessage      `json:"fields"`
 }
 
 func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*observedUnit) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ type vehicleRow struct {
 	Capabilities pq.StringArray `db:"capabilities"`
 	Serial       *string        `db:"serial"`
 	Protocol     *string        `db:"protocol"`
-	Fields       *string        `db:"fields"`
+	Fields       []byte         `db:"fields"`
 	contactRow
 }
 
@@ -99,39 +100,50 @@ type readingRow struct {
 	Once  bool            `json:"once,omitempty"` // of null: there was a value before
 }
 
-func encodeSnapshot(s telematics.Snapshot) (map[telematics.Field]readingRow, error) {
-	fields := make(map[telematics.Field]readingRow, len(s))
-	for field, reading := range s {
-		v, err := json.Marshal(reading.Value)
-		if err != nil {
+// encodeSnapshot writes rows of readings by field. It runs for each vehicle that is written, so it builds the
+// JSON itself.
+func encodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
+	text := make([]byte, 0, 2048)
+	text = append(text, '{')
+	for _, field := range telematics.Fields {
+		reading, ok := s[field]
+		if !ok {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(strconv.AppendQuote(text, string(field)), `:{"v":`...)
+		var err error
+		if text, err = appendValue(text, reading.Value); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
 		}
-		fields[field] = readingRow{Value: v, AtMS: reading.At.UnixMilli(), Once: reading.Once}
+		text = strconv.AppendInt(append(text, `,"at":`...), reading.At.UnixMilli(), 10)
+		if reading.Once {
+			text = append(text, `,"once":true`...)
+		}
+		text = append(text, '}')
 	}
-	return fields, nil
+	return append(text, '}'), nil
 }
 
-// decodeSnapshot, like decodeReadings, leaves out what this version of the program does not know, or would
-// not have taken: the next report brings it again.
-func decodeSnapshot(fields *string) (telematics.Snapshot, error) {
+// decodeSnapshot leaves out what this version of the program does not know, or would not
+// have taken: the next report brings it again.
+func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
 	var rows map[telematics.Field]readingRow
-	if err := json.Unmarshal([]byte(*fields), &rows); err != nil {
+	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
-	return decodeReadings(rows), nil
-}
-
-func decodeReadings(rows map[telematics.Field]readingRow) telematics.Snapshot {
 	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
 			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once}
 		}
 	}
-	return snapshot
+	return snapshot, nil
 }
 
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
