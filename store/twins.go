@@ -88,6 +88,11 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 		}
 	}
 	seen, err := t.postgres.keep(ctx, now)
+	if err != nil { // then a report that somebody waits for is owed like any other
+		for i := range soon {
+			soon[i].Awaited = false
+		}
+	}
 	return seen, errors.Join(err, t.take(ctx, soon, &seen))
 }
 

@@ -193,6 +193,29 @@ func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 	}
 }
 
+func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
+	server, postgres := ownServer(t, time.Second)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := addVehicle(t, postgres, 1)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})
+	if !Away(err) {
+		t.Errorf("whoever waits is told %v", err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "postgres has the report", func() bool {
+		twin, err := postgres.Twin(t.Context(), id)
+		return err == nil && mileage(t, twin, err) == 2
+	})
+}
+
 func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	database := newDatabase(t)
 	postgres := open(t, database)
