@@ -153,13 +153,37 @@ func (t *Twins) knownOf(vehicle telematics.VehicleID, unit telematics.Unit) *kno
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with
 // VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, _, err := t.read(ctx, id)
+	return twin, err
+}
+
+// Told is Twin for somebody who will remember it: what Postgres does not have of it yet is
+// written there first, so that nobody is told less afterwards, whatever dies. Where Postgres
+// does not take it in a moment, it is told all the same.
+func (t *Twins) Told(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, ahead, err := t.read(ctx, id)
+	if err != nil || len(ahead) == 0 {
+		return twin, err
+	}
+	writing, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	s := sighting{vehicle: id, readings: ahead}
+	s.Unit, s.Protocol, s.At, s.Report = twin.Unit, twin.Protocol, twin.Contact.LastSeen, &telematics.Report{}
+	if _, err := t.postgres.keep(writing, []sighting{s}); err != nil {
+		t.log.Debug("told before it was written", "vehicle", id, "err", err)
+	}
+	return twin, nil
+}
+
+// read returns a vehicle, and what Postgres does not have of it.
+func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telematics.Twin, ahead telematics.Snapshot, err error) {
 	held := make(chan map[telematics.VehicleID]latest, 1)
 	go func() { held <- t.held(ctx, []telematics.VehicleID{id}) }()
-	twin, err := t.postgres.Twin(ctx, id)
-	if err != nil {
-		return telematics.Twin{}, err
+	if twin, err = t.postgres.Twin(ctx, id); err != nil {
+		return telematics.Twin{}, nil, err
 	}
-	return t.join(twin, <-held), nil
+	twin, ahead = t.join(twin, <-held)
+	return twin, ahead, nil
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
@@ -175,24 +199,36 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	}
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
-		twins[i] = t.join(twin, held)
+		twins[i], _ = t.join(twin, held)
 	}
 	return twins, nil
 }
 
-// join adds to what Postgres has of a vehicle what Redis has, and what this instance knows.
-// What another unit said is not of this vehicle.
-func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) telematics.Twin {
+// join adds to what Postgres has of a vehicle what Redis has, and what this instance knows, and
+// returns what Postgres does not have. What another unit said is not of this vehicle.
+func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) (joined telematics.Twin, ahead telematics.Snapshot) {
 	more := []latest{held[twin.ID]}
 	if k, ok := t.known.Peek(twin.ID); ok {
 		more = append(more, k.latest())
 	}
 	for _, l := range more {
-		if twin.Unit != "" && l.unit == twin.Unit {
-			twin.Snapshot, twin.Contact = telematics.Join(twin.Snapshot, l.snapshot), twin.Contact.Heard(l.seen)
+		if twin.Unit == "" || l.unit != twin.Unit {
+			continue
+		}
+		twin.Contact = twin.Contact.Heard(l.seen)
+		for field, reading := range l.snapshot {
+			if twin.Snapshot == nil {
+				twin.Snapshot = telematics.Snapshot{}
+			}
+			if newer, _ := twin.Snapshot.Take(field, reading); newer { // it was read for us alone
+				if ahead == nil {
+					ahead = telematics.Snapshot{}
+				}
+				ahead[field] = twin.Snapshot[field]
+			}
 		}
 	}
-	return twin
+	return twin, ahead
 }
 
 // held returns what Redis has of vehicles; nothing while it is away, which must not delay

@@ -115,9 +115,9 @@ type fleet struct {
 	twins *store.Twins
 }
 
-// Twin returns a vehicle with what is known of it now.
+// Twin returns a vehicle with what is known of it now, as a reader is told it.
 func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return f.twins.Twin(ctx, id)
+	return f.twins.Told(ctx, id)
 }
 
 // Twins returns vehicles with what is known of them now.
