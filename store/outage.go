@@ -53,10 +53,10 @@ func (o *outage) learn(err error) {
 	now := o.time()
 	switch {
 	case err == nil && !o.since.IsZero():
-		o.log.Info(o.ends, "missed", o.missed, "away", now.Sub(o.since).Round(time.Millisecond))
+		o.log.Info("asked again", "so", o.ends, "missed", o.missed, "away", now.Sub(o.since).Round(time.Millisecond))
 		o.since, o.missed = time.Time{}, 0
 	case err != nil && o.since.IsZero():
-		o.log.Warn(o.begins, "err", err)
+		o.log.Warn("not asked for a while", "so", o.begins, "err", err)
 		o.since = now
 		fallthrough
 	case err != nil:
