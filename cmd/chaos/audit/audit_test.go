@@ -123,7 +123,7 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 			e.event(doneOne, simulator.CommandStarted).Seq = 1000
 		}},
 		{"a key in Redis has no expiry", "nothing left in Redis", "stays for ever", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
-		{"the latest state has no expiry", "nothing left in Redis", "stays for ever", doneOne, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
+		{"the latest state has no expiry", "nothing left in Redis", "stays for ever", 0, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
 		{"a key in Redis stays too long", "nothing left in Redis", "stays for 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
 		{"a settlement has no line", "history complete", "0 lines of its settlement, want 1", doneOne, func(e *Evidence) {
 			e.History = slices.Delete(e.History, 0, 1)
