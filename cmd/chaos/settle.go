@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/internal/service"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -55,7 +57,7 @@ func (w *world) settle(ctx context.Context, l *load, strikes []strike) error {
 		w.log.Info("waiting for redis to forget", "at_most", redisKeeps)
 		w.reportWithin(ctx, redisKeeps, "redis forgot", func(ctx context.Context) bool {
 			entries, err := w.pending(ctx)
-			return err == nil && len(entries) == 0
+			return err == nil && !slices.ContainsFunc(entries, func(e audit.Entry) bool { return !e.Stays() })
 		})
 	}
 	// What is overdue in the index of deadlines goes with the next command.
