@@ -393,12 +393,13 @@ func TestTheLogIsFollowedOnlyWhileSomebodyReads(t *testing.T) {
 		eventually(t, "the feed rests", func() bool {
 			before := l.feed.Counts()["events_followed"]
 			l.tell(presence(2*n+2, 1))
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // many times what following needs
 			return l.feed.Counts()["events_followed"] == before
 		})
-		back := l.follow("", after(place)).await(t, 1)
-		if !strings.Contains(back[0].data, fmt.Sprintf(`"vehicle_id":%d`, 2*n+2)) {
+		s = l.follow("", after(place))
+		if back := s.await(t, 1); !strings.Contains(back[0].data, fmt.Sprintf(`"vehicle_id":%d`, 2*n+2)) {
 			t.Errorf("back after a rest: %+v", back)
 		}
+		s.close()
 	}
 }

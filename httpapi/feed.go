@@ -198,7 +198,7 @@ func (f *Feed) enter(actor telematics.Actor) (ready <-chan struct{}, refusal err
 	switch {
 	case f.PerAdmin > 0 && f.readers[actor] >= f.PerAdmin:
 		return nil, &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryAway,
-			Message: fmt.Sprintf("You have %s open here already; close one first.", counted(f.readers[actor], "stream"))}
+			Message: fmt.Sprintf("You have %d streams open at this instance, as many as one administrator may; close one first.", f.readers[actor])}
 	case f.open >= f.Streams:
 		return nil, away(fmt.Errorf("%d streams are open", f.open))
 	}

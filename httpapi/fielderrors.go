@@ -49,12 +49,12 @@ func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, openapi3filter.ErrInvalidEmptyValue):
-		f.say(field, "must not be empty: leave it out, or "+rule(schema))
+		f.say(field, "must not be empty: leave it out; otherwise it "+rule(schema))
 	case errors.As(err, &several):
 		for _, e := range several {
 			f.add(field, schema, e)
 		}
-	case errors.As(err, &one) && len(one.JSONPointer()) > 0:
+	case errors.As(err, &one) && len(one.JSONPointer()) > 0 && !schema.Type.Is(openapi3.TypeArray):
 		f.addMember(one, schema)
 	default:
 		f.say(field, rule(schema))
@@ -91,6 +91,8 @@ func rule(s *openapi3.Schema) string {
 		return "must be true or false"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
+	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
+		return rule(s.Items.Value) + ", or several, separated by commas"
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:
 		return fmt.Sprintf("must be a list of %d to %d members that differ; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
 	case s.Format == "date-time":

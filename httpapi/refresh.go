@@ -13,7 +13,9 @@ import (
 
 // refreshes reports whether a request asks for the unit's own word, and not only for what
 // is known. The contract takes no other spelling.
-func refreshes(r *http.Request) bool { return r.URL.Query().Get("refresh") == "true" }
+func refreshes(r *http.Request) bool {
+	return r.Method != http.MethodHead && r.URL.Query().Get("refresh") == "true"
+}
 
 // refresh asks the vehicle's unit to report its state, and returns what it reported. The
 // controller writes the command's line of the history; the line of the read that fails

@@ -212,9 +212,9 @@ func TestARefreshOverTheAdministratorsLimitUsesUpNoVehicle(t *testing.T) {
 	}
 }
 
-func TestHEADRefreshesLikeGET(t *testing.T) {
+func TestHEADWakesNoVehicle(t *testing.T) {
 	a := newAPI(t)
-	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 1 {
+	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 0 {
 		t.Errorf("%d, %d orders", r.status, a.controller.count())
 	}
 }

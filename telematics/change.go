@@ -28,6 +28,24 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
 
+// same reports whether two values of a field read the same to whoever is shown them: of
+// signal strength only the quality is.
+func (f Field) same(a, b any) bool {
+	if f == RSRP {
+		a, aIs := a.(float64)
+		b, bIs := b.(float64)
+		return aIs == bIs && (!aIs || *SignalQuality(&a) == *SignalQuality(&b))
+	}
+	return SameValue(a, b)
+}
+
+// IsNews reports whether a vehicle's new values are worth telling. That a position was
+// confirmed is not.
+func (s Snapshot) IsNews() bool {
+	_, confirmed := s[LocatedAt]
+	return len(s) > 1 || len(s) == 1 && !confirmed
+}
+
 // SameValue reports whether two values of a field are the same.
 func SameValue(a, b any) bool {
 	switch a := a.(type) {

@@ -42,7 +42,7 @@ func (c Change) Events(now time.Time) []Event {
 		presence.Fields = nil
 		events = append(events, Event{Kind: PresenceEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: now, Change: &presence})
 	}
-	if fields := c.Fields.For(c.Powertrain); len(fields) > 0 {
+	if fields := c.Fields.For(c.Powertrain); fields.IsNews() {
 		status := c
 		status.Fields, status.Presence = fields, ""
 		events = append(events, Event{Kind: StatusEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: fields.latest(), Change: &status})

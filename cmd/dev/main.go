@@ -31,6 +31,9 @@ type flags struct {
 	VehicleRate int                    `default:"600" placeholder:"N" help:"Control commands a minute to one vehicle; 0: any number (default ${default}; the service's own default is 10)."`
 	RefreshRate int                    `default:"60" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state; 0: any number (default ${default}; the service's own default is 2)."`
 	AdminRate   int                    `default:"60000" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default}; the service's own default is 600)."`
+	Streams     int                    `name:"admin-streams" default:"0" placeholder:"N" help:"Streams of events of one administrator; 0: any number (default ${default}; the service's own default is 10)."`
+	GeocoderURL app.Secret             `name:"geocoder-url" placeholder:"URL" help:"A Nominatim-compatible server that names where cars stand, away from stations (default none)."`
+	Contact     string                 `name:"geocoder-contact" placeholder:"TEXT" help:"Who asks it, as its operator wants to know: an address or URL."`
 	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres of your own, instead of one in the folder; the demo fleet is put into it."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
 }

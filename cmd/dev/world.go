@@ -213,6 +213,7 @@ func (w *world) config(s servers) app.Config {
 		SigningKeys: filepath.Join(w.Dir, signingFile), TokenKeys: filepath.Join(w.Dir, tokenKeysFile),
 		TokenIssuer: tokenIssuer, TokenAudience: tokenAudience,
 		VehicleRate: w.VehicleRate, RefreshRate: w.RefreshRate, AdminRate: w.AdminRate,
+		AdminStreams: w.Streams, GeocoderURL: w.GeocoderURL, GeocoderContact: w.Contact,
 		Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",
 	}
 }
