@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"motorpool/telematics"
@@ -103,13 +104,24 @@ func (b *Broker) observe(observations []telematics.Observation) (merged int) {
 	}
 	b.Counts.addIgnored(seen)
 	b.events.changed(seen.Changes)
-	strange := b.strangers.note(seen.Unknown, observations)
+	strange, foreign := b.strangers.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
 	b.Counts.addN(unitsUnknown, strange)
-	b.Counts.addN(unitsForeign, len(seen.Foreign))
+	b.Counts.addN(unitsForeign, foreign)
 	if err != nil {
 		return 0
 	}
-	return len(observations) - strange - len(seen.Foreign)
+	return len(observations) - strange - foreign
+}
+
+// countOf returns how many observations are of some units.
+func countOf(units []telematics.Unit, observations []telematics.Observation) int {
+	n := 0
+	for _, o := range observations {
+		if slices.Contains(units, o.Unit) {
+			n++
+		}
+	}
+	return n
 }
 
 // handle hands on what is queued, as many at a time as have come, until the context ends,
