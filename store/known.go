@@ -225,21 +225,23 @@ func (p proposal) settle(fate offered) (news telematics.Snapshot, again, emptied
 			state.token, again, emptied = "", true, true
 		default:
 			state.token = refusal.token
-			again = p.yield(o.name, refusal.row) || again
+			again = p.yield(o.name, refusal) || again
 		}
 	}
 	return news, again, emptied
 }
 
 // yield takes in a section as another instance has written it, and reports whether more is
-// known here.
-func (k *known) yield(section, row string) bool {
-	theirs, err := decodeSection(section, row)
-	ahead := err != nil // what cannot be read is replaced
+// known here. What this one wrote without hearing so is offered again, and told then.
+func (k *known) yield(section string, refusal refusal) bool {
+	theirs, err := decodeSection(section, refusal.row)
+	ahead := err != nil || refusal.ours // what cannot be read is replaced
 	for _, field := range fieldsOf[section] {
 		reading, has := theirs[field]
 		_, mine := k.snapshot[field]
 		switch {
+		case has && refusal.ours:
+			k.snapshot.Take(field, reading)
 		case has:
 			ahead = k.compare(field, reading) || ahead
 		case mine:

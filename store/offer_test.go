@@ -1,0 +1,46 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// withoutRun opens twins of one vehicle whose work the test does itself.
+func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.VehicleID, unit telematics.Unit) {
+	t.Helper()
+	twins = NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, redis)})
+	id, unit = addVehicle(t, twins.postgres, 1)
+	return twins, id, unit
+}
+
+func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
+	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			twins, id, unit := withoutRun(t, redis)
+			var told changesTold
+			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+			observed(t, twins, unit, statusAt(start, 1))
+			twins.offer(t.Context(), told.tell)
+			told.take()
+
+			observed(t, twins, unit, statusAt(start, 2))
+			unheard := twins.toRedis.begin()
+			if _, err := twins.redis.offer(t.Context(), []offer{twins.propose(unheard[0]).offer}); err != nil {
+				t.Fatal(err)
+			}
+			unheard[0].owe(inRedis) // as where the connection broke before the answer came
+			twins.toRedis.add(unheard[0])
+			twins.offer(t.Context(), told.tell)
+			changes := told.take()
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
+				t.Errorf("told %+v", changes)
+			}
+			twins.offer(t.Context(), told.tell)
+			if again := told.take(); len(again) > 0 || twins.toRedis.size() > 0 {
+				t.Errorf("told again: %+v", again)
+			}
+		})
+	}
+}
