@@ -135,6 +135,9 @@ func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered,
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return nil, true, err
 		}
+		if isAway(err) {
+			return nil, false, err
+		}
 		if err != nil {
 			fates[i].err = err
 			continue

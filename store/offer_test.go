@@ -44,3 +44,22 @@ func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
 		})
 	}
 }
+
+func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
+	twins, id, unit := withoutRun(t, startRedis(t).URL())
+	var told changesTold
+	for _, limit := range []string{"1", "0"} { // bytes; none
+		if err := twins.redis.client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if limit == "1" {
+			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+		}
+		if reached := twins.offer(t.Context(), told.tell); reached != (limit == "0") {
+			t.Errorf("with a maxmemory of %s it is reached: %v", limit, reached)
+		}
+	}
+	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id {
+		t.Errorf("told %+v", changes)
+	}
+}
