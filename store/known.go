@@ -95,6 +95,12 @@ func (k *known) owe(to creditor) bool {
 	return first
 }
 
+func (k *known) isOwed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.owes[inRedis] || k.owes[inPostgres]
+}
+
 // isHeld reports whether Redis had something of the vehicle.
 func (k *known) isHeld() bool {
 	k.mu.Lock()
