@@ -101,16 +101,16 @@ func (k *known) isOwed() bool {
 	return k.owes[inRedis] || k.owes[inPostgres]
 }
 
-// isHeld reports whether Redis had something of the vehicle.
-func (k *known) isHeld() bool {
+// lost notes that Redis has nothing of the vehicle, so that all of it is offered next, and
+// reports whether it had something.
+func (k *known) lost() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	had := false
 	for _, state := range k.sections {
-		if state.token != "" {
-			return true
-		}
+		had, state.token = had || state.token != "", ""
 	}
-	return false
+	return had
 }
 
 func (k *known) hasMet() bool {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -61,5 +62,38 @@ func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
 	}
 	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id {
 		t.Errorf("told %+v", changes)
+	}
+}
+
+func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
+	twins, id, unit := withoutRun(t, miniredis(t))
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	twins.offer(t.Context(), nil)
+	if err := twins.redis.client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
+		t.Fatal(err)
+	}
+	hurried := 0
+	for range 3 {
+		if _, err := twins.Twin(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-twins.lost:
+			hurried++
+		default:
+		}
+	}
+	if hurried != 1 {
+		t.Errorf("postgres was hurried %d times", hurried)
+	}
+	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
+	twins.offer(t.Context(), nil)
+	held, err := twins.redis.readLatest(t.Context(), []telematics.VehicleID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sectionsIn(held[id].snapshot), []string{"location", "telemetry", "oem_data"}; !slices.Equal(got, want) {
+		t.Errorf("redis has %v, want %v", got, want)
 	}
 }

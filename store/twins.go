@@ -222,15 +222,15 @@ func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telema
 	return held
 }
 
-// miss notices that Redis has lost what it had.
+// miss notices that Redis has lost what it had. It is noticed once: of what is silent for long,
+// Redis has nothing, however often it is read.
 func (t *Twins) miss(ids []telematics.VehicleID, held map[telematics.VehicleID]latest) {
 	for _, id := range ids {
 		if _, ok := held[id]; ok {
 			continue
 		}
-		if k, ok := t.known.find(id); ok && k.isHeld() {
+		if k, ok := t.known.find(id); ok && k.lost() {
 			t.hurry()
-			return
 		}
 	}
 }
