@@ -160,8 +160,10 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
-// the position in the page.
+// the position in the page. A connectivity that is asked for is that of the record, which may
+// be a moment behind: the contact is shown as it was found.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	now := time.Now()
 	twins, err := t.postgres.Twins(ctx, q)
 	if err != nil || len(twins) == 0 {
 		return twins, err
@@ -173,6 +175,9 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
 		twins[i], _ = t.join(twin, held)
+		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
+			twins[i].Contact = twin.Contact
+		}
 	}
 	return twins, nil
 }

@@ -285,6 +285,23 @@ func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
 	}
 }
 
+func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
+	twins := NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, miniredis(t))})
+	_, unit := addVehicle(t, twins.postgres, 1)
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1)) // not in Postgres yet
+	for _, asked := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
+		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, twin := range found {
+			if is := twin.Contact.At(time.Now()); asked != "" && is != asked {
+				t.Errorf("a list of what is %s shows a vehicle that is %s", asked, is)
+			}
+		}
+	}
+}
+
 func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	database, redis := newDatabase(t), miniredis(t)
 	twins := twinsAt(t, database, redis)
