@@ -93,7 +93,11 @@ func (b *Broker) takeReports(batch []heard) {
 			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
 		}
 	}
-	b.Counts.addN(reportsMerged, b.observe(observations))
+	merged, err := b.observe(observations)
+	if err != nil {
+		b.lose(len(observations), err)
+	}
+	b.Counts.addN(reportsMerged, merged)
 }
 
 func (b *Broker) readReport(h heard) (telematics.Report, bool) {
