@@ -97,3 +97,19 @@ func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
 		t.Errorf("redis has %v, want %v", got, want)
 	}
 }
+
+func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
+	twins, _, unit := withoutRun(t, miniredis(t))
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is away
+	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
+		if _, err := twins.postgres.db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twins.directory.known.Purge() // after directoryFor
+	var told changesTold
+	twins.offer(t.Context(), told.tell)
+	if changes := told.take(); len(changes) != 1 || changes[0].Agency != 2 {
+		t.Errorf("told %+v", changes)
+	}
+}
