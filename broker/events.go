@@ -75,7 +75,7 @@ func (t *teller) start(ctx context.Context) (stop func()) {
 func (t *teller) run(ctx context.Context) {
 	again := time.NewTicker(gapAgain)
 	defer again.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
 			t.add(ctx, t.gather(first))
@@ -84,10 +84,9 @@ func (t *teller) run(ctx context.Context) {
 				t.add(ctx, nil)
 			}
 		case <-ctx.Done():
-			t.drain()
-			return
 		}
 	}
+	t.drain()
 }
 
 func (t *teller) drain() {
