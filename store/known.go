@@ -25,7 +25,8 @@ type known struct {
 	met      bool // what Redis and Postgres had is part of it
 	sections map[string]*sectionState
 	news     telematics.Snapshot // values that were not told yet
-	owes     [2]bool             // by creditor
+	owes     [2]bool             // by creditor: it waits in the backlog
+	going    [2]bool             // likewise: it is being brought
 }
 
 // creditor is to whom something is owed.
@@ -95,10 +96,22 @@ func (k *known) owe(to creditor) bool {
 	return first
 }
 
+func (k *known) begin(to creditor) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.owes[to], k.going[to] = false, true
+}
+
+func (k *known) end(to creditor) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.going[to] = false
+}
+
 func (k *known) isOwed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.owes[inRedis] || k.owes[inPostgres]
+	return k.owes != [2]bool{} || k.going != [2]bool{}
 }
 
 // lost notes that Redis has nothing of the vehicle, so that all of it is offered next, and
@@ -134,11 +147,10 @@ func (k *known) latest() latest {
 	return latest{unit: k.unit, seen: k.seen, snapshot: maps.Clone(k.snapshot)}
 }
 
-// debt returns what Postgres is owed, which is not owed any more then.
+// debt returns what Postgres is owed.
 func (k *known) debt() sighting {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.owes[inPostgres] = false
 	s := sighting{vehicle: k.vehicle, readings: maps.Clone(k.snapshot)}
 	s.Unit, s.At, s.Protocol = k.unit, k.seen, k.protocol
 	if k.reported {
@@ -183,11 +195,10 @@ type proposal struct {
 	changes map[string]int // of the sections, when they were offered
 }
 
-// propose offers what Redis does not have; it is not owed any more then.
+// propose offers what Redis does not have.
 func (t *Twins) propose(k *known) proposal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.owes[inRedis] = false
 	p := proposal{known: k, offer: offer{vehicle: k.vehicle, unit: k.unit, seen: k.seen}, changes: make(map[string]int, len(k.sections))}
 	for _, section := range telematics.Sections {
 		state := k.sections[section]

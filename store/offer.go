@@ -27,11 +27,7 @@ func (t *Twins) offer(ctx context.Context, tell func([]telematics.Change)) bool 
 		if reached {
 			left, reached = t.offerBatch(ctx, batch, tell)
 		}
-		for _, k := range left {
-			if k.owe(inRedis) {
-				t.toRedis.add(k)
-			}
-		}
+		t.toRedis.again(left)
 	}
 	return reached
 }

@@ -31,8 +31,7 @@ func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
 			if _, err := twins.redis.offer(t.Context(), []offer{twins.propose(unheard[0]).offer}); err != nil {
 				t.Fatal(err)
 			}
-			unheard[0].owe(inRedis) // as where the connection broke before the answer came
-			twins.toRedis.add(unheard[0])
+			twins.toRedis.again(unheard) // as where the connection broke before the answer came
 			twins.offer(t.Context(), told.tell)
 			changes := told.take()
 			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
@@ -111,5 +110,38 @@ func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
 	twins.offer(t.Context(), told.tell)
 	if changes := told.take(); len(changes) != 1 || changes[0].Agency != 2 {
 		t.Errorf("told %+v", changes)
+	}
+}
+
+func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
+	server := startRedis(t)
+	twins, _, first := withoutRun(t, server.URL())
+	units := []telematics.Unit{first}
+	for id := range telematics.VehicleID(2) {
+		_, unit := addVehicle(t, twins.postgres, id+2)
+		units = append(units, unit)
+	}
+	var told changesTold
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if err := server.Kill(); err != nil { // before anything of the vehicles was ever read
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		for _, unit := range units {
+			observed(t, twins, unit, statusAt(start, n))
+		}
+		if twins.offer(t.Context(), told.tell) {
+			t.Error("a redis that is not there was reached")
+		}
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "redis is reached", func() bool { return twins.redis.Ping(t.Context()) == nil })
+	if !twins.offer(t.Context(), told.tell) {
+		t.Error("redis was not reached")
+	}
+	if changes := told.take(); len(changes) != len(units) {
+		t.Errorf("%d vehicles were told of, want %d", len(changes), len(units))
 	}
 }

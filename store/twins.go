@@ -50,7 +50,7 @@ func NewTwins(config TwinsConfig) *Twins {
 	return &Twins{
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 500*time.Millisecond), log: log,
 		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: newMemory(),
-		toRedis: newBacklog(), toRecord: newBacklog(),
+		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
 		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
 			ends:   "the latest state of vehicles is read from redis again", log: log,
