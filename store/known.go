@@ -23,6 +23,7 @@ type known struct {
 	reported bool
 
 	met      bool // what Redis and Postgres had is part of it
+	written  bool // Postgres was given it before, by this instance
 	sections map[string]*sectionState
 	news     telematics.Snapshot // values that were not told yet
 	owes     [2]bool             // by creditor: it waits in the backlog
@@ -151,6 +152,7 @@ func (k *known) latest() latest {
 func (k *known) debt() sighting {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.written = k.written || !k.met
 	s := sighting{vehicle: k.vehicle, readings: maps.Clone(k.snapshot)}
 	s.Unit, s.At, s.Protocol = k.unit, k.seen, k.protocol
 	if k.reported {
@@ -166,7 +168,14 @@ func (k *known) meet(held latest, kept telematics.Snapshot) {
 	if held.unit != k.unit {
 		held = latest{}
 	}
-	for field, reading := range telematics.Join(kept, held.snapshot) {
+	for field, reading := range held.snapshot {
+		k.compare(field, reading)
+	}
+	for field, reading := range kept {
+		mine := k.snapshot[field]
+		if k.written && mine.At.Equal(reading.At) && telematics.SameValue(mine.Value, reading.Value) {
+			continue // from here, so nobody was told of it
+		}
 		k.compare(field, reading)
 	}
 	for section, state := range k.sections {

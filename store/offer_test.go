@@ -145,3 +145,14 @@ func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
 		t.Errorf("%d vehicles were told of, want %d", len(changes), len(units))
 	}
 }
+
+func TestWhatPostgresHadFirstIsToldAllTheSame(t *testing.T) {
+	twins, id, unit := withoutRun(t, miniredis(t))
+	var told changesTold
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+	twins.write(t.Context(), told.tell) // Redis is slow, or away
+	twins.offer(t.Context(), told.tell)
+	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+		t.Errorf("told %+v", changes)
+	}
+}
