@@ -82,8 +82,8 @@ func New(c Config) *Broker {
 		hints:   make(chan telematics.CommandID, c.QueueSize),
 		reports: newReports(c.QueueSize),
 	}
-	b.contact = b.newIngest()
-	b.prompt = b.newIngest()
+	b.contact = b.newIngest(true)
+	b.prompt = b.newIngest(false)
 	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}
 	b.events = newTeller(c, b.Counts)
 	b.Commands = told{c.Commands, b.events}

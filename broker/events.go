@@ -19,6 +19,7 @@ type teller struct {
 	logger  *slog.Logger
 	queue   chan telematics.Event
 	gap     atomic.Bool // something was dropped since the log last took anything
+	full    atomic.Bool // likewise: because the queue was full
 }
 
 func newTeller(c Config, counts *Counts) *teller {
@@ -33,6 +34,7 @@ func (t *teller) tell(e telematics.Event) {
 	select {
 	case t.queue <- e:
 	default:
+		t.full.Store(true)
 		t.drop(1)
 	}
 }
@@ -73,7 +75,7 @@ func (t *teller) start(ctx context.Context) (stop func()) {
 func (t *teller) run(ctx context.Context) {
 	again := time.NewTicker(gapAgain)
 	defer again.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
 			t.add(ctx, t.gather(first))
@@ -82,10 +84,9 @@ func (t *teller) run(ctx context.Context) {
 				t.add(ctx, nil)
 			}
 		case <-ctx.Done():
-			t.drain()
-			return
 		}
 	}
+	t.drain()
 }
 
 func (t *teller) drain() {
@@ -94,7 +95,12 @@ func (t *teller) drain() {
 	for {
 		select {
 		case first := <-t.queue:
-			t.add(ctx, t.gather(first))
+			batch := t.gather(first)
+			if ctx.Err() != nil {
+				t.drop(len(batch))
+				continue
+			}
+			t.add(ctx, batch)
 		default:
 			return
 		}
@@ -125,6 +131,9 @@ const (
 // add offers a batch to the log. What the log has taken, though its answer was lost, comes
 // twice then: no event is worth less for that, and a missing one would be.
 func (t *teller) add(ctx context.Context, batch []telematics.Event) {
+	if t.full.Swap(false) {
+		batch = t.skip(batch)
+	}
 	events := batch
 	gap := t.gap.Swap(false)
 	if gap {
@@ -146,6 +155,20 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 		select {
 		case <-time.After(tellAgain):
 		case <-ctx.Done():
+		}
+	}
+}
+
+// skip drops a batch and all that is queued: what did not fit was newer, and who follows
+// must not be told what is older after the reset.
+func (t *teller) skip(batch []telematics.Event) []telematics.Event {
+	for {
+		t.drop(len(batch))
+		select {
+		case first := <-t.queue:
+			batch = t.gather(first)
+		default:
+			return nil
 		}
 	}
 }

@@ -174,8 +174,32 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 		if dropped == 0 || dropped+told != reports {
 			t.Errorf("%d dropped and %d told of %d", dropped, told, reports)
 		}
-		if got := w.toldOf(car); !slices.Contains(got, "reset") {
+		got := w.toldOf(car)
+		if !slices.Contains(got, "reset") {
 			t.Error("nobody was told")
+		}
+		last := fmt.Sprintf("telemetry.mileage_km=%d", reports-1)
+		if end := got[len(got)-1]; end != "reset" && end != last {
+			t.Errorf("after the reset older events were told, up to %s", end)
+		}
+	})
+}
+
+func TestALogThatHangsDelaysTheEndByNoMoreThanItsTime(t *testing.T) {
+	x := &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		x.hang.Store(true)
+		begin := time.Now()
+		for n := range 10_000 {
+			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
+			}), false))
+			time.Sleep(time.Microsecond)
+		}
+		end := time.Now()
+		w.stops[0]()
+		if took := time.Since(end); took > 10*time.Second {
+			t.Errorf("the end took %v", took)
 		}
 	})
 }

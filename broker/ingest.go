@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"motorpool/telematics"
@@ -34,9 +36,11 @@ func (b *Broker) Presence(m telematics.Message) {
 
 // ingest writes observations down, as many at a time as have come.
 type ingest struct {
-	write   func([]observed)
+	write   func([]observed) error
+	lose    func(n int, why error)
 	timeout time.Duration
 	queue   chan observed
+	patient bool // what the record could not take is written again: nobody says it twice
 }
 
 type observed struct {
@@ -44,8 +48,8 @@ type observed struct {
 	done chan<- struct{} // nil: nobody waits
 }
 
-func (b *Broker) newIngest() *ingest {
-	return &ingest{write: b.writeObserved, timeout: b.StepTimeout, queue: make(chan observed, b.QueueSize)}
+func (b *Broker) newIngest(patient bool) *ingest {
+	return &ingest{write: b.writeObserved, lose: b.lose, timeout: b.StepTimeout, queue: make(chan observed, b.QueueSize), patient: patient}
 }
 
 // add queues an observation, and reports false where the queue is full.
@@ -72,44 +76,81 @@ func (in *ingest) wait(ctx context.Context, o telematics.Observation) {
 	}
 }
 
-// run writes what is queued, until the context ends.
-func (in *ingest) run(ctx context.Context) { handle(ctx, in.queue, in.timeout, in.write) }
+// writeAgain is how long a record that is away is left alone.
+const writeAgain = time.Second
 
-func (b *Broker) writeObserved(batch []observed) {
+// run writes what is queued, until the context ends.
+func (in *ingest) run(ctx context.Context) {
+	handle(ctx, in.queue, in.timeout, func(batch []observed) {
+		err := in.write(batch)
+		for in.patient && isAway(err) && ctx.Err() == nil {
+			select {
+			case <-time.After(writeAgain):
+			case <-ctx.Done():
+			}
+			err = in.write(batch)
+		}
+		if err != nil {
+			in.lose(len(batch), err)
+		}
+	})
+}
+
+// isAway reports whether the error of a port says that its server is away, so that the same
+// may go through later.
+func isAway(err error) bool {
+	var server interface{ Unavailable() bool }
+	return errors.As(err, &server) && server.Unavailable()
+}
+
+func (b *Broker) writeObserved(batch []observed) error {
 	observations := make([]telematics.Observation, len(batch))
 	for i, o := range batch {
 		observations[i] = o.Observation
 	}
-	b.observe(observations)
+	_, err := b.observe(observations)
 	for _, o := range batch {
 		if o.done != nil {
 			close(o.done)
 		}
 	}
+	return err
 }
 
 // observe is given its own time: a stop must not lose what was acknowledged. It returns how
 // many of the observations are of vehicles, and were taken in.
-func (b *Broker) observe(observations []telematics.Observation) (merged int) {
+func (b *Broker) observe(observations []telematics.Observation) (merged int, err error) {
 	if len(observations) == 0 {
-		return 0
+		return 0, nil
 	}
 	ctx, cancel := b.step(context.Background())
 	defer cancel()
 	seen, err := b.Twins.Observe(ctx, observations)
-	if err != nil {
-		b.Counts.addN(observationsLost, len(observations))
-		b.Logger.Warn("observations lost", "count", len(observations), "err", err)
-	}
 	b.Counts.addIgnored(seen)
 	b.events.changed(seen.Changes)
-	strange := b.strangers.note(seen.Unknown, observations)
+	strange, foreign := b.strangers.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
 	b.Counts.addN(unitsUnknown, strange)
-	b.Counts.addN(unitsForeign, len(seen.Foreign))
+	b.Counts.addN(unitsForeign, foreign)
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	return len(observations) - strange - len(seen.Foreign)
+	return len(observations) - strange - foreign, nil
+}
+
+func (b *Broker) lose(n int, why error) {
+	b.Counts.addN(observationsLost, n)
+	b.Logger.Warn("observations lost", "count", n, "err", why)
+}
+
+// countOf returns how many observations are of some units.
+func countOf(units []telematics.Unit, observations []telematics.Observation) int {
+	n := 0
+	for _, o := range observations {
+		if slices.Contains(units, o.Unit) {
+			n++
+		}
+	}
+	return n
 }
 
 // handle hands on what is queued, as many at a time as have come, until the context ends,

@@ -12,38 +12,45 @@ import (
 )
 
 // maxQueued bounds the bytes of reports that wait: few large ones are as many as the
-// memory takes.
+// memory takes. Each queue has its share of it, so that one that is full takes no room from
+// the others.
 const maxQueued = 64 << 20
 
 // reports are telemetry that waits to be read, in queues of which each serves some of the
 // units: those of one unit are read one after another, and a busy one delays only its
 // neighbours.
 type reports struct {
-	queues []chan heard
-	bytes  atomic.Int64 // in all queues
+	queues []*reportQueue
 	seed   maphash.Seed
 }
 
+type reportQueue struct {
+	waiting chan heard
+	bytes   atomic.Int64
+	room    int64 // bytes, at most
+}
+
 func newReports(size int) *reports {
-	r := &reports{queues: make([]chan heard, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
+	r := &reports{queues: make([]*reportQueue, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
 	for i := range r.queues {
-		r.queues[i] = make(chan heard, size)
+		r.queues[i] = &reportQueue{waiting: make(chan heard, size), room: max(telematics.MaxMessage, maxQueued/int64(len(r.queues)))}
 	}
 	return r
 }
 
 // add queues a message, and reports false where there is no room.
 func (r *reports) add(h heard) bool {
+	queue := r.queues[maphash.String(r.seed, string(h.Unit))%uint64(len(r.queues))]
 	size := int64(len(h.Payload))
-	if r.bytes.Add(size) > maxQueued {
-		r.bytes.Add(-size)
+	if queue.bytes.Add(size) > queue.room {
+		queue.bytes.Add(-size)
 		return false
 	}
 	select {
-	case r.queues[maphash.String(r.seed, string(h.Unit))%uint64(len(r.queues))] <- h:
+	case queue.waiting <- h:
 		return true
 	default:
-		r.bytes.Add(-size)
+		queue.bytes.Add(-size)
 		return false
 	}
 }
@@ -66,7 +73,12 @@ func (b *Broker) readReports(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, queue := range b.reports.queues {
 		readers.Go(func() {
-			handle(ctx, queue, b.StepTimeout, b.takeReports)
+			handle(ctx, queue.waiting, b.StepTimeout, func(batch []heard) {
+				for _, h := range batch {
+					queue.bytes.Add(-int64(len(h.Payload)))
+				}
+				b.takeReports(batch)
+			})
 		})
 	}
 	readers.Wait()
@@ -76,13 +88,16 @@ func (b *Broker) readReports(ctx context.Context) {
 func (b *Broker) takeReports(batch []heard) {
 	observations := make([]telematics.Observation, 0, len(batch))
 	for _, h := range batch {
-		b.reports.bytes.Add(-int64(len(h.Payload)))
 		if report, ok := b.readReport(h); ok {
 			b.recall(h.Unit, report.Answers, h.at)
 			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
 		}
 	}
-	b.Counts.addN(reportsMerged, b.observe(observations))
+	merged, err := b.observe(observations)
+	if err != nil {
+		b.lose(len(observations), err)
+	}
+	b.Counts.addN(reportsMerged, merged)
 }
 
 func (b *Broker) readReport(h heard) (telematics.Report, bool) {

@@ -88,6 +88,9 @@ func newEventBody(e telematics.Event) any {
 	case telematics.StatusEvent:
 		body := newChangedBody(e.Change.Fields)
 		body["vehicle_id"], body["at"] = int64(e.Vehicle), timestamp(e.At)
+		if len(e.Change.Large) > 0 {
+			body["too_large"] = e.Change.Large
+		}
 		return body
 	default:
 		return noticeBody{At: timestamp(e.At), Reason: eventsMissing}
@@ -97,11 +100,13 @@ func newEventBody(e telematics.Event) any {
 // newChangedBody is those parts of a vehicle status whose values are new.
 func newChangedBody(fields telematics.Snapshot) map[string]any {
 	body := map[string]any{}
+	if reading, ok := fields[telematics.OEMData]; ok { // first: two of its names are ours
+		own, _ := reading.Value.(map[string]any)
+		maps.Copy(group(body, string(telematics.OEMData)), own)
+	}
 	for field, reading := range fields {
 		switch field {
 		case telematics.OEMData:
-			own, _ := reading.Value.(map[string]any)
-			maps.Copy(group(body, string(telematics.OEMData)), own)
 		case telematics.RSRP:
 			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
 		default:

@@ -53,11 +53,7 @@ func (t *Twins) write(ctx context.Context, tell func([]telematics.Change)) {
 			sightings[i] = k.debt()
 		}
 		if !t.keep(ctx, sightings, tell) {
-			for _, k := range batch {
-				if k.owe(inPostgres) {
-					t.toRecord.add(k)
-				}
-			}
+			t.toRecord.again(batch)
 		}
 	}
 	defer t.debts.end()

@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +16,10 @@ import (
 // eventField is the one field of an entry in the stream of events.
 const eventField = "e"
 
+// maxTold bounds a value in an event, in bytes of JSON. What one vehicle likes to say must fill
+// neither Redis, which keeps the last 100,000, nor what is at hand for readers.
+const maxTold = 2 << 10
+
 // eventRow is the JSON of an event. Names are short: there are many.
 type eventRow struct {
 	Kind     string                    `json:"k"`
@@ -22,6 +28,7 @@ type eventRow struct {
 	AtMS     int64                     `json:"t"`
 	Command  *toldCommandRow           `json:"c,omitempty"`
 	Fields   json.RawMessage           `json:"f,omitempty"` // of a snapshot
+	Large    []telematics.Field        `json:"l,omitempty"`
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
 }
@@ -54,8 +61,12 @@ func encodeEvent(e telematics.Event) (string, error) {
 		row.Presence, row.SeenMS = e.Change.Presence, millis(e.Change.LastSeen)
 	}
 	if e.Change != nil && len(e.Change.Fields) > 0 {
-		var err error
-		if row.Fields, err = encodeSnapshot(e.Change.Fields); err != nil {
+		small, large, err := bySize(e.Change.Fields)
+		if err != nil {
+			return "", err
+		}
+		row.Large = large
+		if row.Fields, err = encodeSnapshot(small); err != nil {
 			return "", err
 		}
 	}
@@ -64,6 +75,29 @@ func encodeEvent(e telematics.Event) (string, error) {
 		return "", fmt.Errorf("encode event: %w", err)
 	}
 	return string(text), nil
+}
+
+// bySize parts what is told from what is too large to be. Lists and objects alone can be.
+func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []telematics.Field, err error) {
+	for field, reading := range fields {
+		switch reading.Value.(type) {
+		case []string, map[string]any:
+			text, err := json.Marshal(reading.Value)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encode %s: %w", field, err)
+			}
+			if len(text) > maxTold {
+				large = append(large, field)
+			}
+		}
+	}
+	if len(large) == 0 {
+		return fields, nil, nil
+	}
+	slices.Sort(large)
+	small = maps.Clone(fields)
+	maps.DeleteFunc(small, func(f telematics.Field, _ telematics.Reading) bool { return slices.Contains(large, f) })
+	return small, large, nil
 }
 
 func newToldCommandRow(c telematics.Command) *toldCommandRow {
@@ -108,7 +142,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 	case telematics.StatusEvent, telematics.PresenceEvent:
 		fields, err := decodeSnapshot(row.Fields)
 		e.Change = &telematics.Change{
-			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
+			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
 		}
 		return e, err
 	case telematics.ResetEvent:

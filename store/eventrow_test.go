@@ -1,7 +1,10 @@
 package store
 
 import (
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,5 +28,24 @@ func TestAFieldOfANewerVersionIsLeftOut(t *testing.T) {
 	}}})
 	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 || *fields.Number(telematics.SpeedKmh) != 50 {
 		t.Errorf("read as %+v", events[0])
+	}
+}
+
+func TestAnEventIsSmallWhateverTheVehicleSays(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	fields := telematics.Snapshot{
+		telematics.SpeedKmh: {Value: 50.0, At: at},
+		telematics.OEMData:  {Value: map[string]any{"x": strings.Repeat("x", 60<<10)}, At: at},
+	}
+	text, err := encodeEvent(telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}})
+	if err != nil || len(text) > 4<<10 {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	event, err := decodeEvent(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 || !reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
+		t.Errorf("read as %+v", event.Change)
 	}
 }

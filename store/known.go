@@ -23,9 +23,11 @@ type known struct {
 	reported bool
 
 	met      bool // what Redis and Postgres had is part of it
+	written  bool // Postgres was given it before, by this instance
 	sections map[string]*sectionState
 	news     telematics.Snapshot // values that were not told yet
-	owes     [2]bool             // by creditor
+	owes     [2]bool             // by creditor: it waits in the backlog
+	going    [2]bool             // likewise: it is being brought
 }
 
 // creditor is to whom something is owed.
@@ -95,16 +97,34 @@ func (k *known) owe(to creditor) bool {
 	return first
 }
 
-// isHeld reports whether Redis had something of the vehicle.
-func (k *known) isHeld() bool {
+func (k *known) begin(to creditor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.owes[to], k.going[to] = false, true
+}
+
+func (k *known) end(to creditor) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.going[to] = false
+}
+
+func (k *known) isOwed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.owes != [2]bool{} || k.going != [2]bool{}
+}
+
+// lost notes that Redis has nothing of the vehicle, so that all of it is offered next, and
+// reports whether it had something.
+func (k *known) lost() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	had := false
 	for _, state := range k.sections {
-		if state.token != "" {
-			return true
-		}
+		had, state.token = had || state.token != "", ""
 	}
-	return false
+	return had
 }
 
 func (k *known) hasMet() bool {
@@ -128,11 +148,11 @@ func (k *known) latest() latest {
 	return latest{unit: k.unit, seen: k.seen, snapshot: maps.Clone(k.snapshot)}
 }
 
-// debt returns what Postgres is owed, which is not owed any more then.
+// debt returns what Postgres is owed.
 func (k *known) debt() sighting {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.owes[inPostgres] = false
+	k.written = k.written || !k.met
 	s := sighting{vehicle: k.vehicle, readings: maps.Clone(k.snapshot)}
 	s.Unit, s.At, s.Protocol = k.unit, k.seen, k.protocol
 	if k.reported {
@@ -148,7 +168,14 @@ func (k *known) meet(held latest, kept telematics.Snapshot) {
 	if held.unit != k.unit {
 		held = latest{}
 	}
-	for field, reading := range telematics.Join(kept, held.snapshot) {
+	for field, reading := range held.snapshot {
+		k.compare(field, reading)
+	}
+	for field, reading := range kept {
+		mine := k.snapshot[field]
+		if k.written && mine.At.Equal(reading.At) && telematics.SameValue(mine.Value, reading.Value) {
+			continue // from here, so nobody was told of it
+		}
 		k.compare(field, reading)
 	}
 	for section, state := range k.sections {
@@ -177,11 +204,10 @@ type proposal struct {
 	changes map[string]int // of the sections, when they were offered
 }
 
-// propose offers what Redis does not have; it is not owed any more then.
+// propose offers what Redis does not have.
 func (t *Twins) propose(k *known) proposal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.owes[inRedis] = false
 	p := proposal{known: k, offer: offer{vehicle: k.vehicle, unit: k.unit, seen: k.seen}, changes: make(map[string]int, len(k.sections))}
 	for _, section := range telematics.Sections {
 		state := k.sections[section]
@@ -225,21 +251,23 @@ func (p proposal) settle(fate offered) (news telematics.Snapshot, again, emptied
 			state.token, again, emptied = "", true, true
 		default:
 			state.token = refusal.token
-			again = p.yield(o.name, refusal.row) || again
+			again = p.yield(o.name, refusal) || again
 		}
 	}
 	return news, again, emptied
 }
 
 // yield takes in a section as another instance has written it, and reports whether more is
-// known here.
-func (k *known) yield(section, row string) bool {
-	theirs, err := decodeSection(section, row)
-	ahead := err != nil // what cannot be read is replaced
+// known here. What this one wrote without hearing so is offered again, and told then.
+func (k *known) yield(section string, refusal refusal) bool {
+	theirs, err := decodeSection(section, refusal.row)
+	ahead := err != nil || refusal.ours // what cannot be read is replaced
 	for _, field := range fieldsOf[section] {
 		reading, has := theirs[field]
 		_, mine := k.snapshot[field]
 		switch {
+		case has && refusal.ours:
+			k.snapshot.Take(field, reading)
 		case has:
 			ahead = k.compare(field, reading) || ahead
 		case mine:

@@ -48,6 +48,7 @@ type sectionOffer struct {
 type refusal struct {
 	token string // empty: there is none
 	row   string
+	ours  bool // this instance wrote it, and the answer was lost
 }
 
 // offered is the fate of an offer.
@@ -134,11 +135,14 @@ func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered,
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return nil, true, err
 		}
+		if isAway(err) {
+			return nil, false, err
+		}
 		if err != nil {
 			fates[i].err = err
 			continue
 		}
-		fates[i].refused = refusals(offers[i].sections, verdicts)
+		fates[i].refused = r.refusals(offers[i].sections, verdicts)
 	}
 	return fates, false, nil
 }
@@ -149,7 +153,7 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-func refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
+func (r *Redis) refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
 	var refused map[string]refusal
 	for i, s := range sections {
 		if i >= len(verdicts) {
@@ -164,7 +168,7 @@ func refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
 		}
 		token, _ := pair[0].(string)
 		row, _ := pair[1].(string)
-		refused[s.name] = refusal{token: token, row: row}
+		refused[s.name] = refusal{token: token, row: row, ours: strings.HasPrefix(token, r.writer)}
 	}
 	return refused
 }

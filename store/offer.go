@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"motorpool/telematics"
@@ -26,11 +27,7 @@ func (t *Twins) offer(ctx context.Context, tell func([]telematics.Change)) bool 
 		if reached {
 			left, reached = t.offerBatch(ctx, batch, tell)
 		}
-		for _, k := range left {
-			if k.owe(inRedis) {
-				t.toRedis.add(k)
-			}
-		}
+		t.toRedis.again(left)
 	}
 	return reached
 }
@@ -48,7 +45,7 @@ func (t *Twins) offerBatch(ctx context.Context, batch []*known, tell func([]tele
 		left, err = t.offerOnce(ctx, left, news)
 	}
 	if tell != nil {
-		if changes := changes(news); len(changes) > 0 {
+		if changes := t.changes(ctx, news); len(changes) > 0 {
 			tell(changes)
 		}
 	}
@@ -117,12 +114,25 @@ func (t *Twins) meet(ctx context.Context, vehicles []*known) error {
 	return nil
 }
 
-func changes(news map[*known]telematics.Snapshot) []telematics.Change {
+// changes returns what there is to tell. Whose vehicle it is, is asked for now: what Redis takes
+// late, because it was away, may be another agency's by then.
+func (t *Twins) changes(ctx context.Context, news map[*known]telematics.Snapshot) []telematics.Change {
+	maps.DeleteFunc(news, func(_ *known, fields telematics.Snapshot) bool { return len(fields) == 0 })
+	units := make([]telematics.Unit, 0, len(news))
+	for k := range news {
+		units = append(units, k.unit)
+	}
+	owners := t.directory.owners(ctx, units)
 	list := make([]telematics.Change, 0, len(news))
 	for k, fields := range news {
-		if len(fields) > 0 {
-			list = append(list, k.change(fields))
+		change := k.change(fields)
+		if o, ok := owners[k.unit]; ok {
+			if o.vehicle != k.vehicle { // the unit was built into another one since
+				continue
+			}
+			change.Agency, change.Powertrain = o.agency, o.powertrain
 		}
+		list = append(list, change)
 	}
 	return list
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"motorpool/telematics"
 )
 
@@ -38,7 +36,7 @@ type Twins struct {
 	log       *slog.Logger
 	directory *directory
 	debts     *debts // of units that could not be looked up
-	known     *lru.Cache[telematics.VehicleID, *known]
+	known     *memory
 	toRedis   *backlog
 	toRecord  *backlog
 	reading   *outage       // of Redis
@@ -46,20 +44,13 @@ type Twins struct {
 	lost      chan struct{} // holds one: Redis does not have what Postgres does not have either
 }
 
-// knownVehicles is of how many vehicles the latest state is remembered.
-const knownVehicles = 1 << 16
-
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.
 func NewTwins(config TwinsConfig) *Twins {
-	remembered, err := lru.New[telematics.VehicleID, *known](knownVehicles)
-	if err != nil { // only for a size below 1
-		panic(err)
-	}
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 500*time.Millisecond), log: log,
-		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: remembered,
-		toRedis: newBacklog(), toRecord: newBacklog(),
+		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: newMemory(),
+		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
 		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
 			ends:   "the latest state of vehicles is read from redis again", log: log,
@@ -117,7 +108,7 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 		case !s.Protocol.Means(o.protocol):
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 		default:
-			k := t.knownOf(o.vehicle, s.Unit)
+			k := t.known.of(o.vehicle, s.Unit)
 			redis, record := k.observe(s, o)
 			if redis {
 				toRedis = append(toRedis, k)
@@ -130,24 +121,6 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	t.toRedis.add(toRedis...)
 	t.toRecord.add(toRecord...)
 	return refused
-}
-
-// knownOf returns what is known of a vehicle by its unit. What another unit has said of it is
-// Postgres's to know.
-func (t *Twins) knownOf(vehicle telematics.VehicleID, unit telematics.Unit) *known {
-	k, ok := t.known.Get(vehicle)
-	if ok && k.unit == unit {
-		return k
-	}
-	fresh := newKnown(vehicle, unit)
-	if ok {
-		t.known.Add(vehicle, fresh)
-		return fresh
-	}
-	if k, ok, _ := t.known.PeekOrAdd(vehicle, fresh); ok && k.unit == unit { // another was faster
-		return k
-	}
-	return fresh
 }
 
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with
@@ -187,8 +160,10 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
-// the position in the page.
+// the position in the page. A connectivity that is asked for is that of the record, which may
+// be a moment behind: the contact is shown as it was found.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	now := time.Now()
 	twins, err := t.postgres.Twins(ctx, q)
 	if err != nil || len(twins) == 0 {
 		return twins, err
@@ -200,6 +175,9 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
 		twins[i], _ = t.join(twin, held)
+		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
+			twins[i].Contact = twin.Contact
+		}
 	}
 	return twins, nil
 }
@@ -208,7 +186,7 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 // returns what Postgres does not have. What another unit said is not of this vehicle.
 func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) (joined telematics.Twin, ahead telematics.Snapshot) {
 	more := []latest{held[twin.ID]}
-	if k, ok := t.known.Peek(twin.ID); ok {
+	if k, ok := t.known.find(twin.ID); ok {
 		more = append(more, k.latest())
 	}
 	for _, l := range more {
@@ -249,15 +227,15 @@ func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telema
 	return held
 }
 
-// miss notices that Redis has lost what it had.
+// miss notices that Redis has lost what it had. It is noticed once: of what is silent for long,
+// Redis has nothing, however often it is read.
 func (t *Twins) miss(ids []telematics.VehicleID, held map[telematics.VehicleID]latest) {
 	for _, id := range ids {
 		if _, ok := held[id]; ok {
 			continue
 		}
-		if k, ok := t.known.Peek(id); ok && k.isHeld() {
+		if k, ok := t.known.find(id); ok && k.lost() {
 			t.hurry()
-			return
 		}
 	}
 }

@@ -247,6 +247,61 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	}
 }
 
+func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
+	twins := NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, miniredis(t))})
+	twins.known.size = 2 // less than the fleet
+	add := vehicles(t, twins.postgres)
+	var ids []telematics.VehicleID
+	var units []telematics.Unit
+	for range 4 {
+		id, unit := add()
+		ids, units = append(ids, id), append(units, unit)
+	}
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for n := range 5 {
+		for _, unit := range units {
+			observed(t, twins, unit, statusAt(start, n))
+		}
+	}
+	if want := 2 * len(units); twins.Behind() != want { // to Redis and to Postgres
+		t.Errorf("owed: %d, want %d", twins.Behind(), want)
+	}
+	for _, id := range ids {
+		twin, err := twins.Twin(t.Context(), id)
+		if got := mileage(t, twin, err); got != 4 {
+			t.Errorf("vehicle %d reads %v before it is written", id, got)
+		}
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if err := twins.Run(ended, nil); err != nil || twins.Behind() > 0 {
+		t.Fatalf("Run = %v, and still owed %d", err, twins.Behind())
+	}
+	observed(t, twins, units[0], statusAt(start, 5))
+	_, unit := add()
+	observed(t, twins, unit, statusAt(start, 5))
+	if n := len(twins.known.vehicles); n > 2 {
+		t.Errorf("%d vehicles are remembered, of which nothing is owed", n)
+	}
+}
+
+func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
+	twins := NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, miniredis(t))})
+	_, unit := addVehicle(t, twins.postgres, 1)
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1)) // not in Postgres yet
+	for _, asked := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
+		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, twin := range found {
+			if is := twin.Contact.At(time.Now()); asked != "" && is != asked {
+				t.Errorf("a list of what is %s shows a vehicle that is %s", asked, is)
+			}
+		}
+	}
+}
+
 func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	database, redis := newDatabase(t), miniredis(t)
 	twins := twinsAt(t, database, redis)

@@ -21,6 +21,7 @@ type Change struct {
 	Agency     AgencyID
 	Powertrain Powertrain
 	Fields     Snapshot       // with a new value; nil: none
+	Large      []Field        // likewise, but their values are too large for the log of events
 	Presence   PresenceStatus // its new connectivity; empty: as before
 	LastSeen   time.Time      // by our clock
 }

@@ -1,0 +1,43 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// awayForNow is the error of a server that may be back later.
+type awayForNow struct{ error }
+
+func (awayForNow) Unavailable() bool { return true }
+
+// A last will counts for the session that is known alone [PRE-1]: who misses the beginning of
+// one misses its end, too.
+func TestPresenceSaidWhileTheRecordIsAwayIsWrittenDownInItsOrder(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		says := func(status telematics.PresenceStatus, session string) {
+			w.brokers[0].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false))
+			time.Sleep(time.Second)
+		}
+		says(telematics.Online, "one")
+		w.Break(awayForNow{errors.New("connection refused")}, "Observe")
+		says(telematics.Online, "two")
+		says(telematics.Offline, "two")
+		time.Sleep(10 * time.Second)
+		w.Break(nil, "Observe")
+		time.Sleep(5 * time.Second)
+		twin, err := w.Twin(t.Context(), car)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := twin.Contact; c.Status != telematics.Offline || c.Session != "two" {
+			t.Errorf("the contact is %s in session %q, want offline in two", c.Status, c.Session)
+		}
+		if n := w.brokers[0].Counts.Get("observations_lost"); n != 0 {
+			t.Errorf("%d observations lost", n)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+func TestAUnitThatFillsItsQueueTakesNoRoomFromTheOthers(t *testing.T) {
+	b := broker.New(broker.Config{}) // nothing is read from its queues before Run
+	large := brokertest.Said("flooding", make([]byte, telematics.MaxMessage), false)
+	for b.Counts.Get("reports_dropped") == 0 {
+		b.Report(large)
+	}
+	const others = 200
+	for n := range others {
+		b.Report(brokertest.Said(telematics.Unit(fmt.Sprintf("unit-%d", n)), []byte(`{}`), false))
+	}
+	if dropped := b.Counts.Get("reports_dropped") - 1; dropped > others*3/4 {
+		t.Errorf("reports of %d of %d other units were dropped", dropped, others)
+	}
+}
+
+func TestEachReportInAForeignProtocolCounts(t *testing.T) {
+	x := &tampering{}
+	x.observe = func(_ context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+		return telematics.Seen{Foreign: []telematics.Unit{unit}}, nil
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		for range 3 { // in one batch
+			w.brokers[0].Report(brokertest.Said(unit, []byte(`{}`), false))
+		}
+		synctest.Wait()
+		counts := w.brokers[0].Counts
+		if foreign, merged := counts.Get("units_foreign"), counts.Get("reports_merged"); foreign != 3 || merged != 0 {
+			t.Errorf("%d foreign and %d merged, want 3 and 0", foreign, merged)
+		}
+	})
+}

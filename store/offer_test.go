@@ -1,0 +1,158 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// withoutRun opens twins of one vehicle whose work the test does itself.
+func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.VehicleID, unit telematics.Unit) {
+	t.Helper()
+	twins = NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, redis)})
+	id, unit = addVehicle(t, twins.postgres, 1)
+	return twins, id, unit
+}
+
+func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
+	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			twins, id, unit := withoutRun(t, redis)
+			var told changesTold
+			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+			observed(t, twins, unit, statusAt(start, 1))
+			twins.offer(t.Context(), told.tell)
+			told.take()
+
+			observed(t, twins, unit, statusAt(start, 2))
+			unheard := twins.toRedis.begin()
+			if _, err := twins.redis.offer(t.Context(), []offer{twins.propose(unheard[0]).offer}); err != nil {
+				t.Fatal(err)
+			}
+			twins.toRedis.again(unheard) // as where the connection broke before the answer came
+			twins.offer(t.Context(), told.tell)
+			changes := told.take()
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
+				t.Errorf("told %+v", changes)
+			}
+			twins.offer(t.Context(), told.tell)
+			if again := told.take(); len(again) > 0 || twins.toRedis.size() > 0 {
+				t.Errorf("told again: %+v", again)
+			}
+		})
+	}
+}
+
+func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
+	twins, id, unit := withoutRun(t, startRedis(t).URL())
+	var told changesTold
+	for _, limit := range []string{"1", "0"} { // bytes; none
+		if err := twins.redis.client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if limit == "1" {
+			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+		}
+		if reached := twins.offer(t.Context(), told.tell); reached != (limit == "0") {
+			t.Errorf("with a maxmemory of %s it is reached: %v", limit, reached)
+		}
+	}
+	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id {
+		t.Errorf("told %+v", changes)
+	}
+}
+
+func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
+	twins, id, unit := withoutRun(t, miniredis(t))
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	twins.offer(t.Context(), nil)
+	if err := twins.redis.client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
+		t.Fatal(err)
+	}
+	hurried := 0
+	for range 3 {
+		if _, err := twins.Twin(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-twins.lost:
+			hurried++
+		default:
+		}
+	}
+	if hurried != 1 {
+		t.Errorf("postgres was hurried %d times", hurried)
+	}
+	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
+	twins.offer(t.Context(), nil)
+	held, err := twins.redis.readLatest(t.Context(), []telematics.VehicleID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sectionsIn(held[id].snapshot), []string{"location", "telemetry", "oem_data"}; !slices.Equal(got, want) {
+		t.Errorf("redis has %v, want %v", got, want)
+	}
+}
+
+func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
+	twins, _, unit := withoutRun(t, miniredis(t))
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is away
+	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
+		if _, err := twins.postgres.db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twins.directory.known.Purge() // after directoryFor
+	var told changesTold
+	twins.offer(t.Context(), told.tell)
+	if changes := told.take(); len(changes) != 1 || changes[0].Agency != 2 {
+		t.Errorf("told %+v", changes)
+	}
+}
+
+func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
+	server := startRedis(t)
+	twins, _, first := withoutRun(t, server.URL())
+	units := []telematics.Unit{first}
+	for id := range telematics.VehicleID(2) {
+		_, unit := addVehicle(t, twins.postgres, id+2)
+		units = append(units, unit)
+	}
+	var told changesTold
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if err := server.Kill(); err != nil { // before anything of the vehicles was ever read
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		for _, unit := range units {
+			observed(t, twins, unit, statusAt(start, n))
+		}
+		if twins.offer(t.Context(), told.tell) {
+			t.Error("a redis that is not there was reached")
+		}
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "redis is reached", func() bool { return twins.redis.Ping(t.Context()) == nil })
+	if !twins.offer(t.Context(), told.tell) {
+		t.Error("redis was not reached")
+	}
+	if changes := told.take(); len(changes) != len(units) {
+		t.Errorf("%d vehicles were told of, want %d", len(changes), len(units))
+	}
+}
+
+func TestWhatPostgresHadFirstIsToldAllTheSame(t *testing.T) {
+	twins, id, unit := withoutRun(t, miniredis(t))
+	var told changesTold
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+	twins.write(t.Context(), told.tell) // Redis is slow, or away
+	twins.offer(t.Context(), told.tell)
+	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+		t.Errorf("told %+v", changes)
+	}
+}
