@@ -145,3 +145,17 @@ const strayWorkers = 8
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, b.StepTimeout)
 }
+
+// each does something at an interval, until the context ends.
+func each(ctx context.Context, interval time.Duration, do func()) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			do()
+		}
+	}
+}

@@ -12,16 +12,7 @@ const agedEvery = 5 * time.Second
 // watchContacts tells of vehicles whose connectivity has changed with time alone, until the
 // context ends.
 func (b *Broker) watchContacts(ctx context.Context) error {
-	tick := time.NewTicker(agedEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			b.tellAged(ctx)
-		}
-	}
+	return each(ctx, agedEvery, func() { b.tellAged(ctx) })
 }
 
 func (b *Broker) tellAged(ctx context.Context) {

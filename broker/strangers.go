@@ -83,16 +83,7 @@ func (s *strangers) putBack(heard []telematics.Stranger) {
 
 // noteStrangers writes down who was heard, again and again, until the context ends.
 func (b *Broker) noteStrangers(ctx context.Context) error {
-	tick := time.NewTicker(noteEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			b.writeStrangers(ctx)
-		}
-	}
+	return each(ctx, noteEvery, func() { b.writeStrangers(ctx) })
 }
 
 func (b *Broker) writeStrangers(ctx context.Context) {

@@ -23,19 +23,12 @@ var errInHand = errors.New("the command is in hand")
 
 // sweep settles open commands whose owner is gone [LAW-6].
 func (b *Broker) sweep(ctx context.Context) error {
-	tick := time.NewTicker(b.SweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			b.payOwed(ctx)
-			b.payOwedLines(ctx)
-			for b.sweepOnce(ctx) {
-			}
+	return each(ctx, b.SweepEvery, func() {
+		b.payOwed(ctx)
+		b.payOwedLines(ctx)
+		for b.sweepOnce(ctx) {
 		}
-	}
+	})
 }
 
 // sweepOnce settles a batch, and reports whether there may be more.
