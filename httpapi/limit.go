@@ -64,14 +64,19 @@ func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telemat
 	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d requests a minute is used up.", quota.Limit))
 }
 
-// takeVehicle takes an order from the vehicle's limit. A vehicle that is not the actor's to
-// see has none: else an agency could use up another's, and learn when it is driven.
+// takeVehicle takes an order from the vehicle's limit.
 func (s *server) takeVehicle(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
-	if s.VehicleRate == 0 || !s.mayOrder(ctx, actor, vehicle) {
+	return s.takeOf(ctx, actor, vehicle, "vehicle", s.VehicleRate, "commands")
+}
+
+// takeOf takes from one of the limits of a vehicle. One that is not the actor's to see has
+// none: else an agency could use up another's, and learn when it is driven.
+func (s *server) takeOf(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID, limit string, perMinute int, of string) (telematics.Quota, *telematics.Error) {
+	if perMinute == 0 || !s.mayOrder(ctx, actor, vehicle) {
 		return telematics.Quota{}, nil
 	}
-	quota := s.take(ctx, fmt.Sprintf("vehicle:%d", vehicle), s.VehicleRate)
-	refusal := overLimit(quota, fmt.Sprintf("The limit of %d commands a minute for vehicle %d is used up; nothing was sent.", quota.Limit, vehicle))
+	quota := s.take(ctx, fmt.Sprintf("%s:%d", limit, vehicle), perMinute)
+	refusal := overLimit(quota, fmt.Sprintf("The limit of %d %s a minute for vehicle %d is used up; nothing was sent.", quota.Limit, of, vehicle))
 	if refusal != nil {
 		refusal.Outcome = telematics.NotExecuted
 	}

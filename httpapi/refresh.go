@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -66,13 +65,5 @@ func withReported(t telematics.Twin, c telematics.Command) telematics.Twin {
 // takeRefresh takes a refresh from the vehicle's limit, which is low: a unit that is woken again and
 // again empties the 12 V battery of a parked car.
 func (s *server) takeRefresh(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
-	if s.RefreshRate == 0 || !s.mayOrder(ctx, actor, vehicle) {
-		return telematics.Quota{}, nil
-	}
-	quota := s.take(ctx, fmt.Sprintf("refresh:%d", vehicle), s.RefreshRate)
-	refusal := overLimit(quota, fmt.Sprintf("The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.", quota.Limit, vehicle))
-	if refusal != nil {
-		refusal.Outcome = telematics.NotExecuted
-	}
-	return quota, refusal
+	return s.takeOf(ctx, actor, vehicle, "refresh", s.RefreshRate, "refreshes")
 }

@@ -204,27 +204,6 @@ type proposal struct {
 	changes map[string]int // of the sections, when they were offered
 }
 
-// propose offers what Redis does not have.
-func (t *Twins) propose(k *known) proposal {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	p := proposal{known: k, offer: offer{vehicle: k.vehicle, unit: k.unit, seen: k.seen}, changes: make(map[string]int, len(k.sections))}
-	for _, section := range telematics.Sections {
-		state := k.sections[section]
-		if state.changes == state.taken && state.token != "" || !k.has(section) {
-			continue
-		}
-		row, err := encodeSection(section, k.snapshot)
-		if err != nil { // never for the types of ParseValue
-			t.log.Error("section not encoded", "vehicle", k.vehicle, "section", section, "err", err)
-			continue
-		}
-		p.changes[section] = state.changes
-		p.offer.sections = append(p.offer.sections, sectionOffer{name: section, expected: state.token, row: row})
-	}
-	return p
-}
-
 func (k *known) has(section string) bool {
 	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := k.snapshot[f]; return ok })
 }

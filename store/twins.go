@@ -22,11 +22,11 @@ type TwinsConfig struct {
 // Twins keeps what vehicles say of themselves: at once in Redis, where every instance
 // sees it, and a moment later in Postgres, for good. Each holds a part, and what is read
 // is the newest of both: the join of two snapshots has no order, so nothing can be
-// overtaken, and an empty Redis only means that Postgres has the rest. It is safe for
-// concurrent use.
+// overtaken, and an empty Redis only means that Postgres has the rest. Either is brought what
+// this instance knows of a vehicle at its own pace. It is safe for concurrent use.
 //
-//	Observe ──► Redis     by compare-and-set, section by section
-//	       └──► debts ──► Postgres     joined by unit, in batches, under row locks
+//	Observe ──► known ──► Redis        section by section, by compare-and-set
+//	                 └──► Postgres     in batches, under row locks
 //
 // What somebody waits for, and presence, is written to Postgres before Observe returns.
 type Twins struct {

@@ -147,18 +147,8 @@ func (w *world) startServers(ctx context.Context) error {
 	return nil
 }
 
-// furnish puts the fleet on record.
 func (w *world) furnish(ctx context.Context) error {
-	postgres, err := store.New(store.Config{URL: w.postgres.URL()})
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	if _, err := postgres.Migrate(ctx); err != nil {
-		return err
-	}
-	_, err = postgres.Import(ctx, fleetOf(w.vehicles))
-	return err
+	return service.Furnish(ctx, w.postgres.URL(), fleetOf(w.vehicles))
 }
 
 func fleetOf(vehicles int) store.FleetFile {

@@ -70,7 +70,7 @@ func (w *world) build(ctx context.Context) error {
 	}{
 		{"keys", w.makeKeys},
 		{"servers", w.startServers},
-		{"record", w.furnish},
+		{"record", func(ctx context.Context) error { return service.Furnish(ctx, w.postgres.URL(), w.fleetFile) }},
 		{"instances", w.startInstances},
 		{"watchers", w.startWatchers},
 		{"cars", w.startCars},
@@ -161,20 +161,6 @@ func (w *world) startPostgres(ctx context.Context) error {
 	}
 	w.later(w.postgres.Discard)
 	return nil
-}
-
-// furnish puts the fleet on record.
-func (w *world) furnish(ctx context.Context) error {
-	postgres, err := store.New(store.Config{URL: w.postgres.URL()})
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	if _, err := postgres.Migrate(ctx); err != nil {
-		return err
-	}
-	_, err = postgres.Import(ctx, w.fleetFile)
-	return err
 }
 
 func (w *world) startInstances(ctx context.Context) error {
