@@ -237,11 +237,11 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 			t.Errorf("the env file lacks %s", name)
 		}
 	}
-	if !strings.Contains(l.out.String(), "control/lock") {
-		t.Errorf("nothing to paste in: %s", l.out)
-	}
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(l.out.String(), "control/lock") { // the files came first: only now all of it is there
+		t.Errorf("nothing to paste in: %s", l.out)
 	}
 	for _, name := range []string{envFile, unitsFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
