@@ -16,6 +16,9 @@ var arrows = map[string][]string{
 	"telematics/dialecttest":      {"telematics"},
 	"mosquitto":                   {},
 	"rental":                      {"telematics"},
+	"rental/rentaltest":           {"rental", "telematics"},
+	"rental/stripe":               {"rental", "telematics"},
+	"simulator/sandbox":           {},
 	"broker":                      {"telematics", "rental"},
 	"broker/brokertest":           {"broker", "telematics", "rental"},
 	"httpapi":                     {"telematics", "rental"},
@@ -41,6 +44,8 @@ var homes = map[string][]string{
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos"},
 	"github.com/go-json-experiment/json":         {"telematics"},        // until it is the standard library's: Go 1.27
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
+	"github.com/Rhymond/go-money":                {"rental"},
+	"github.com/stripe/stripe-go/":               {"rental/stripe"},
 	"github.com/prometheus/procfs":               {"cmd/bench"},
 	"github.com/HdrHistogram/":                   {"cmd/bench"},
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"cmp"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -170,7 +171,7 @@ func during(intervals []interval, t told) bool {
 func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 	lines := w.memory.Lines()
 	for i, line := range earlier {
-		if i >= len(lines) || lines[i] != line {
+		if i >= len(lines) || !reflect.DeepEqual(lines[i], line) {
 			w.violated("the history is append-only", "line %d is not what it was", i+1)
 			break
 		}

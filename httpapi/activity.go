@@ -14,8 +14,9 @@ type activityBody struct {
 	Role       telematics.Role     `json:"role"`
 	AgencyID   *int64              `json:"agency_id"`
 	VehicleID  *int64              `json:"vehicle_id"`
+	BookingID  *int64              `json:"booking_id"`
 	Action     string              `json:"action"`
-	Parameters *attentionBody      `json:"parameters"`
+	Parameters any                 `json:"parameters"` // null: none
 	Outcome    *telematics.Outcome `json:"outcome"`
 	Code       *telematics.Code    `json:"code"`
 	CommandID  *string             `json:"command_id"`
@@ -29,7 +30,7 @@ func newActivityBody(a telematics.Activity) activityBody {
 	body := activityBody{
 		ID: a.ID, At: timestamp(a.At), Actor: a.Actor.Subject, Role: a.Actor.Role,
 		AgencyID: orNull(int64(a.Agency)), VehicleID: orNull(int64(a.Vehicle)),
-		Action: a.Action, Parameters: newAttentionBody(a.Attention),
+		BookingID: orNull(a.Booking), Action: a.Action, Parameters: newActivityParameters(a),
 		Outcome: orNull(a.Outcome), Code: orNull(a.Code),
 		LatencyMS: a.Latency.Milliseconds(), Late: a.Late, Note: orNull(a.Note),
 	}
@@ -42,6 +43,17 @@ func newActivityBody(a telematics.Activity) activityBody {
 	return body
 }
 
+// newActivityParameters returns what was asked for, or nil.
+func newActivityParameters(a telematics.Activity) any {
+	switch {
+	case a.Attention != nil:
+		return newAttentionBody(a.Attention)
+	case a.Details != nil:
+		return a.Details
+	}
+	return nil
+}
+
 // activity answers GET /admin/activity.
 func (s *server) activity(c echo.Context) error {
 	p, err := pageOf(c, "activity")
@@ -49,6 +61,10 @@ func (s *server) activity(c echo.Context) error {
 		return err
 	}
 	vehicle, err := integerQuery(c, "vehicle_id")
+	if err != nil {
+		return err
+	}
+	booking, err := integerQuery(c, "booking_id")
 	if err != nil {
 		return err
 	}
@@ -63,6 +79,7 @@ func (s *server) activity(c echo.Context) error {
 	found, err := s.Fleet.Activities(c.Request().Context(), telematics.ActivityQuery{
 		Agency:  callOf(c).actor.Agency,
 		Vehicle: telematics.VehicleID(vehicle),
+		Booking: booking,
 		Actor:   c.QueryParam("actor"),
 		Action:  c.QueryParam("action"),
 		Outcome: telematics.Outcome(c.QueryParam("outcome")),

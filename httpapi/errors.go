@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -25,26 +26,55 @@ const (
 	validationFailed     telematics.Code = "validation_failed"
 	rateLimited          telematics.Code = "rate_limited"
 	serviceUnavailable   telematics.Code = "service_unavailable"
+
+	signatureMissing        telematics.Code = "agency_signature_missing"
+	signatureInvalid        telematics.Code = "agency_signature_invalid"
+	signatureStale          telematics.Code = "agency_signature_stale"
+	signatureReplayed       telematics.Code = "agency_signature_replayed"
+	agencyMismatch          telematics.Code = "agency_mismatch"
+	idempotencyKeyRequired  telematics.Code = "idempotency_key_required"
+	webhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
 )
 
 // statuses says what each error is over HTTP.
 var statuses = map[telematics.Code]int{
 	malformedJSON:                    http.StatusBadRequest,
+	idempotencyKeyRequired:           http.StatusBadRequest,
+	webhookSignatureInvalid:          http.StatusBadRequest,
+	rental.DefaultMethod:             http.StatusBadRequest,
+	rental.MethodInUse:               http.StatusBadRequest,
 	unauthenticated:                  http.StatusUnauthorized,
+	signatureMissing:                 http.StatusUnauthorized,
+	signatureInvalid:                 http.StatusUnauthorized,
+	signatureStale:                   http.StatusUnauthorized,
+	signatureReplayed:                http.StatusUnauthorized,
 	forbidden:                        http.StatusForbidden,
+	agencyMismatch:                   http.StatusForbidden,
 	notFound:                         http.StatusNotFound,
 	telematics.VehicleNotFound:       http.StatusNotFound,
 	telematics.CommandNotFound:       http.StatusNotFound,
 	telematics.BulkNotFound:          http.StatusNotFound,
+	rental.BookingNotFound:           http.StatusNotFound,
+	rental.MethodNotFound:            http.StatusNotFound,
 	methodNotAllowed:                 http.StatusMethodNotAllowed,
 	telematics.CommandNotSupported:   http.StatusConflict,
 	telematics.VehicleStateConflict:  http.StatusConflict,
 	telematics.CommandInProgress:     http.StatusConflict,
 	telematics.IdempotencyInProgress: http.StatusConflict,
+	rental.VehicleNotAvailable:       http.StatusConflict,
+	rental.BookingNotCancellable:     http.StatusConflict,
+	rental.BookingNotExtendable:      http.StatusConflict,
+	rental.BookingNotActive:          http.StatusConflict,
+	rental.BookingStateConflict:      http.StatusConflict,
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
 	unsupportedMediaType:             http.StatusUnsupportedMediaType,
 	validationFailed:                 http.StatusUnprocessableEntity,
 	telematics.IdempotencyMismatch:   http.StatusUnprocessableEntity,
+	rental.CardDeclined:              http.StatusUnprocessableEntity,
+	rental.MethodInvalid:             http.StatusUnprocessableEntity,
+	rental.MethodLimit:               http.StatusUnprocessableEntity,
+	rental.MethodRequired:            http.StatusUnprocessableEntity,
+	rental.RefundExceedsPaid:         http.StatusUnprocessableEntity,
 	rateLimited:                      http.StatusTooManyRequests,
 	telematics.Internal:              http.StatusInternalServerError,
 	telematics.CommandRejected:       http.StatusBadGateway,
@@ -52,6 +82,7 @@ var statuses = map[telematics.Code]int{
 	telematics.VehicleOffline:        http.StatusServiceUnavailable,
 	telematics.TelematicsUnavailable: http.StatusServiceUnavailable,
 	telematics.CommandsHalted:        http.StatusServiceUnavailable,
+	rental.ProcessorUnavailable:      http.StatusServiceUnavailable,
 	serviceUnavailable:               http.StatusServiceUnavailable,
 	telematics.CommandTimeout:        http.StatusGatewayTimeout,
 }

@@ -22,6 +22,17 @@ type Config struct {
 	Tokens     *Tokens
 	Feed       *Feed
 
+	// Bookings, Wallet, Payments, AgencyKeys and Nonces serve clients, and administrators about bookings.
+	Bookings   Bookings
+	Wallet     Wallet
+	Payments   Payments
+	AgencyKeys AgencyKeys
+	Nonces     Nonces
+	// Webhooks takes what the payment processor tells. Without them it is told that nobody listens.
+	Webhooks Webhooks
+	// LiveMoney says that notices about real money are wanted, and no others.
+	LiveMoney bool
+
 	// Places says where vehicles stand, in words. Without one no address is known.
 	Places Places
 	// Limiter counts requests. Without one nothing is limited.
@@ -32,6 +43,10 @@ type Config struct {
 	RefreshRate int
 	// AdminRate is how many requests a minute an administrator may make; zero: any number.
 	AdminRate int
+	// ClientRate is how many requests a minute a client may make; zero: any number.
+	ClientRate int
+	// CardRate is how many cards an hour a client may try to add; zero: any number.
+	CardRate int
 	// Budget is how long a command may take. Defaults to telematics.DefaultBudget.
 	Budget time.Duration
 	// ReadBudget is how long the answer to a read may take. Defaults to 5 s.

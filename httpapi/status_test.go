@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -168,7 +169,7 @@ func TestEveryStatusReadIsWrittenDownBeforeItIsAnswered(t *testing.T) {
 	for i, line := range lines {
 		w := want[i]
 		w.At, w.Action, w.RequestID = now, telematics.StatusRead, line.RequestID
-		if line != w {
+		if !reflect.DeepEqual(line, w) {
 			t.Errorf("line %d: %+v, want %+v", i, line, w)
 		}
 	}

@@ -2,60 +2,88 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"motorpool/telematics"
 )
 
 // activityRow is a row of activity, in both directions.
 type activityRow struct {
-	ID            int64         `db:"id" json:"-"`
-	At            *time.Time    `db:"at" json:"at"`
-	ActorSubject  string        `db:"actor_subject" json:"actor_subject"`
-	ActorRole     string        `db:"actor_role" json:"actor_role"`
-	ActorAgencyID *int64        `db:"actor_agency_id" json:"actor_agency_id"`
-	AgencyID      *int64        `db:"agency_id" json:"agency_id"`
-	VehicleID     *int64        `db:"vehicle_id" json:"vehicle_id"`
-	Action        string        `db:"action" json:"action"`
-	Parameters    *string       `db:"parameters" json:"-"`
-	Attention     *attentionRow `db:"-" json:"parameters"`
-	Outcome       string        `db:"outcome" json:"outcome"`
-	Code          string        `db:"code" json:"code"`
-	CommandID     *uuid.UUID    `db:"command_id" json:"command_id"`
-	RequestID     *uuid.UUID    `db:"request_id" json:"request_id"`
-	LatencyUS     int64         `db:"latency_us" json:"latency_us"`
-	Late          bool          `db:"late" json:"late"`
-	Note          string        `db:"note" json:"note"`
+	ID            int64      `db:"id" json:"-"`
+	At            *time.Time `db:"at" json:"at"`
+	ActorSubject  string     `db:"actor_subject" json:"actor_subject"`
+	ActorRole     string     `db:"actor_role" json:"actor_role"`
+	ActorAgencyID *int64     `db:"actor_agency_id" json:"actor_agency_id"`
+	AgencyID      *int64     `db:"agency_id" json:"agency_id"`
+	VehicleID     *int64     `db:"vehicle_id" json:"vehicle_id"`
+	Action        string     `db:"action" json:"action"`
+	BookingID     *int64     `db:"booking_id" json:"booking_id"`
+	Parameters    *string    `db:"parameters" json:"-"`
+	Written       any        `db:"-" json:"parameters"` // null: none
+	Outcome       string     `db:"outcome" json:"outcome"`
+	Code          string     `db:"code" json:"code"`
+	CommandID     *uuid.UUID `db:"command_id" json:"command_id"`
+	RequestID     *uuid.UUID `db:"request_id" json:"request_id"`
+	LatencyUS     int64      `db:"latency_us" json:"latency_us"`
+	Late          bool       `db:"late" json:"late"`
+	Note          string     `db:"note" json:"note"`
 }
 
 func newActivityRow(a telematics.Activity) activityRow {
 	return activityRow{
 		At: written(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
 		ActorAgencyID: nullable(int64(a.Actor.Agency)), AgencyID: nullable(int64(a.Agency)),
-		VehicleID: nullable(int64(a.Vehicle)), Action: a.Action, Attention: encodeAttention(a.Attention),
+		VehicleID: nullable(int64(a.Vehicle)), Action: a.Action,
+		BookingID: nullable(a.Booking), Written: encodeParameters(a),
 		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: nullable(a.Command), RequestID: nullable(a.RequestID),
 		LatencyUS: a.Latency.Microseconds(), Late: a.Late, Note: a.Note,
 	}
 }
 
-func (r activityRow) activity() (telematics.Activity, error) {
-	attention, err := decodeAttention(r.Parameters)
-	if err != nil {
-		return telematics.Activity{}, fmt.Errorf("activity %d: %w", r.ID, err)
+// encodeParameters returns what was asked for; nil: nothing.
+func encodeParameters(a telematics.Activity) any {
+	switch {
+	case a.Attention != nil:
+		return encodeAttention(a.Attention)
+	case a.Details != nil:
+		return a.Details
 	}
-	return telematics.Activity{
+	return nil
+}
+
+// decodeParameters reads what was asked for: of a command an attention, of a booking details.
+func (r activityRow) decodeParameters(a *telematics.Activity) (err error) {
+	if r.BookingID == nil && !strings.HasPrefix(r.Action, "payment_method.") {
+		a.Attention, err = decodeAttention(r.Parameters)
+		return err
+	}
+	if r.Parameters == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(*r.Parameters), &a.Details)
+}
+
+func (r activityRow) activity() (telematics.Activity, error) {
+	line := telematics.Activity{
 		ID: r.ID, At: read(r.At),
 		Actor: telematics.Actor{
 			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
 		},
 		Agency: telematics.AgencyID(value(r.AgencyID)), Vehicle: telematics.VehicleID(value(r.VehicleID)),
-		Action: r.Action, Attention: attention, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
+		Booking: value(r.BookingID), Action: r.Action, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
 		Command: value(r.CommandID), RequestID: value(r.RequestID),
 		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late, Note: r.Note,
-	}, nil
+	}
+	if err := r.decodeParameters(&line); err != nil {
+		return telematics.Activity{}, fmt.Errorf("activity %d: %w", r.ID, err)
+	}
+	return line, nil
 }
 
 // Add adds a line to the history. The lines of commands that are settled are added by
@@ -66,19 +94,23 @@ func (p *Postgres) Add(ctx context.Context, line telematics.Activity) error {
 }
 
 func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]struct{}, error) {
+	return make([]struct{}, len(lines)), insertLines(ctx, p.db, lines)
+}
+
+func insertLines(ctx context.Context, db sqlx.ExecerContext, lines []telematics.Activity) error {
 	rows := make([]activityRow, len(lines))
 	for i, line := range lines {
 		rows[i] = newActivityRow(line)
 	}
-	_, err := p.db.ExecContext(ctx, `
-		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
+	_, err := db.ExecContext(ctx, `
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 			parameters, outcome, code, command_id, request_id, latency_us, late, note)
 		select * from json_to_recordset($1) as line (
 			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
-			vehicle_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
+			vehicle_id bigint, booking_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
 			request_id uuid, latency_us bigint, late boolean, note text)`,
 		recordset(rows))
-	return make([]struct{}, len(lines)), err
+	return err
 }
 
 // Activities returns lines of the history, newest first. Their ids are the positions
@@ -89,7 +121,7 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 	}
 	var rows []activityRow
 	err := p.lists.SelectContext(ctx, &rows, `
-		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, parameters,
+		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
 			outcome, code, command_id, request_id, latency_us, late, note
 		from activity
 		where ($1::bigint = 0 or agency_id = $1)
@@ -100,9 +132,10 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 			and ($6::timestamptz is null or at >= $6)
 			and ($7::timestamptz is null or at < $7)
 			and ($8::bigint = 0 or id < $8)
+			and ($10::bigint = 0 or booking_id = $10)
 		order by id desc
 		limit nullif($9::bigint, 0)`,
-		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, written(q.From), written(q.To), q.Before, q.Limit)
+		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, written(q.From), written(q.To), q.Before, q.Limit, q.Booking)
 	if err != nil {
 		return nil, wrap("read the history", err)
 	}

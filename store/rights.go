@@ -11,18 +11,26 @@ import (
 var rights = []struct{ table, privileges string }{
 	{"activity", "select insert"},
 	{"addresses", "select insert delete"},
+	{"agencies", "select"},
+	{"agency_keys", "select"},
+	{"booking_numbers", "select insert update"},
+	{"bookings", "select insert update"},
 	{"bulk_refusals", "select insert"},
 	{"bulks", "select insert"},
+	{"charges", "select insert update"},
+	{"clients", "select insert update"},
 	{"commands", "select insert update"},
 	{"geocoder_turn", "select update"},
 	{"halts", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
+	{"payment_methods", "select insert update delete"},
+	{"processor_notices", "select insert update delete"},
 	{"settings", "select insert"},
 	{"snapshots", "select insert update"},
 	{"stations", "select"},
 	{"strangers", "select insert update delete"},
 	{"units", "select update"},
-	{"vehicles", "select update"}, // to lock them
+	{"vehicles", "select update"}, // to lock them, and to tell whether they are booked
 }
 
 // Allowed says which rights are missing, once the schema is there; nil: none.

@@ -25,8 +25,10 @@ type Activity struct {
 	Actor     Actor
 	Agency    AgencyID // that the line belongs to; zero: none
 	Vehicle   VehicleID
+	Booking   int64 // zero: none
 	Action    string
 	Attention *Attention
+	Details   map[string]any // what was asked for, of what is no command, as JSON knows it; nil: nothing
 	Outcome   Outcome
 	Code      Code // of the error; empty: none
 	Command   CommandID

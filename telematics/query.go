@@ -21,6 +21,7 @@ type VehicleQuery struct {
 type ActivityQuery struct {
 	Agency  AgencyID
 	Vehicle VehicleID
+	Booking int64
 	Actor   string // subject
 	Action  string
 	Outcome Outcome

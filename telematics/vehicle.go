@@ -80,3 +80,6 @@ func (t Twin) Commands() []Action {
 func (t Twin) Supports(a Action) bool {
 	return a == ReportState || slices.Contains(t.Commands(), a)
 }
+
+// Withdrawn reports whether the vehicle is kept from clients.
+func (v Vehicle) Withdrawn() bool { return v.Status == Maintenance || v.Status == Inactive }

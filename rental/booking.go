@@ -1,0 +1,73 @@
+package rental
+
+import (
+	"time"
+
+	"motorpool/telematics"
+)
+
+// BookingID identifies a booking; zero: none.
+type BookingID int64
+
+// BookingState is where a booking is in its life: upcoming → active → completed, or upcoming → cancelled.
+type BookingState string
+
+const (
+	Upcoming  BookingState = "upcoming"  // the vehicle is reserved
+	Active    BookingState = "active"    // the vehicle is in the client's hands
+	Completed BookingState = "completed" // the vehicle is back
+	Cancelled BookingState = "cancelled" // given up before it began
+)
+
+// BookingStates lists every state.
+var BookingStates = []BookingState{Upcoming, Active, Completed, Cancelled}
+
+// IsLive reports whether the booking claims its vehicle.
+func (s BookingState) IsLive() bool { return s == Upcoming || s == Active }
+
+// MaxExtensions is how many times a booking may be extended.
+const MaxExtensions = 3
+
+// MaxLength is how long a booking may be, extensions included.
+const MaxLength = 366 * 24 * time.Hour
+
+// Booking is one client's use of one vehicle for a time.
+type Booking struct {
+	ID          BookingID
+	Reference   string // BK-2026-00001
+	State       BookingState
+	Agency      telematics.AgencyID
+	Client      ClientID
+	VehicleID   telematics.VehicleID
+	PickupID    telematics.StationID
+	DropoffID   telematics.StationID
+	Start, End  time.Time // as agreed
+	ActualStart time.Time // zero: not begun
+	ActualEnd   time.Time // zero: not ended
+	Price       Price
+	Method      MethodID // that was named for it; zero: the default at the moment of a charge
+	Extensions  int
+	Created     time.Time
+}
+
+// Draft is a booking that an administrator asks for.
+type Draft struct {
+	Agency    telematics.AgencyID
+	Client    string // subject of its token
+	Vehicle   telematics.VehicleID
+	Start     time.Time
+	End       time.Time
+	Pickup    telematics.StationID
+	Dropoff   telematics.StationID
+	Method    MethodID // zero: the default
+	Requested time.Time
+}
+
+// BookingQuery selects bookings, newest (highest id) first. Zero fields select everything.
+type BookingQuery struct {
+	Agency  telematics.AgencyID
+	Client  string // subject
+	State   BookingState
+	Vehicle telematics.VehicleID
+	telematics.Page
+}

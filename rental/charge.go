@@ -1,0 +1,107 @@
+package rental
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ChargeID identifies a charge. It is the name under which the processor makes it, so it is unique in the world.
+type ChargeID = uuid.UUID
+
+// ChargeKind is what a charge is for.
+type ChargeKind string
+
+const (
+	StartCharge     ChargeKind = "start"     // subtotal and tax, when the booking starts
+	DepositCharge   ChargeKind = "deposit"   // a hold, when the booking starts
+	ExtensionCharge ChargeKind = "extension" // what an extension adds to subtotal and tax
+	FeeCharge       ChargeKind = "fee"
+	RefundCharge    ChargeKind = "refund" // of another charge, to the card that paid it
+)
+
+// Pays reports whether a charge of this kind takes money when it succeeds.
+func (k ChargeKind) Pays() bool { return k == StartCharge || k == ExtensionCharge || k == FeeCharge }
+
+// ChargeState is what is known of a charge.
+type ChargeState string
+
+const (
+	Pending        ChargeState = "pending"         // to be carried out; nothing has moved
+	Unknown        ChargeState = "unknown"         // was asked for; whether it happened is to be looked up at the processor
+	RequiresAction ChargeState = "requires_action" // the card's owner must confirm
+	Declined       ChargeState = "declined"        // the card was refused; it is tried again at NextAttempt
+	Failed         ChargeState = "failed"          // given up, until the client has another card
+	Authorized     ChargeState = "authorized"      // the deposit is held
+	Paid           ChargeState = "paid"            // the money has moved; a refund's: back
+	Captured       ChargeState = "captured"        // a part of the deposit, or all of it, was taken
+	Released       ChargeState = "released"        // the deposit is free again, or was never held
+)
+
+// chargeStates is the lifecycle: which states may follow which. What has no successor is final.
+var chargeStates = map[ChargeState][]ChargeState{
+	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
+	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
+	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Released},
+	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Released},
+	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Released},
+	Authorized:     {Unknown, Captured, Released},
+	Paid:           {},
+	Captured:       {},
+	Released:       {},
+}
+
+// MayBecome reports whether one state may follow another.
+func (s ChargeState) MayBecome(next ChargeState) bool {
+	for _, allowed := range chargeStates[s] {
+		if allowed == next {
+			return true
+		}
+	}
+	return s == next
+}
+
+// IsFinal reports whether nothing follows.
+func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
+
+// Goal is what is wanted of a deposit.
+type Goal string
+
+const (
+	Hold    Goal = "hold"
+	Capture Goal = "capture" // CaptureAmount of it
+	Release Goal = "release"
+)
+
+// Charge is an amount that a booking costs, or gives back. The row is the job.
+type Charge struct {
+	ID       ChargeID
+	Booking  BookingID
+	Kind     ChargeKind
+	Number   int // counts the charges of one kind of one booking, from 1
+	State    ChargeState
+	Currency Currency
+	Amount   Minor
+	Settled  Minor // what moved, as the processor says; of a deposit that is authorized: what is held
+
+	Goal          Goal  // of a deposit; else empty
+	CaptureAmount Minor // with the goal capture
+
+	Refunds ChargeID // of a refund: the charge that it gives back
+
+	Fee    string // kind of a fee
+	Reason string // an administrator's words, of a fee, a refund or a capture
+
+	Method   MethodID // the card that is tried, or that paid; zero: none was chosen yet, or it was removed
+	Brand    string   // of that card
+	LastFour string   // of that card
+
+	Intent      string    // the processor's id; empty: it knows nothing of it yet
+	Seen        string    // the processor's id of the last attempt whose outcome is written down
+	Attempts    int       // attempts of which the processor was asked, declined ones included
+	Declines    int       // declines since the card was last changed
+	DeclineCode string    // the processor's word for why; empty: not declined
+	NextAttempt time.Time // zero: nothing is to be done
+	PaidAt      time.Time
+	Created     time.Time
+}

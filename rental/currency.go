@@ -1,0 +1,27 @@
+package rental
+
+import (
+	"fmt"
+
+	"github.com/Rhymond/go-money"
+)
+
+// Currency is an ISO 4217 code, such as EUR.
+type Currency string
+
+// ParseCurrency returns the currency with a code, in capitals.
+func ParseCurrency(code string) (Currency, error) {
+	if known := money.GetCurrency(code); known == nil || known.Code != code {
+		return "", fmt.Errorf("currency %.10q: want an ISO 4217 code such as EUR", code)
+	}
+	return Currency(code), nil
+}
+
+// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD.
+func (c Currency) Digits() int {
+	known := money.GetCurrency(string(c))
+	if known == nil {
+		panic(fmt.Sprintf("rental: currency %q was not parsed", string(c)))
+	}
+	return known.Fraction
+}

@@ -1,0 +1,21 @@
+// Package rental is the commercial side of a shared fleet: bookings, prices, payment methods, and
+// charges that happen by themselves.
+//
+//	admin, client ─► decision about a booking ─► one transaction: the booking, its charges, the history
+//	                 (Dossier)                                           │
+//	processor ◄── Collector ◄── charges that are due ◄────────────────────┘
+//	    └── notices (webhooks) ─► look at what changed there ─► the charge as it is there
+//
+// Decisions are pure: a [Dossier] is everything that is known of a booking, and each decision returns
+// the [Change] that it makes of it, or an error that says why not. The record writes a change whole.
+//
+// # Money
+//
+//   - Money is whole minor units of an ISO 4217 currency. There is no floating point anywhere.
+//   - A charge is written with the change that causes it, in one transaction [MON-1].
+//   - A charge is one object at the processor, whatever fails: it is created without moving money, its
+//     id is written down, and only then is it carried out [MON-2].
+//   - What may have been carried out is looked at before anything else is done about it [MON-3].
+//
+// The package does no I/O. The ports that it needs are in ports.go.
+package rental

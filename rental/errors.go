@@ -1,0 +1,66 @@
+package rental
+
+import (
+	"fmt"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Codes of what goes wrong about bookings and money.
+const (
+	BookingNotFound       telematics.Code = "booking_not_found"
+	MethodNotFound        telematics.Code = "payment_method_not_found"
+	VehicleNotAvailable   telematics.Code = "vehicle_not_available"
+	BookingNotCancellable telematics.Code = "booking_not_cancellable"
+	BookingNotExtendable  telematics.Code = "booking_not_extendable"
+	BookingNotActive      telematics.Code = "booking_not_active"
+	BookingStateConflict  telematics.Code = "booking_state_conflict"
+	DefaultMethod         telematics.Code = "default_payment_method"
+	MethodInUse           telematics.Code = "payment_method_in_use"
+	CardDeclined          telematics.Code = "card_declined"
+	MethodInvalid         telematics.Code = "payment_method_invalid"
+	MethodLimit           telematics.Code = "payment_method_limit"
+	MethodRequired        telematics.Code = "payment_method_required"
+	RefundExceedsPaid     telematics.Code = "refund_exceeds_paid"
+	ProcessorUnavailable  telematics.Code = "payment_processor_unavailable"
+)
+
+const retryProcessor = 10 * time.Second
+
+// NoSuchBooking is the error for a booking that is unknown, or not the caller's: the two read the same.
+func NoSuchBooking(id BookingID) *telematics.Error {
+	return &telematics.Error{Code: BookingNotFound, Message: fmt.Sprintf("The booking %d was not found.", id)}
+}
+
+// NoSuchMethod is the error for a payment method that is unknown, or not the caller's.
+func NoSuchMethod(id MethodID) *telematics.Error {
+	return &telematics.Error{Code: MethodNotFound, Message: fmt.Sprintf("The payment method %d was not found.", id)}
+}
+
+// NotAvailable is the error for a vehicle that is taken for a time.
+func NotAvailable(why string) *telematics.Error {
+	return &telematics.Error{Code: VehicleNotAvailable, Message: why}
+}
+
+// Forbids is the error for what the booking's state forbids.
+func Forbids(code telematics.Code, why string) *telematics.Error {
+	return &telematics.Error{Code: code, Message: why}
+}
+
+// Away is the error for a processor that is not available.
+func Away(cause error) *telematics.Error {
+	return &telematics.Error{Code: ProcessorUnavailable, Retryable: true, RetryAfter: retryProcessor, Cause: cause,
+		Message: "The payment processor is not available; try again."}
+}
+
+// NoMethod is the error for a client without a payment method.
+func NoMethod() *telematics.Error {
+	return &telematics.Error{Code: MethodRequired, Message: "The client has no payment method; at least one is required for bookings."}
+}
+
+// ExceedsPaid is the error for a refund of more than is left of what was paid.
+func ExceedsPaid(c Currency, left Minor) *telematics.Error {
+	return &telematics.Error{Code: RefundExceedsPaid,
+		Message: fmt.Sprintf("No more than %s %s of what was paid can still be refunded.", c.Format(left), c)}
+}

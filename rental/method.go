@@ -1,0 +1,80 @@
+package rental
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// ClientID identifies a client, which is (agency, subject of its token). It is made at first use.
+type ClientID int64
+
+// Client is a customer of an agency.
+type Client struct {
+	ID       ClientID
+	Agency   telematics.AgencyID
+	Subject  string
+	Customer string   // the processor's id; empty: it knows nothing of the client yet
+	Key      string   // a UUID, under which the customer is made at the processor, once
+	Default  MethodID // zero: there is no payment method
+}
+
+// MethodID identifies a payment method; zero: none.
+type MethodID int64
+
+// MaxMethods is how many payment methods a client may have.
+const MaxMethods = 10
+
+// Card is what a processor tells of a card.
+type Card struct {
+	Token       string // the processor's id of the payment method
+	Brand       string // in lower case: visa, mastercard, amex …
+	LastFour    string
+	ExpMonth    int
+	ExpYear     int
+	Fingerprint string // the same for the same card number; empty: not told
+}
+
+// Method is a client's payment method: a card that the processor holds.
+type Method struct {
+	ID     MethodID
+	Client ClientID
+	Card
+	Default bool
+	Created time.Time
+}
+
+// Label names a card to its owner: Visa •••• 4242.
+func (c Card) Label() string {
+	names := map[string]string{"amex": "American Express", "diners": "Diners Club", "jcb": "JCB", "unionpay": "UnionPay", "mastercard": "Mastercard"}
+	name, ok := names[c.Brand]
+	if !ok && c.Brand != "" {
+		name = strings.ToUpper(c.Brand[:1]) + strings.ReplaceAll(c.Brand[1:], "_", " ")
+	}
+	if name == "" {
+		name = "Card"
+	}
+	return fmt.Sprintf("%s •••• %s", name, c.LastFour)
+}
+
+// NewCard is a client's wish to have a card attached.
+type NewCard struct {
+	Token     string // the processor's id of the payment method
+	Default   bool
+	Actor     telematics.Actor
+	RequestID uuid.UUID
+	Key       *telematics.IdempotencyKey
+	Line      telematics.Activity // of the history
+}
+
+// MethodRequest is a client's wish about one of its payment methods.
+type MethodRequest struct {
+	Method MethodID
+	Actor  telematics.Actor
+	Key    *telematics.IdempotencyKey
+	Line   telematics.Activity // of the history
+}

@@ -1,0 +1,115 @@
+package rental
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// Request is who asks for a change of a booking, and how it is written down.
+type Request struct {
+	Booking BookingID
+	Actor   telematics.Actor
+	Line    telematics.Activity        // of the history; the record adds the booking, its agency and vehicle
+	Key     *telematics.IdempotencyKey // nil: a repetition is a new request
+	Now     time.Time
+}
+
+// Decision is made about a booking that nobody else changes meanwhile.
+type Decision func(Dossier) (Change, error)
+
+// Job is a charge that is due, taken by one worker for a while. What the worker learns is written down
+// only while the job is still its own.
+type Job struct {
+	Charge
+	Lease     uuid.UUID
+	Client    ClientID
+	Customer  string  // the processor's id
+	Card      *Method // to try now; nil: the client has none
+	Payment   string  // of a refund: the processor's id of the payment that it gives back
+	Reference string  // of the booking
+	Agency    telematics.AgencyID
+	Vehicle   telematics.VehicleID
+}
+
+// Result is what a worker learned about a charge.
+type Result struct {
+	State       ChargeState
+	Intent      string // the processor's id; empty: as it was
+	Seen        string // the attempt whose outcome this is; empty: as it was
+	Settled     Minor
+	DeclineCode string
+	Hard        bool      // the card must not be tried again
+	Asked       bool      // an attempt was made, or is about to be made
+	Declined    bool      // another decline of this card
+	NextAttempt time.Time // zero: nothing is to be done
+	PaidAt      time.Time
+	Line        *telematics.Activity // of the history; nil: nothing to tell
+}
+
+// Ledger keeps the charges that are to be carried out.
+type Ledger interface {
+	// Take takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
+	// once its lease has run out.
+	Take(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
+	// Write writes down what is known now, and keeps the job. It reports false where the job is no longer the worker's:
+	// then nothing was written, and the worker must do nothing more.
+	Write(ctx context.Context, job Job, r Result) (bool, error)
+	// Settle writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
+	Settle(ctx context.Context, job Job, r Result) (bool, error)
+	// Wake makes the charge due that a processor's object belongs to. It reports false where there is none.
+	Wake(ctx context.Context, object string) (bool, error)
+}
+
+// Notices keeps what the processor has told, until it is handled.
+type Notices interface {
+	// Keep writes a notice down, once: a repetition changes nothing.
+	Keep(ctx context.Context, n Notice) error
+	// TakeNotices takes up to limit notices that are due, for the length of a lease.
+	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]Notice, error)
+	// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.
+	Handled(ctx context.Context, id string, again time.Time) error
+}
+
+// Cards keeps the payment methods of clients. Changes of one client go one after another.
+type Cards interface {
+	// Client returns the client, which is made at first use.
+	Client(ctx context.Context, agency telematics.AgencyID, subject string) (Client, error)
+	// SetCustomer writes down the processor's id of a client, unless there is one already, and returns the client as it is then.
+	SetCustomer(ctx context.Context, id ClientID, customer string) (Client, error)
+	// Methods returns the client's payment methods, newest first.
+	Methods(ctx context.Context, id ClientID) ([]Method, error)
+	// AddMethod writes a card down. Where the client has the same card already (fingerprint), that one is returned, with
+	// the new card's token and expiry where the expiry differs. The first card becomes the default.
+	AddMethod(ctx context.Context, a Addition) (Added, error)
+	// RemoveMethod removes a payment method, and returns it. It fails with MethodNotFound, DefaultMethod or MethodInUse.
+	RemoveMethod(ctx context.Context, id ClientID, method MethodID, line telematics.Activity) (Method, error)
+	// SetDefault makes a payment method the default, and charges that were declined due with it. It fails with MethodNotFound.
+	SetDefault(ctx context.Context, id ClientID, method MethodID, line telematics.Activity, key *telematics.IdempotencyKey) (Method, bool, error)
+	// DropCard removes the payment method with a token that the processor no longer holds; where it was the default, the newest
+	// remaining one becomes it. One that is unknown is no error.
+	DropCard(ctx context.Context, token string, line telematics.Activity) error
+	// RefreshCard writes down what the processor changed of a card: its expiry and last digits.
+	RefreshCard(ctx context.Context, card Card) error
+}
+
+// Addition is a card to be written down.
+type Addition struct {
+	Client  ClientID
+	Card    Card
+	Default bool
+	Key     *telematics.IdempotencyKey
+	Line    telematics.Activity
+	Now     time.Time
+}
+
+// Added is what became of an addition.
+type Added struct {
+	Method   Method
+	Existed  bool   // the client had the card already
+	Replayed bool   // it was added by an earlier request under the same key
+	Unused   string // token that is of no use now, to be detached; empty: none
+}
