@@ -20,6 +20,7 @@ type call struct {
 	started    time.Time
 	actor      telematics.Actor           // once the token was checked
 	tokenUntil time.Time                  // likewise: when it is refused
+	agencyCode string                     // likewise: of the agency whose app it is; empty: no app's
 	body       []byte                     // once it was read
 	key        *telematics.IdempotencyKey // nil: none
 	values     map[string]any             // the body's, once the contract was checked; nil: none expected

@@ -15,6 +15,7 @@ type gate struct {
 	order     bool   // to a vehicle, which has a limit of its own
 	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
 	wide      bool   // about what belongs to no agency
+	client    bool   // from an agency's app, on behalf of its client
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
 	check     func(*call) error // of what the contract cannot say; nil: nothing
@@ -29,6 +30,9 @@ func mayRefresh(g *gate) { g.refresh = true }
 
 // ofAllAgencies says that it is about what belongs to no agency, so none of them has a right to see it.
 func ofAllAgencies(g *gate) { g.wide = true }
+
+// ofClient says that it is a client's, through its agency's app.
+func ofClient(g *gate) { g.role, g.client = telematics.Client, true }
 
 func checkedBy(check func(*call) error) func(*gate) {
 	return func(g *gate) { g.check = check }

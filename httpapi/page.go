@@ -27,6 +27,23 @@ type pageMeta struct {
 	NextCursor *string `json:"next_cursor"` // null at the end
 }
 
+// clientMeta names the agency of the app that asks, and, for a list, where its next page begins.
+func clientMeta(call *call, page []pageMeta) any {
+	agency := agencyMeta{ID: int64(call.actor.Agency), Code: call.agencyCode}
+	if len(page) == 0 {
+		return agency
+	}
+	return struct {
+		agencyMeta
+		pageMeta
+	}{agency, page[0]}
+}
+
+type agencyMeta struct {
+	ID   int64  `json:"agency_id"`
+	Code string `json:"agency_code"`
+}
+
 func pageOf(c echo.Context, list string) (page, error) {
 	p := page{list: list, limit: defaultLimit}
 	limit, err := integerQuery(c, "limit")

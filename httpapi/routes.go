@@ -51,11 +51,20 @@ func (r router) control(path string, a telematics.Action) {
 
 // post adds a change, whose refusals are written down under the activity.
 func (r router) post(path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.operation(http.MethodPost, path)}
+	r.change(http.MethodPost, path, activity, h, options...)
+}
+
+// remove adds a removal, whose refusals are written down under the activity.
+func (r router) remove(path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
+	r.change(http.MethodDelete, path, activity, h, options...)
+}
+
+func (r router) change(method, path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
+	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.operation(method, path)}
 	for _, option := range options {
 		option(&g)
 	}
-	r.echo.POST(echoPath(path), r.pass(g, h))
+	r.echo.Add(method, echoPath(path), r.pass(g, h))
 }
 
 // get adds a read, which HEAD may ask for too.
