@@ -9,6 +9,9 @@ import (
 // Currency is an ISO 4217 code, such as EUR.
 type Currency string
 
+// DefaultCurrency is that of an agency that names none.
+const DefaultCurrency Currency = "EUR"
+
 // ParseCurrency returns the currency with a code, in capitals.
 func ParseCurrency(code string) (Currency, error) {
 	known := money.GetCurrency(code)
