@@ -109,7 +109,7 @@ func refused(t *testing.T, what string, want telematics.Code, says string) func(
 func fieldIsWrong(t *testing.T, err error, field, message string) {
 	t.Helper()
 	var wrong *rental.FieldError
-	if !errors.As(err, &wrong) || wrong.Field != field || wrong.Message != message {
+	if !errors.As(err, &wrong) || wrong.Field != field || wrong.Message != message || err.Error() != field+" "+message {
 		t.Errorf("%v; want %s %s", err, field, message)
 	}
 }

@@ -31,6 +31,13 @@ func newLife(t *rapid.T) *life {
 	if rapid.Bool().Draw(t, "booked again") {
 		l.Next = l.End.Add(drawLength(t, "pause"))
 	}
+	if rapid.Bool().Draw(t, "begun") { // what follows is what matters most
+		c, err := l.Begin(l.now)
+		l.started = l.take(t, c, err)
+		for i := range l.Charges {
+			carryOut(&l.Charges[i], l.now)
+		}
+	}
 	return l
 }
 

@@ -59,7 +59,7 @@ func TestHoursSubtotalAndTaxAreRoundedHalfUpOnceEach(t *testing.T) {
 
 func drawTariff(t *rapid.T) rental.Tariff {
 	return rental.Tariff{
-		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 100_000_000),
+		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 25_000_000), // twice the longest time has a price
 		Tax: rental.TaxRate(rapid.Int64Range(0, int64(rental.FullTax)).Draw(t, "tax")), Deposit: drawAmount(t, "deposit"),
 	}
 }
