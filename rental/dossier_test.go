@@ -67,12 +67,12 @@ func active(t *testing.T) rental.Dossier {
 
 // carryOut does what a processor that refuses nothing does.
 func carryOut(c *rental.Charge, now time.Time) {
-	switch {
-	case c.Goal == rental.Hold:
+	switch c.Goal {
+	case rental.Hold:
 		c.State, c.Settled = rental.Authorized, c.Amount
-	case c.Goal == rental.Capture:
+	case rental.Capture:
 		c.State, c.Settled, c.PaidAt = rental.Captured, c.CaptureAmount, now
-	case c.Goal == rental.Release:
+	case rental.Release:
 		c.State, c.Settled = rental.Released, 0
 	default:
 		c.State, c.Settled, c.PaidAt = rental.Paid, c.Amount, now
