@@ -22,7 +22,11 @@ var moneyFiles = []string{
 // moneyReaders are functions of shared files that read money.
 var moneyReaders = map[string][]string{"../store/fleetpart.go": {"amount", "tax", "exact", "currency"}, "../store/fleetfile.go": {"terms", "rate"}}
 
+// notMoney are functions of those files that read ids, where 42.0 is 42.
+var notMoney = []string{"wholeNumber"}
+
 var (
+	wholeBounds = regexp.MustCompile(`^(Max|Min)(Int|Uint)[0-9]*$`)
 	floatNames  = regexp.MustCompile(`(?i)float|^complex(64|128)?$`) // types, conversions, functions of any library
 	coordinates = regexp.MustCompile(`(?i)^(lat|lng|lon|latitude|longitude)$`)
 )
@@ -47,11 +51,14 @@ func floats(set *token.FileSet, root ast.Node) []string {
 			if n.Kind == token.FLOAT || n.Kind == token.IMAG {
 				place(n.Value)
 			}
-		case *ast.ImportSpec:
-			if n.Path.Value == `"math"` || n.Path.Value == `"math/cmplx"` {
-				place("imports " + n.Path.Value)
+		case *ast.FuncDecl:
+			if slices.Contains(notMoney, n.Name.Name) {
+				return false
 			}
-		case *ast.SelectorExpr: // methods that return one
+		case *ast.SelectorExpr:
+			if of, ok := n.X.(*ast.Ident); ok && of.Name == "math" && !wholeBounds.MatchString(n.Sel.Name) {
+				place("math." + n.Sel.Name)
+			}
 			if slices.Contains([]string{"Hours", "AsMajorUnits"}, n.Sel.Name) && called(root, n) {
 				place(n.Sel.Name + "()")
 			}
@@ -121,7 +128,7 @@ func TestFloatingPointIsFoundWhereItIs(t *testing.T) {
 		"var x float64": 1, "type t struct{ Amount float32 }": 1, "type t struct{ Latitude, Longitude float64 }": 0,
 		"type t struct{ Latitude, Amount float64 }": 1, "var x = 1.5": 1, "var x = 1e2": 1, "func f(n int) { _ = float64(n) }": 1,
 		"func f(r *big.Rat) { r.Float64() }": 1, "func f(s string) { strconv.ParseFloat(s, 64) }": 1, "func f(d time.Duration) { _ = d.Hours() }": 1,
-		"func f(p Price) { _ = p.Hours }": 0, "var x = 100": 0, "import \"math\"": 1, "import \"math/big\"": 0, "var x complex128": 1, "func f(d time.Duration) { g(1, d.Hours()) }": 1,
+		"func f(p Price) { _ = p.Hours }": 0, "var x = 100": 0, "var x = math.Round(y)": 1, "var x = math.MaxInt64": 0, "func wholeNumber(n int) { _ = float64(n) }": 0, "var x complex128": 1, "func f(d time.Duration) { g(1, d.Hours()) }": 1,
 	} {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, "", "package p\n"+text, parser.SkipObjectResolution)
