@@ -7,7 +7,7 @@ import (
 	"motorpool/rental"
 )
 
-func TestAPartOfADepositIsTaken(t *testing.T) {
+func TestAPartOfWhatIsHeldIsTaken(t *testing.T) {
 	for _, amount := range []rental.Minor{1, 5_000, 20_000} {
 		d, now := active(t), start.Add(time.Hour)
 		change := do(t)(d.CaptureDeposit(now, amount, "scratch on the door"))
