@@ -9,27 +9,32 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// FleetFile is the content of a fleet file: agencies with their stations and vehicles.
+// FleetFile is the content of a fleet file: agencies with their stations and vehicles, and what those cost.
 type FleetFile struct {
 	Agencies []telematics.Agency
 	Stations []telematics.Station
 	Vehicles []telematics.Vehicle
+	Terms    map[telematics.AgencyID]rental.Terms // of one that is not in it: nothing but the default currency
+	Rates    map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
 }
 
 // ParseFleetFile reads a fleet file:
 //
-//	{"agencies": [{"id": 1, "code": "MUC", "name": "…"}],
+//	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
+//	               "buffer_minutes": 15}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
 //	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "status": "available", "powertrain": "electric",
 //	               "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
-//	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …]}]}
+//	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …], "hourly_rate": 15.00, "deposit": 200}]}
 //
 // A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its
-// status is available unless it says otherwise. The error names every problem of the
+// status is available unless it says otherwise. Amounts are in the currency of the vehicle's agency, and read exactly. The error names every problem of the
 // file, one a line, with its place.
 func ParseFleetFile(r io.Reader) (FleetFile, error) {
 	var raw json.RawMessage
@@ -42,15 +47,21 @@ func ParseFleetFile(r io.Reader) (FleetFile, error) {
 	}
 	var problems []error
 	root := newPart("", raw, &problems)
-	var file FleetFile
+	file := FleetFile{Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{}}
 	for _, part := range root.parts("agencies") {
-		file.Agencies = append(file.Agencies, part.agency())
+		agency, terms := part.agency()
+		file.Agencies = append(file.Agencies, agency)
+		file.Terms[agency.ID] = terms
 	}
 	for _, part := range root.parts("stations") {
 		file.Stations = append(file.Stations, part.station())
 	}
 	for _, part := range root.parts("vehicles") {
-		file.Vehicles = append(file.Vehicles, part.vehicle())
+		vehicle, rate := part.vehicle(file.Terms)
+		file.Vehicles = append(file.Vehicles, vehicle)
+		if rate != nil {
+			file.Rates[vehicle.ID] = *rate
+		}
 	}
 	root.end()
 	problems = append(problems, file.contradictions()...)
@@ -62,13 +73,24 @@ func ParseFleetFile(r io.Reader) (FleetFile, error) {
 
 var agencyCodePattern = regexp.MustCompile(`^[A-Za-z0-9]{1,16}$`)
 
-func (p *part) agency() telematics.Agency {
+func (p *part) agency() (telematics.Agency, rental.Terms) {
 	defer p.end()
 	a := telematics.Agency{ID: telematics.AgencyID(p.id("id")), Code: p.text("code"), Name: p.text("name")}
 	if a.Code != "" && !agencyCodePattern.MatchString(a.Code) {
 		p.problem("code", "%q: want 1 to 16 letters and digits", a.Code)
 	}
-	return a
+	return a, p.terms()
+}
+
+// maxPause bounds what an agency's terms keep free: no booking is longer.
+const maxPause = int64(rental.MaxLength / time.Minute)
+
+func (p *part) terms() rental.Terms {
+	return rental.Terms{
+		Currency: p.currency("currency"), Tax: p.tax("tax_percent"),
+		CancelCutoff: time.Duration(p.wholeUpTo("cancel_cutoff_minutes", maxPause)) * time.Minute,
+		Buffer:       time.Duration(p.wholeUpTo("buffer_minutes", maxPause)) * time.Minute,
+	}
 }
 
 func (p *part) station() telematics.Station {
@@ -80,7 +102,7 @@ func (p *part) station() telematics.Station {
 	}
 }
 
-func (p *part) vehicle() telematics.Vehicle {
+func (p *part) vehicle(terms map[telematics.AgencyID]rental.Terms) (telematics.Vehicle, *rental.Rate) {
 	defer p.end()
 	v := telematics.Vehicle{
 		ID: telematics.VehicleID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
@@ -96,7 +118,20 @@ func (p *part) vehicle() telematics.Vehicle {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
 	v.Actions = p.capabilities("capabilities", v.Protocol)
-	return v
+	return v, p.rate(terms[v.AgencyID].Currency)
+}
+
+// rate reads what the vehicle costs; nil: it is not for rent.
+func (p *part) rate(c rental.Currency) *rental.Rate {
+	hourly, rented := p.amount("hourly_rate", c)
+	deposit, held := p.amount("deposit", c)
+	if !rented {
+		if held {
+			p.problem("deposit", "needs an hourly_rate: without one the vehicle is not for rent")
+		}
+		return nil
+	}
+	return &rental.Rate{Hourly: hourly, Deposit: deposit}
 }
 
 func (p *part) unit(key string) telematics.Unit {

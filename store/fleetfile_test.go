@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -41,8 +43,89 @@ func TestTheDemoFleetIsSound(t *testing.T) {
 		case 9:
 			agency = 2
 		}
+		if rate, ok := file.Rates[v.ID]; !ok || rate.Hourly < 500 || rate.Deposit < 5_000 {
+			t.Errorf("vehicle %d costs %+v", v.ID, rate)
+		}
 		if int(v.ID) != i+1 || v.AgencyID != agency || !slices.Equal(v.Actions, want) || len(v.Unit) != 15 || v.Plate == "" {
 			t.Errorf("vehicle %+v", v)
+		}
+	}
+}
+
+func TestTheDemoFleetHasItsPrices(t *testing.T) {
+	file := demoFleet(t)
+	for id, want := range map[telematics.AgencyID]rental.Terms{
+		1: {Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute},
+		2: {Currency: "EUR", Tax: 190_000, CancelCutoff: 2 * time.Hour, Buffer: 30 * time.Minute},
+	} {
+		if file.Terms[id] != want {
+			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
+		}
+	}
+	if rate := file.Rates[1]; rate != (rental.Rate{Hourly: 1500, Deposit: 20_000}) {
+		t.Errorf("vehicle 1 costs %+v", rate)
+	}
+}
+
+// withAgency returns a fleet file of one agency, with more keys, and one vehicle, with more keys.
+func withAgency(agency, vehicle string) string {
+	return `{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"` + agency + `}],
+		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": []` + vehicle + `}]}`
+}
+
+func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
+	eur := rental.Terms{Currency: "EUR"}
+	for _, c := range []struct {
+		agency, vehicle string
+		terms           rental.Terms
+		rate            *rental.Rate
+	}{
+		{``, ``, eur, nil},
+		{`, "currency": null, "tax_percent": null, "buffer_minutes": null`, `, "hourly_rate": null, "deposit": null`, eur, nil},
+		{``, `, "hourly_rate": 15, "deposit": 200`, eur, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
+		{``, `, "hourly_rate": 15.000, "deposit": 2e2`, eur, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
+		{``, `, "hourly_rate": 0.07`, eur, &rental.Rate{Hourly: 7}},
+		{``, `, "hourly_rate": 0`, eur, &rental.Rate{}},
+		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}}, // more than a float's digits would keep of its products
+		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
+		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
+		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour}, nil},
+		{`, "tax_percent": 100, "buffer_minutes": 527040`, ``, rental.Terms{Currency: "EUR", Tax: rental.FullTax, Buffer: rental.MaxLength}, nil},
+	} {
+		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
+		if err != nil {
+			t.Errorf("%s%s: %v", c.agency, c.vehicle, err)
+			continue
+		}
+		rate, rented := file.Rates[1]
+		if file.Terms[1] != c.terms || rented != (c.rate != nil) || rented && rate != *c.rate {
+			t.Errorf("%s%s: %+v %+v", c.agency, c.vehicle, file.Terms[1], rate)
+		}
+	}
+}
+
+func TestMoneyThatMakesNoSenseIsNamedWithItsPlace(t *testing.T) {
+	for _, c := range []struct{ agency, vehicle, says string }{
+		{`, "currency": "eur"`, `, "hourly_rate": 1.505`, `agencies[0].currency: "eur": want an ISO 4217 code such as EUR`}, // and nothing of the rate: its digits are not known
+		{`, "currency": 978`, ``, `agencies[0].currency: 978: want a string` + "\n" + `agencies[0].currency: "": want an ISO 4217 code such as EUR`},
+		{`, "tax_percent": 101`, ``, `agencies[0].tax_percent: 101: must be at most 100`},
+		{`, "tax_percent": 19.00001`, ``, `agencies[0].tax_percent: 19.00001: must have at most 4 decimals`},
+		{`, "tax_percent": -1`, ``, `agencies[0].tax_percent: -1: must not be negative`},
+		{`, "tax_percent": "19"`, ``, `agencies[0].tax_percent: "19": must be a decimal number such as 12.5`},
+		{`, "cancel_cutoff_minutes": -1`, ``, `agencies[0].cancel_cutoff_minutes: -1: want 0 to 527040`},
+		{`, "buffer_minutes": 527041`, ``, `agencies[0].buffer_minutes: 527041: want 0 to 527040`},
+		{`, "buffer_minutes": 0.5`, ``, `agencies[0].buffer_minutes: 0.5: want a whole number`},
+		{``, `, "hourly_rate": 1.505`, `vehicles[0].hourly_rate: 1.505: must have at most 2 decimals`},
+		{`, "currency": "JPY"`, `, "hourly_rate": 1500, "deposit": 0.5`, `vehicles[0].deposit: 0.5: must be a whole number: JPY has no decimals`},
+		{``, `, "hourly_rate": "15"`, `vehicles[0].hourly_rate: "15": must be a decimal number such as 12.5`},
+		{``, `, "hourly_rate": {}`, `vehicles[0].hourly_rate: {}: must be a decimal number such as 12.5`},
+		{``, `, "hourly_rate": -15`, `vehicles[0].hourly_rate: -15: must not be negative`},
+		{``, `, "hourly_rate": 15, "deposit": 1e11`, `vehicles[0].deposit: 1e11: must be at most 10000000000.00`},
+		{``, `, "deposit": 200`, `vehicles[0].deposit: needs an hourly_rate: without one the vehicle is not for rent`},
+	} {
+		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
+		if err == nil || err.Error() != c.says {
+			t.Errorf("%s%s: %v, want %s; %+v", c.agency, c.vehicle, err, c.says, file.Rates)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"motorpool/rental"
 )
 
 // part is an object of a fleet file while it is read. What is wrong with it is
@@ -117,6 +119,56 @@ func (p *part) number(key string, low, high float64) float64 {
 		p.problem(key, "%g: want %g to %g", n, low, high)
 	}
 	return n
+}
+
+// wholeUpTo reads a number of something; zero: not said.
+func (p *part) wholeUpTo(key string, limit int64) int64 {
+	n, _ := take[int64](p, key, "a whole number")
+	if n < 0 || n > limit {
+		p.problem(key, "%d: want 0 to %d", n, limit)
+	}
+	return n
+}
+
+// exact reads a number as it is written: what is money never floats. It reports whether there is one.
+func exact[T any](p *part, key string, parse func(text string) (T, error)) (n T, there bool) {
+	raw, there := take[json.RawMessage](p, key, "")
+	if !there {
+		return n, false
+	}
+	n, err := parse(string(raw))
+	if err != nil {
+		p.problem(key, "%.40s: %v", raw, err)
+	}
+	return n, true
+}
+
+// amount reads an amount of money in a currency; none, where it was complained of before, takes any.
+func (p *part) amount(key string, c rental.Currency) (rental.Minor, bool) {
+	return exact(p, key, func(text string) (rental.Minor, error) {
+		if c == "" {
+			return 0, nil
+		}
+		return c.Parse(text)
+	})
+}
+
+func (p *part) tax(key string) rental.TaxRate {
+	tax, _ := exact(p, key, rental.ParseTaxPercent)
+	return tax
+}
+
+// currency returns none for what it complains of.
+func (p *part) currency(key string) rental.Currency {
+	code, there := take[string](p, key, "a string")
+	if !there {
+		return rental.DefaultCurrency
+	}
+	c, err := rental.ParseCurrency(code)
+	if err != nil {
+		p.problem(key, "%.10q: want an ISO 4217 code such as EUR", code)
+	}
+	return c
 }
 
 // year reads the year of a model; zero: not said.

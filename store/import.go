@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -23,7 +25,8 @@ func (i Imported) String() string {
 
 // Import puts the content of a fleet file in, all of it or nothing. What is there
 // already is brought to what the file says; what the file does not name stays as it
-// is. A unit that the file builds into another vehicle moves there; what was known of its
+// is. The file says what a vehicle costs, and whether it is withdrawn (maintenance, inactive); the status of any other
+// one that has bookings follows those. A unit that the file builds into another vehicle moves there; what was known of its
 // contact is forgotten then, and when it speaks another protocol.
 func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := p.importFile(ctx, file)
@@ -72,19 +75,47 @@ type agencyFileRow struct {
 	ID   telematics.AgencyID `json:"id"`
 	Code string              `json:"code"`
 	Name string              `json:"name"`
+
+	Currency      rental.Currency `json:"currency"`
+	Tax           rental.TaxRate  `json:"tax_ppm"`
+	CutoffMinutes int64           `json:"cutoff_minutes"`
+	BufferMinutes int64           `json:"buffer_minutes"`
 }
 
+// importAgencies gives a code, which is a key, to those alone that have another one: an agency that is locked by its key keeps
+// bookings of it from being made, whose vehicles come next.
 func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []agencyFileRow{}
 	for _, a := range file.Agencies {
-		rows = append(rows, agencyFileRow(a))
+		terms := file.Terms[a.ID]
+		rows = append(rows, agencyFileRow{
+			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency), Tax: terms.Tax,
+			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
+		})
 	}
-	return upsert(ctx, tx, `
-		insert into agencies as a (id, code, name)
-		select * from json_to_recordset($1) as f (id bigint, code text, name text) order by id
-		on conflict (id) do update set code = excluded.code, name = excluded.name
-		where (a.*) is distinct from (excluded.*)`,
+	const fileRows = `
+		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff, make_interval(mins => buffer_minutes) as buffer
+		from json_to_recordset($1) as f (
+			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer)`
+	added, err := upsert(ctx, tx, `
+		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer)
+		select * from (`+fileRows+`) f
+		where not exists (select from agencies a where a.id = f.id and a.code = f.code)
+		order by id
+		on conflict (id) do update set code = excluded.code, name = excluded.name, currency = excluded.currency, tax_ppm = excluded.tax_ppm,
+			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer`,
 		rows)
+	if err != nil {
+		return 0, err
+	}
+	changed, err := upsert(ctx, tx, `
+		update agencies a
+		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer
+		from (`+fileRows+`) f
+		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer)
+			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer)`,
+		rows)
+	return added + changed, err
 }
 
 type stationFileRow struct {
@@ -126,30 +157,52 @@ type vehicleFileRow struct {
 	Image        string                   `json:"image"`
 	Features     []string                 `json:"features"`
 	Capabilities []telematics.Action      `json:"capabilities"`
+	HourlyRate   *rental.Minor            `json:"hourly_rate"` // null: not for rent
+	Deposit      rental.Minor             `json:"deposit"`
 }
 
+// importVehicles first locks what is on record, so that no booking changes a vehicle's status between the moment when its
+// bookings are looked at and the end.
 func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []vehicleFileRow{}
 	for _, v := range file.Vehicles {
-		rows = append(rows, vehicleFileRow{
+		rate, rented := file.Rates[v.ID]
+		row := vehicleFileRow{
 			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
 			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
-			Features: v.Features, Capabilities: v.Actions,
-		})
+			Features: v.Features, Capabilities: v.Actions, Deposit: rate.Deposit,
+		}
+		if rented {
+			row.HourlyRate = &rate.Hourly
+		}
+		rows = append(rows, row)
+	}
+	if _, err := tx.ExecContext(ctx, `
+		select from vehicles where id in (select id from json_to_recordset($1) as f (id bigint)) order by id for no key update`,
+		recordset(rows)); err != nil {
+		return 0, err
 	}
 	return upsert(ctx, tx, `
 		insert into vehicles as v (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
-			image, features, capabilities)
-		select id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image,
-			coalesce(features, '{}'), coalesce(capabilities, '{}')
+			image, features, capabilities, hourly_rate, deposit)
+		select id, agency_id,
+			case when status in ('maintenance', 'inactive') then status else coalesce((
+				select case b.state when 'active' then 'in_use' else 'booked' end
+				from bookings b
+				where b.vehicle_id = f.id and b.state in ('upcoming', 'active')
+				order by b.state = 'active' desc
+				limit 1), status) end,
+			powertrain, plate_number, brand, model, year, color, category, image,
+			coalesce(features, '{}'), coalesce(capabilities, '{}'), hourly_rate, deposit
 		from json_to_recordset($1) as f (
 			id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
-			year integer, color text, category text, image text, features text[], capabilities text[])
+			year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)
 		order by id
 		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
 			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
 			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
-			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities
+			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities,
+			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit
 		where (v.*) is distinct from (excluded.*)`,
 		rows)
 }

@@ -111,9 +111,10 @@ create table bookings (
     constraint bookings_end_follows check (end_at > start_at),
     constraint bookings_started_when_active check ((started_at is null) = (state in ('upcoming', 'cancelled'))),
     constraint bookings_ended_when_completed check ((ended_at is null) = (state <> 'completed')),
-    -- No two live bookings of a vehicle overlap. Ranges of ids, because equality needs an extension there.
+    -- No two live bookings of a vehicle overlap; one that began early claims the vehicle from then on. Ranges of ids,
+    -- because equality needs an extension there.
     constraint bookings_no_overlap exclude using gist (
-        int8range(vehicle_id, vehicle_id, '[]') with &&, tstzrange(start_at, end_at) with &&)
+        int8range(vehicle_id, vehicle_id, '[]') with &&, tstzrange(least(start_at, started_at), end_at) with &&)
         where (state in ('upcoming', 'active'))
 );
 

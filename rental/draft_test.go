@@ -1,0 +1,111 @@
+package rental_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+func draft() (rental.Draft, rental.Facts) {
+	return rental.Draft{Agency: 1, Client: "client-7", Vehicle: 5, Start: start, End: start.Add(8 * time.Hour), Pickup: 1, Dropoff: 2, Method: 3},
+		rental.Facts{
+			Terms: rental.Terms{Currency: "EUR", Tax: 100_000}, Rate: &rental.Rate{Hourly: 1500, Deposit: 20_000},
+			Vehicle: telematics.Vehicle{ID: 5, AgencyID: 1, Status: telematics.Available},
+			Pickup:  &telematics.Station{ID: 1, AgencyID: 1}, Dropoff: &telematics.Station{ID: 2, AgencyID: 1},
+			Client: rental.Client{ID: 7, Agency: 1, Subject: "client-7", Default: 2}, Methods: []rental.Method{{ID: 3}, {ID: 2, Default: true}},
+		}
+}
+
+func TestADraftBecomesABookingAtThePriceOfTheMoment(t *testing.T) {
+	now := start.Add(-24 * time.Hour)
+	d, f := draft()
+	d.Start, d.End = start.In(time.FixedZone("", 7200)), d.End.Add(time.Millisecond-1) // more digits than are kept
+	b, err := d.Book(now, f)
+	want := rental.Booking{State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2, Start: start, End: start.Add(8 * time.Hour),
+		Price: upcoming().Price, Method: 3, Created: now}
+	if err != nil || b != want {
+		t.Errorf("%+v %v, want %+v", b, err, want)
+	}
+}
+
+func TestDraftsThatCanBeBooked(t *testing.T) {
+	for what, with := range map[string]func(*rental.Draft, *rental.Facts){
+		"as it is":                 func(*rental.Draft, *rental.Facts) {},
+		"5 minutes ago":            func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate) },
+		"as long as can be":        func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength) },
+		"a millisecond":            func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond) },
+		"the same station":         func(d *rental.Draft, f *rental.Facts) { d.Dropoff, f.Dropoff = 1, f.Pickup },
+		"the default card":         func(d *rental.Draft, _ *rental.Facts) { d.Method = 0 },
+		"for nothing":              func(_ *rental.Draft, f *rental.Facts) { f.Rate = &rental.Rate{} },
+		"booked for another time":  func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Booked },
+		"in somebody's hands now":  func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.InUse },
+		"a currency without cents": func(_ *rental.Draft, f *rental.Facts) { f.Terms.Currency = "JPY" },
+	} {
+		d, f := draft()
+		with(&d, &f)
+		if b, err := d.Book(start, f); err != nil || b.State != rental.Upcoming || b.Price.Currency != f.Terms.Currency {
+			t.Errorf("%s: %+v %v", what, b, err)
+		}
+	}
+}
+
+func TestAFieldThatCannotBeIsNamed(t *testing.T) {
+	for what, c := range map[string]struct {
+		with           func(*rental.Draft, *rental.Facts)
+		field, message string
+	}{
+		"in the past":                {func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate - time.Millisecond) }, "start_date", "must not be in the past"},
+		"no time at all":             {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
+		"less than is told":          {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
+		"backwards":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date"},
+		"too long":                   {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength + time.Millisecond) }, "end_date", "must be at most 366 days after start_date"},
+		"centuries":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "end_date", "must be at most 366 days after start_date"},
+		"too dear":                   {func(_ *rental.Draft, f *rental.Facts) { f.Rate.Hourly = rental.MaxAmount }, "end_date", "makes the booking cost more than can be charged"},
+		"no pickup":                  {func(_ *rental.Draft, f *rental.Facts) { f.Pickup = nil }, "pickup_station_id", "must be a station of the agency"},
+		"pickup at another agency":   {func(_ *rental.Draft, f *rental.Facts) { f.Pickup.AgencyID = 2 }, "pickup_station_id", "must be a station of the agency"},
+		"no drop-off":                {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff = nil }, "dropoff_station_id", "must be a station of the agency"},
+		"drop-off at another agency": {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff.AgencyID = 2 }, "dropoff_station_id", "must be a station of the agency"},
+	} {
+		d, f := draft()
+		c.with(&d, &f)
+		b, err := d.Book(start, f)
+		if b != (rental.Booking{}) {
+			t.Errorf("%s: %+v", what, b)
+		}
+		fieldIsWrong(t, err, c.field, c.message)
+	}
+}
+
+func TestDraftsThatCannotBeBooked(t *testing.T) {
+	const unknown = "There is no vehicle 5."
+	for what, c := range map[string]struct {
+		with func(*rental.Draft, *rental.Facts)
+		code telematics.Code
+		says string
+	}{
+		"unknown vehicle":          {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle = telematics.Vehicle{} }, telematics.VehicleNotFound, unknown},
+		"another agency's vehicle": {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.AgencyID = 2 }, telematics.VehicleNotFound, unknown},
+		"maintenance":              {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
+		"inactive":                 {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"not for rent":             {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
+		"no card":                  {func(d *rental.Draft, f *rental.Facts) { d.Method, f.Methods = 0, nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+		"somebody else's card":     {func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4."},
+	} {
+		d, f := draft()
+		c.with(&d, &f)
+		b, err := d.Book(start, f)
+		refused(t, what, c.code, c.says)(rental.Change{Booking: b}, err)
+	}
+}
+
+func TestReferencesAreCountedByTheYear(t *testing.T) {
+	for want, got := range map[string]string{
+		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999), "BK-2027-100000": rental.Reference(2027, 100_000),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

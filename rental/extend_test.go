@@ -1,0 +1,129 @@
+package rental_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+)
+
+func TestWhenABookingCanBeExtended(t *testing.T) {
+	type dossier = rental.Dossier
+	charged := func(kind rental.ChargeKind, state rental.ChargeState, goal rental.Goal) func(*dossier) {
+		return func(d *dossier) { d.Charges = append(d.Charges, rental.Charge{Kind: kind, State: state, Goal: goal}) }
+	}
+	const owed = "A payment of the booking failed; set another default payment method first."
+	const soon = "The vehicle is booked again too soon after the booking's end."
+	end := start.Add(8 * time.Hour)
+	nextAfter := func(pause time.Duration) func(*dossier) { return func(d *dossier) { d.Next = end.Add(pause) } }
+	for what, c := range map[string]struct {
+		now  time.Time
+		with func(*dossier)
+		why  string
+	}{
+		"upcoming":               {start.Add(-time.Hour), func(*dossier) {}, ""},
+		"active":                 {start, func(d *dossier) { d.State = rental.Active }, ""},
+		"completed":              {start, func(d *dossier) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
+		"cancelled":              {start, func(d *dossier) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
+		"just before its end":    {end.Add(-1), func(d *dossier) { d.State = rental.Active }, ""},
+		"at its end":             {end, func(d *dossier) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"overdue":                {end.Add(time.Hour), func(d *dossier) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"extended twice":         {start, func(d *dossier) { d.Extensions = 2 }, ""},
+		"extended thrice":        {start, func(d *dossier) { d.Extensions = 3 }, "The booking was extended 3 times already."},
+		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""}, // half an hour, and the buffer
+		"next in less":           {start, nextAfter(45*time.Minute - 1), soon},
+		"next at once":           {start, nextAfter(0), soon},
+		"no buffer, 30 min":      {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
+		"no buffer, less":        {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
+		"rental paid":            {start, charged(rental.StartCharge, rental.Paid, ""), ""},
+		"rental pending":         {start, charged(rental.StartCharge, rental.Pending, ""), ""},
+		"rental unknown":         {start, charged(rental.StartCharge, rental.Unknown, ""), ""},
+		"owner to confirm":       {start, charged(rental.StartCharge, rental.RequiresAction, ""), ""},
+		"rental declined":        {start, charged(rental.StartCharge, rental.Declined, ""), owed},
+		"rental failed":          {start, charged(rental.StartCharge, rental.Failed, ""), owed},
+		"deposit declined":       {start, charged(rental.DepositCharge, rental.Declined, rental.Hold), owed},
+		"extension failed":       {start, charged(rental.ExtensionCharge, rental.Failed, ""), owed},
+		"fee declined":           {start, charged(rental.FeeCharge, rental.Declined, ""), owed},
+		"refund failed":          {start, charged(rental.RefundCharge, rental.Failed, ""), ""},
+		"deposit given up":       {start, charged(rental.DepositCharge, rental.Declined, rental.Release), ""},
+		"failed, and paid since": {start, charged(rental.StartCharge, rental.Paid, ""), ""},
+	} {
+		d := upcoming()
+		c.with(&d)
+		if d.CanExtend(c.now) != (c.why == "") {
+			t.Errorf("%s: can be extended: %v", what, d.CanExtend(c.now))
+		}
+		if c.why != "" {
+			refused(t, what, rental.BookingNotExtendable, c.why)(d.Extend(c.now, end.Add(time.Hour)))
+			continue
+		}
+		// Half an hour is always possible where any is.
+		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) || change.Booking.Extensions != d.Extensions+1 {
+			t.Errorf("%s: %+v", what, change)
+		}
+	}
+}
+
+func TestAnActiveBookingPaysItsExtensionAtOnce(t *testing.T) {
+	d := active(t)
+	now, end := start.Add(time.Hour), start.Add(10*time.Hour)
+	change := do(t)(d.Extend(now, end))
+	if len(change.Charges) != 1 || len(change.Amended) > 0 {
+		t.Fatalf("%+v", change)
+	}
+	want := rental.Charge{Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300, NextAttempt: now, Created: now}
+	if got := change.Charges[0]; got != want { // 165 - 132
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	b := change.Booking
+	if b.End != end || b.Extensions != 1 || b.Price.Hours != 1000 || b.Price.Rental() != 16_500 || b.Price.Deposit != 20_000 || b.State != rental.Active {
+		t.Errorf("%+v", b)
+	}
+	if change.Details["end_date"] != "2026-01-02T20:00:00Z" {
+		t.Errorf("the history tells %v", change.Details)
+	}
+}
+
+func TestAnUpcomingBookingPaysItsExtensionWhenItStarts(t *testing.T) {
+	d := upcoming()
+	d = after(d, do(t)(d.Extend(start.Add(-time.Hour), start.Add(10*time.Hour))))
+	if len(d.Charges) > 0 || d.Price.Rental() != 16_500 {
+		t.Fatalf("%+v", d)
+	}
+	if c := do(t)(d.Begin(start)); c.Charges[0].Amount != 16_500 {
+		t.Errorf("%+v", c.Charges)
+	}
+}
+
+func TestThePresentEndChangesNothing(t *testing.T) {
+	for _, state := range rental.BookingStates {
+		d := upcoming()
+		d.State, d.Extensions = state, rental.MaxExtensions // even where no extension is left
+		if !state.IsLive() {
+			refused(t, string(state), rental.BookingNotExtendable, "The booking is "+string(state)+"; only an upcoming or active one can be extended.")(d.Extend(start, d.End))
+			continue
+		}
+		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1) // as told with more digits than are kept
+		if c := do(t)(d.Extend(start, same)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
+			t.Errorf("%s: %+v", state, c)
+		}
+	}
+}
+
+func TestHowFarABookingIsExtended(t *testing.T) {
+	d := upcoming()
+	d.Next = d.End.Add(3 * time.Hour)
+	refused(t, "shorter", rental.BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
+	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle is booked by somebody else before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
+	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
+		t.Errorf("up to the buffer: %+v", c.Booking)
+	}
+	d.Next = time.Time{}
+	refused(t, "too long", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)))
+	refused(t, "far too long", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)))
+	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength))); c.Booking.Price.Hours != 878_400 {
+		t.Errorf("as long as can be: %+v", c.Booking)
+	}
+	d.Price.HourlyRate = rental.MaxAmount / 10
+	refused(t, "too dear", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(d.Extend(start, start.Add(12*time.Hour)))
+}

@@ -1,0 +1,282 @@
+package rental_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"motorpool/rental"
+)
+
+// life is a booking with whatever happens to it, and what is to be true of it, counted apart.
+type life struct {
+	rental.Dossier
+	now      time.Time
+	tariff   rental.Tariff
+	fees     rental.Minor // that were decided
+	captured rental.Minor // likewise
+	started  bool
+}
+
+func newLife(t *rapid.T) *life {
+	l := &life{Dossier: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
+	l.tariff.Currency = "EUR"
+	price, err := l.tariff.Over(l.Start, l.End)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Price = price
+	if rapid.Bool().Draw(t, "booked again") {
+		l.Next = l.End.Add(drawLength(t, "pause"))
+	}
+	if rapid.Bool().Draw(t, "begun") { // what follows is what matters most
+		c, err := l.Begin(l.now)
+		l.started = l.take(t, c, err)
+		for i := range l.Charges {
+			carryOut(&l.Charges[i], l.now)
+		}
+	}
+	return l
+}
+
+// take takes a change over, if there is one, and reports whether there is. A refusal changes nothing.
+func (l *life) take(t *rapid.T, c rental.Change, err error) bool {
+	if err != nil {
+		if c.Booking != (rental.Booking{}) || c.Charges != nil || c.Amended != nil {
+			t.Fatalf("refused, and changed: %+v", c)
+		}
+		return false
+	}
+	allowed := map[rental.BookingState][]rental.BookingState{
+		rental.Upcoming: {rental.Upcoming, rental.Active, rental.Cancelled}, rental.Active: {rental.Active, rental.Completed},
+		rental.Completed: {rental.Completed}, rental.Cancelled: {rental.Cancelled},
+	}
+	if !slices.Contains(allowed[l.State], c.Booking.State) {
+		t.Fatalf("%s became %s", l.State, c.Booking.State)
+	}
+	for _, added := range c.Charges {
+		if due := added.NextAttempt.Equal(l.now); due != (added.Amount > 0) || added.Amount == 0 && added.State != rental.Paid {
+			t.Fatalf("a new charge that is not due, or one of nothing that is: %+v", added)
+		}
+	}
+	for _, amended := range c.Amended {
+		i := slices.IndexFunc(l.Charges, func(c rental.Charge) bool { return c.ID == amended.ID })
+		if i < 0 || l.Charges[i].State != amended.State || l.Charges[i].State.IsFinal() || !amended.NextAttempt.Equal(l.now) {
+			t.Fatalf("amended: %+v", amended)
+		}
+	}
+	l.Dossier = after(l.Dossier, c)
+	return true
+}
+
+func (l *life) decisions() map[string]func(*rapid.T) {
+	drawMoney := func(t *rapid.T) rental.Minor {
+		return rental.Minor(rapid.Int64Range(-1, 40_000).Draw(t, "money"))
+	}
+	return map[string]func(*rapid.T){
+		"time goes by": func(t *rapid.T) { l.now = l.now.Add(drawLength(t, "pause") % (3 * time.Hour)) },
+		"cancel": func(t *rapid.T) {
+			can := l.CanCancel(l.now)
+			c, err := l.Cancel(l.now)
+			if l.take(t, c, err) != can {
+				t.Fatalf("can be cancelled: %v, but %v", can, err)
+			}
+		},
+		"extend": func(t *rapid.T) {
+			can, old := l.CanExtend(l.now), l.Booking
+			end := l.End.Add(time.Duration(rapid.Int64Range(-1, 120).Draw(t, "minutes")) * time.Minute)
+			c, err := l.Extend(l.now, end)
+			if !l.take(t, c, err) {
+				if can && end.After(old.End) && !end.After(old.End.Add(30*time.Minute)) {
+					t.Fatalf("can be extended, but not by %v: %v", end.Sub(old.End), err)
+				}
+				return
+			}
+			if !can && end != old.End {
+				t.Fatal("extended, though it cannot be")
+			}
+			if !l.Next.IsZero() && end != old.End && l.Next.Before(end.Add(l.Terms.Buffer)) {
+				t.Fatalf("extended to %v, and the next begins at %v", end, l.Next)
+			}
+			if l.Price.Rental() < old.Price.Rental() || l.End.Before(old.End) {
+				t.Fatalf("extended to less: %+v", l.Price)
+			}
+		},
+		"start": func(t *rapid.T) {
+			c, err := l.Begin(l.now)
+			l.started = l.take(t, c, err) || l.started
+		},
+		"end": func(t *rapid.T) {
+			c, err := l.Finish(l.now)
+			l.take(t, c, err)
+		},
+		"fine": func(t *rapid.T) {
+			amount := drawMoney(t)
+			c, err := l.Fine(l.now, rental.Fee{Kind: "other", Amount: amount})
+			if l.take(t, c, err) {
+				l.fees += amount
+			}
+		},
+		"refund": func(t *rapid.T) {
+			amount := drawMoney(t)
+			c, err := l.Refund(l.now, amount, "why not")
+			if !l.take(t, c, err) {
+				return
+			}
+			var sum rental.Minor
+			for _, r := range c.Charges {
+				sum += r.Amount
+			}
+			if sum == 0 || amount > 0 && sum != amount {
+				t.Fatalf("asked for %d back, got %d", amount, sum)
+			}
+		},
+		"capture": func(t *rapid.T) {
+			amount := drawMoney(t)
+			c, err := l.CaptureDeposit(l.now, amount, "scratch")
+			if l.take(t, c, err) {
+				l.captured += amount
+			}
+		},
+		"the processor": func(t *rapid.T) {
+			for i := range l.Charges {
+				l.processor(t, &l.Charges[i])
+			}
+		},
+	}
+}
+
+// processor does to a charge whatever a processor may do.
+func (l *life) processor(t *rapid.T, c *rental.Charge) {
+	if c.NextAttempt.IsZero() && c.State != rental.RequiresAction || c.State.IsFinal() {
+		return
+	}
+	was := *c
+	switch rapid.IntRange(0, 5).Draw(t, "outcome") {
+	case 0:
+		c.State = rental.Unknown
+	case 1:
+		if c.Kind == rental.RefundCharge {
+			c.State, c.NextAttempt = rental.Failed, time.Time{}
+		} else if c.Goal != rental.Capture && c.Goal != rental.Release {
+			c.State = rental.Declined
+		}
+	case 2:
+		if c.Kind != rental.RefundCharge && c.Goal != rental.Capture && c.Goal != rental.Release {
+			c.State, c.NextAttempt = rental.RequiresAction, time.Time{}
+		}
+	default:
+		carryOut(c, l.now)
+	}
+	if !was.MayBecome(c.State) {
+		t.Fatalf("%s of %+v", c.State, was)
+	}
+}
+
+// check holds the booking against what must be true at any time.
+func (l *life) check(t *rapid.T) {
+	price, err := l.tariff.Over(l.Start, l.End)
+	if err != nil || price != l.Price {
+		t.Fatalf("the price is %+v, want %+v, %v", l.Price, price, err)
+	}
+	var rent, fees, taken, back rental.Minor
+	count := map[rental.ChargeKind]int{}
+	for _, c := range l.Charges {
+		count[c.Kind]++
+		if c.Currency != "EUR" || c.Booking != l.ID || c.Amount < 0 || c.Number != count[c.Kind] {
+			t.Fatalf("%+v", c)
+		}
+		switch c.Kind {
+		case rental.StartCharge, rental.ExtensionCharge:
+			rent += c.Amount
+		case rental.FeeCharge:
+			fees += c.Amount
+		case rental.DepositCharge:
+			if c.Amount != l.Price.Deposit || c.CaptureAmount > c.Amount || c.CaptureAmount != l.captured || c.State == rental.Captured && c.Settled > c.CaptureAmount {
+				t.Fatalf("captured %d of %+v", l.captured, c)
+			}
+		}
+		if c.Kind != rental.RefundCharge && (c.State == rental.Paid || c.State == rental.Captured) {
+			taken += c.Settled
+			var given rental.Minor
+			for _, r := range l.Charges {
+				if r.Refunds == c.ID && r.State != rental.Failed {
+					given += r.Amount
+				}
+			}
+			if given > c.Settled {
+				t.Fatalf("%d was given back of %+v", given, c)
+			}
+			back += given
+		}
+	}
+	want := rental.Minor(0)
+	if l.started {
+		want = l.Price.Rental()
+	}
+	if rent != want || fees != l.fees {
+		t.Fatalf("charged %d for the time, want %d; fees %d, want %d", rent, want, fees, l.fees)
+	}
+	if l.started != (l.State == rental.Active || l.State == rental.Completed) || l.Extensions > rental.MaxExtensions ||
+		count[rental.StartCharge] > 1 || count[rental.DepositCharge] > 1 || count[rental.ExtensionCharge] > l.Extensions || back > taken {
+		t.Fatalf("%+v", l.Dossier)
+	}
+	p := l.Payment()
+	settled := p.Status == rental.PaymentPaid || p.Status == rental.PaymentRefunded || p.Status == rental.PaymentPartiallyRefunded
+	if !slices.Contains(rental.PaymentStatuses, p.Status) || settled == p.PaidAt.IsZero() {
+		t.Fatalf("%+v of %+v", p, l.Charges)
+	}
+	if settled && taken < rent+fees {
+		t.Fatalf("%s, but %d of %d was taken", p.Status, taken, rent+fees)
+	}
+}
+
+func TestWhateverHappensToABookingItsMoneyIsRight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLife(t)
+		actions := l.decisions()
+		actions[""] = l.check
+		t.Repeat(actions)
+	})
+}
+
+// However a booking grows, it costs what it would have cost at once.
+func TestExtensionsAddUpToOneLongBooking(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := upcoming()
+		d.Price.Tariff = drawTariff(t)
+		d.End = d.Start.Add(drawLength(t, "length") / 4)
+		if d.End = d.End.Truncate(time.Millisecond); !d.End.After(d.Start) {
+			d.End = d.Start.Add(time.Millisecond)
+		}
+		price, err := d.Price.Over(d.Start, d.End)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Price = price
+		begun, err := d.Begin(start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d = after(d, begun)
+		for range rapid.IntRange(0, rental.MaxExtensions).Draw(t, "extensions") {
+			extended, err := d.Extend(start, d.End.Add(drawLength(t, "more")/4).Truncate(time.Millisecond))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d = after(d, extended)
+		}
+		var sum rental.Minor
+		for _, c := range d.Charges {
+			if c.Kind.Pays() {
+				sum += c.Amount
+			}
+		}
+		whole, err := d.Price.Over(d.Start, d.End)
+		if err != nil || sum != whole.Rental() || whole != d.Price {
+			t.Fatalf("charged %d, want %d: %+v, %v", sum, whole.Rental(), d.Price, err)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package rental_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+)
+
+func TestWhatAClientIsToldOfTheMoney(t *testing.T) {
+	paidAt := start.Add(time.Minute)
+	charge := func(kind rental.ChargeKind, state rental.ChargeState) rental.Charge {
+		c := rental.Charge{Kind: kind, State: state, Amount: 1_000}
+		if kind == rental.DepositCharge {
+			c.Goal = rental.Hold
+		}
+		if state == rental.Paid {
+			c.Settled, c.PaidAt = 1_000, paidAt
+		}
+		return c
+	}
+	with := func(c rental.Charge, change func(*rental.Charge)) rental.Charge {
+		change(&c)
+		return c
+	}
+	const (
+		rent, deposit, extension, fee, back = rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge, rental.RefundCharge
+		pending, unknown, action            = rental.Pending, rental.Unknown, rental.RequiresAction
+		declined, failed, paid, held        = rental.Declined, rental.Failed, rental.Paid, rental.Authorized
+	)
+	given := charge(rent, paid)
+	capturing := with(charge(deposit, held), func(c *rental.Charge) { c.Goal, c.CaptureAmount = rental.Capture, 500 })
+	captured := with(charge(deposit, rental.Captured), func(c *rental.Charge) { c.Goal, c.Settled = rental.Capture, 500 })
+	releasing := func(s rental.ChargeState) rental.Charge {
+		return with(charge(deposit, s), func(c *rental.Charge) { c.Goal = rental.Release })
+	}
+	refunded := func(amount rental.Minor) rental.Charge {
+		return with(charge(back, paid), func(c *rental.Charge) { c.Settled, c.PaidAt = amount, paidAt.Add(time.Hour) })
+	}
+	later := with(charge(extension, paid), func(c *rental.Charge) { c.PaidAt = paidAt.Add(time.Minute) })
+
+	for what, c := range map[string]struct {
+		charges []rental.Charge
+		want    rental.PaymentStatus
+		paidAt  time.Time
+	}{
+		"nothing yet":                        {nil, rental.PaymentPending, time.Time{}},
+		"just started":                       {[]rental.Charge{charge(rent, pending), charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
+		"paid, deposit to be held":           {[]rental.Charge{given, charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
+		"paid, deposit unknown":              {[]rental.Charge{given, charge(deposit, unknown)}, rental.PaymentPending, time.Time{}},
+		"deposit held, rental pending":       {[]rental.Charge{charge(rent, pending), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
+		"deposit held, rental unknown":       {[]rental.Charge{charge(rent, unknown), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
+		"deposit held, rental and fee":       {[]rental.Charge{charge(rent, pending), charge(deposit, held), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
+		"deposit held, rental declined":      {[]rental.Charge{charge(rent, declined), charge(deposit, held)}, rental.PaymentFailed, time.Time{}},
+		"paid and held":                      {[]rental.Charge{given, charge(deposit, held)}, rental.PaymentPaid, paidAt},
+		"paid, no deposit":                   {[]rental.Charge{given}, rental.PaymentPaid, paidAt},
+		"unknown":                            {[]rental.Charge{charge(rent, unknown)}, rental.PaymentPending, time.Time{}},
+		"declined, to be tried again":        {[]rental.Charge{charge(rent, declined), charge(deposit, pending)}, rental.PaymentFailed, time.Time{}},
+		"given up":                           {[]rental.Charge{charge(rent, failed)}, rental.PaymentFailed, time.Time{}},
+		"deposit refused":                    {[]rental.Charge{given, charge(deposit, declined)}, rental.PaymentFailed, time.Time{}},
+		"owner to confirm":                   {[]rental.Charge{charge(rent, action), charge(deposit, failed)}, rental.PaymentRequiresAction, time.Time{}},
+		"owner to confirm the deposit":       {[]rental.Charge{given, charge(deposit, action)}, rental.PaymentRequiresAction, time.Time{}},
+		"an extension pending":               {[]rental.Charge{given, charge(deposit, held), charge(extension, pending)}, rental.PaymentPending, time.Time{}},
+		"an extension declined":              {[]rental.Charge{given, charge(deposit, held), charge(extension, declined)}, rental.PaymentFailed, time.Time{}},
+		"an extension paid":                  {[]rental.Charge{given, charge(deposit, held), later}, rental.PaymentPaid, later.PaidAt},
+		"paid in another order":              {[]rental.Charge{later, given}, rental.PaymentPaid, later.PaidAt},
+		"a fee failed":                       {[]rental.Charge{given, charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
+		"a fee of a cancelled one":           {[]rental.Charge{charge(fee, paid)}, rental.PaymentPaid, paidAt},
+		"deposit to be released":             {[]rental.Charge{given, releasing(held)}, rental.PaymentPaid, paidAt},
+		"deposit being released":             {[]rental.Charge{given, releasing(unknown)}, rental.PaymentPaid, paidAt},
+		"deposit refused, then given up":     {[]rental.Charge{given, releasing(declined)}, rental.PaymentPaid, paidAt},
+		"deposit to confirm, given up":       {[]rental.Charge{given, releasing(action)}, rental.PaymentPaid, paidAt},
+		"deposit released":                   {[]rental.Charge{given, releasing(rental.Released)}, rental.PaymentPaid, paidAt},
+		"deposit let go by the processor":    {[]rental.Charge{given, charge(deposit, rental.Released)}, rental.PaymentPaid, paidAt},
+		"a capture asked for":                {[]rental.Charge{given, capturing}, rental.PaymentPending, time.Time{}},
+		"a capture done":                     {[]rental.Charge{given, captured}, rental.PaymentPaid, paidAt},
+		"a refund pending":                   {[]rental.Charge{given, charge(back, pending)}, rental.PaymentPaid, paidAt},
+		"a refund unknown":                   {[]rental.Charge{given, charge(back, unknown)}, rental.PaymentPaid, paidAt},
+		"a refund failed":                    {[]rental.Charge{given, charge(back, failed)}, rental.PaymentPaid, paidAt},
+		"a part refunded":                    {[]rental.Charge{given, refunded(999)}, rental.PaymentPartiallyRefunded, paidAt},
+		"all refunded":                       {[]rental.Charge{given, refunded(1_000)}, rental.PaymentRefunded, paidAt},
+		"all refunded in parts":              {[]rental.Charge{given, refunded(400), refunded(600)}, rental.PaymentRefunded, paidAt},
+		"rental refunded, capture not":       {[]rental.Charge{given, captured, refunded(1_000)}, rental.PaymentPartiallyRefunded, paidAt},
+		"rental and capture refunded":        {[]rental.Charge{given, captured, refunded(1_500)}, rental.PaymentRefunded, paidAt},
+		"refunded, and a fee since":          {[]rental.Charge{given, refunded(1_000), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
+		"refunded in part, and a fee failed": {[]rental.Charge{given, refunded(1), charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
+		"refunded in part, another failed":   {[]rental.Charge{given, refunded(1), charge(back, failed)}, rental.PaymentPartiallyRefunded, paidAt},
+	} {
+		d := upcoming()
+		d.Charges = c.charges
+		if got, want := d.Payment(), (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}); got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+}
+
+func TestABookingWithoutACardNamesNone(t *testing.T) {
+	d := upcoming()
+	d.Card = nil
+	if p := d.Payment(); p != (rental.Payment{Status: rental.PaymentPending}) {
+		t.Errorf("%+v", p)
+	}
+}

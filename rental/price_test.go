@@ -1,0 +1,149 @@
+package rental_test
+
+import (
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"motorpool/rental"
+)
+
+var start = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+// The example of docs/http.md.
+func TestThePriceOfTheExample(t *testing.T) {
+	tariff := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}
+	p, err := tariff.Over(start, start.Add(8*time.Hour))
+	if err != nil || p.Tariff != tariff || p.Hours != 800 || p.Subtotal != 12_000 || p.TaxDue != 1_200 || p.Rental() != 13_200 || p.Total() != 33_200 {
+		t.Errorf("8 hours: %+v %v", p, err)
+	}
+}
+
+func TestHoursSubtotalAndTaxAreRoundedHalfUpOnceEach(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		rate     rental.Minor
+		tax      rental.TaxRate
+		length   time.Duration
+		hours    rental.Hundredths
+		subtotal rental.Minor
+		due      rental.Minor
+	}{
+		{1500, 0, time.Hour, 100, 1500, 0},
+		{1500, 0, 18*time.Second - ms, 0, 0, 0},   // 0.00499… h
+		{1500, 0, 18 * time.Second, 1, 15, 0},     // 0.005 h
+		{1500, 0, 54*time.Second - ms, 1, 15, 0},  // 0.01499… h
+		{1500, 0, 54 * time.Second, 2, 30, 0},     // 0.015 h
+		{1500, 0, 20 * time.Minute, 33, 495, 0},   // 0.333… h: not 500
+		{1500, 0, 40 * time.Minute, 67, 1005, 0},  // 0.666… h: not 1000
+		{50, 0, time.Hour / 100, 1, 1, 0},         // 0.5
+		{49, 0, time.Hour / 100, 1, 0, 0},         // 0.49
+		{149, 0, time.Hour / 100, 1, 1, 0},        // 1.49
+		{1, 500_000, time.Hour, 100, 1, 1},        // tax 0.5
+		{1, 499_999, time.Hour, 100, 1, 0},        // tax 0.499999
+		{50, 490_000, time.Hour / 100, 1, 1, 0},   // tax on the rounded 1, 0.49, not on 0.5
+		{150, 250_000, time.Hour / 100, 1, 2, 1},  // tax on the rounded 2, 0.5, not on 1.5
+		{1999, 77_000, time.Hour, 100, 1999, 154}, // 153.923
+		{0, 190_000, 8 * time.Hour, 800, 0, 0},
+		{1500, rental.FullTax, time.Hour, 100, 1500, 1500},
+		{1, 0, rental.MaxLength, 878_400, 8784, 0},
+	} {
+		p, err := rental.Tariff{Currency: "EUR", HourlyRate: c.rate, Tax: c.tax}.Over(start, start.Add(c.length))
+		if err != nil || p.Hours != c.hours || p.Subtotal != c.subtotal || p.TaxDue != c.due {
+			t.Errorf("%v at %d and tax %d: %+v %v; want %+v", c.length, c.rate, c.tax, p, err, c)
+		}
+	}
+}
+
+func drawTariff(t *rapid.T) rental.Tariff {
+	return rental.Tariff{
+		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 25_000_000), // twice the longest time has a price
+		Tax: rental.TaxRate(rapid.Int64Range(0, int64(rental.FullTax)).Draw(t, "tax")), Deposit: drawAmount(t, "deposit"),
+	}
+}
+
+func drawLength(t *rapid.T, label string) time.Duration {
+	limit := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 24 * time.Hour, rental.MaxLength}).Draw(t, label+" up to")
+	return time.Duration(rapid.Int64Range(1, limit.Milliseconds()).Draw(t, label)) * time.Millisecond
+}
+
+// roundHalfUp is the whole number that is nearest, of two the larger: by fractions, and by no code of the price.
+func roundHalfUp(x *big.Rat) *big.Rat {
+	twice := new(big.Rat).Add(new(big.Rat).Mul(x, big.NewRat(2, 1)), big.NewRat(1, 1))
+	floor := new(big.Int).Div(twice.Num(), new(big.Int).Mul(twice.Denom(), big.NewInt(2)))
+	return new(big.Rat).SetInt(floor)
+}
+
+func TestAPriceIsWhatFractionsSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tariff, length := drawTariff(t), drawLength(t, "length")
+		p, err := tariff.Over(start, start.Add(length))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hours := roundHalfUp(big.NewRat(length.Nanoseconds()*10, (time.Hour / 10).Nanoseconds()))
+		subtotal := roundHalfUp(new(big.Rat).Mul(hours, big.NewRat(int64(tariff.HourlyRate), 100)))
+		tax := roundHalfUp(new(big.Rat).Mul(subtotal, big.NewRat(int64(tariff.Tax), 1_000_000)))
+		for _, c := range []struct {
+			what string
+			got  int64
+			want *big.Rat
+		}{
+			{"hours", int64(p.Hours), hours}, {"subtotal", int64(p.Subtotal), subtotal}, {"tax", int64(p.TaxDue), tax},
+			{"rental", int64(p.Rental()), new(big.Rat).Add(subtotal, tax)},
+			{"total", int64(p.Total()), new(big.Rat).Add(new(big.Rat).Add(subtotal, tax), big.NewRat(int64(tariff.Deposit), 1))},
+		} {
+			if new(big.Rat).SetInt64(c.got).Cmp(c.want) != 0 {
+				t.Errorf("%s of %v: %d, want %s", c.what, length, c.got, c.want.RatString())
+			}
+		}
+	})
+}
+
+func TestALongerTimeIsNeverCheaper(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tariff, length, more := drawTariff(t), drawLength(t, "length"), drawLength(t, "more")
+		short, err := tariff.Over(start, start.Add(length))
+		if err != nil {
+			t.Fatal(err)
+		}
+		long, err := tariff.Over(start, start.Add(length+more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if long.Hours < short.Hours || long.Subtotal < short.Subtotal || long.TaxDue < short.TaxDue || long.Deposit != short.Deposit {
+			t.Errorf("%v: %+v, %v: %+v", length, short, length+more, long)
+		}
+	})
+}
+
+// Wherever a booking lies, and by whichever clock it is told, it costs the same.
+func TestAPriceDependsOnTheLengthAlone(t *testing.T) {
+	berlin := time.FixedZone("", 2*60*60)
+	rapid.Check(t, func(t *rapid.T) {
+		tariff, length := drawTariff(t), drawLength(t, "length")
+		from := start.Add(time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "later")) * time.Millisecond)
+		a, err := tariff.Over(start, start.Add(length))
+		b, err2 := tariff.Over(from.In(berlin), from.Add(length))
+		if a != b || err != nil || err2 != nil {
+			t.Errorf("%+v %v, %+v %v", a, err, b, err2)
+		}
+	})
+}
+
+func TestATimeThatHasNoPrice(t *testing.T) {
+	dear := rental.Tariff{Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 0}
+	for length, of := range map[time.Duration]rental.Tariff{
+		0: dear, -time.Hour: dear, time.Millisecond - 1: dear, time.Hour + 36*time.Second: dear, rental.MaxLength: dear, 1<<63 - 1: dear,
+		time.Hour: {Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 1}, // the rental is bounded, tax included
+	} {
+		if p, err := of.Over(start, start.Add(length)); err == nil || p != (rental.Price{}) {
+			t.Errorf("%v: %+v", length, p)
+		}
+	}
+	if p, err := dear.Over(start, start.Add(time.Hour)); err != nil || p.Rental() != rental.MaxAmount {
+		t.Errorf("%+v %v", p, err)
+	}
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// priced returns what is on record of an agency's terms, and of what vehicles cost.
+func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, map[telematics.VehicleID]rental.Rate) {
+	t.Helper()
+	var agencies []struct {
+		ID       telematics.AgencyID `db:"id"`
+		Currency rental.Currency     `db:"currency"`
+		Tax      rental.TaxRate      `db:"tax_ppm"`
+		Cutoff   int64               `db:"cutoff"`
+		Buffer   int64               `db:"buffer"`
+	}
+	err := p.db.SelectContext(t.Context(), &agencies, `
+		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer from agencies`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := map[telematics.AgencyID]rental.Terms{}
+	for _, a := range agencies {
+		terms[a.ID] = rental.Terms{Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second, Buffer: time.Duration(a.Buffer) * time.Second}
+	}
+	var vehicles []struct {
+		ID      telematics.VehicleID `db:"id"`
+		Hourly  rental.Minor         `db:"hourly_rate"`
+		Deposit rental.Minor         `db:"deposit"`
+	}
+	if err := p.db.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is not null`); err != nil {
+		t.Fatal(err)
+	}
+	rates := map[telematics.VehicleID]rental.Rate{}
+	for _, v := range vehicles {
+		rates[v.ID] = rental.Rate{Hourly: v.Hourly, Deposit: v.Deposit}
+	}
+	return terms, rates
+}
+
+func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t)
+	check := func(want Imported) {
+		t.Helper()
+		if got, err := p.Import(t.Context(), file); err != nil || got != want {
+			t.Errorf("Import = %+v, %v; want %+v", got, err, want)
+		}
+		if terms, rates := priced(t, p); !reflect.DeepEqual(terms, file.Terms) || !reflect.DeepEqual(rates, file.Rates) {
+			t.Errorf("on record: %+v, %+v; want %+v, %+v", terms, rates, file.Terms, file.Rates)
+		}
+	}
+	check(Imported{Agencies: 2, Stations: 5, Vehicles: 10, Units: 10})
+	check(Imported{})
+	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute}
+	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
+	delete(file.Rates, 3) // not for rent any more
+	check(Imported{Agencies: 1, Vehicles: 3})
+	check(Imported{})
+	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC" // what is free again can be taken
+	check(Imported{Agencies: 2})
+
+	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency}}, map[telematics.VehicleID]rental.Rate{}
+	check(Imported{Agencies: 2, Vehicles: 9})
+	file.Terms = nil // which says the same
+	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {
+		t.Errorf("Import = %+v, %v", got, err)
+	}
+}
+
+// putBooking puts a booking of a vehicle of agency 1 on record: hours from now on, for an hour.
+func putBooking(t *testing.T, p *Postgres, vehicle, hours int, state string) {
+	t.Helper()
+	_, err := p.db.ExecContext(t.Context(), `
+		with client as (
+			insert into clients (agency_id, subject) values (1, 'c') on conflict (agency_id, subject) do update set subject = excluded.subject returning id)
+		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		select $1::text, $2::text, 1, id, $3::bigint, 1, 2, now() + $4 * interval '1 hour', now() + ($4 + 1) * interval '1 hour',
+			case when $2 in ('active', 'completed') then now() end, case when $2 = 'completed' then now() end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
+		from client`,
+		fmt.Sprintf("BK-%d-%d-%s", vehicle, hours, state), state, vehicle, hours)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func vehicleStatuses(t *testing.T, p *Postgres) map[telematics.VehicleID]telematics.VehicleStatus {
+	t.Helper()
+	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{Page: telematics.Page{Limit: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := map[telematics.VehicleID]telematics.VehicleStatus{}
+	for _, twin := range twins {
+		is[twin.ID] = twin.Status
+	}
+	return is
+}
+
+func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t) // 6 is in use there, 10 in maintenance
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	putBooking(t, p, 1, 5, "upcoming")
+	putBooking(t, p, 2, 0, "active")
+	putBooking(t, p, 2, 5, "upcoming")
+	putBooking(t, p, 3, 0, "completed")
+	putBooking(t, p, 3, 5, "cancelled")
+	putBooking(t, p, 4, 5, "upcoming")
+	putBooking(t, p, 5, 0, "active")
+	putBooking(t, p, 6, 5, "upcoming")
+	putBooking(t, p, 10, 5, "upcoming")
+	file.Vehicles[3].Status, file.Vehicles[4].Status, file.Vehicles[7].Status = telematics.Maintenance, telematics.Inactive, telematics.Booked
+	for _, want := range []Imported{{Vehicles: 6}, {}} { // 1, 2, 4, 5, 6, 8
+		if got, err := p.Import(t.Context(), file); err != nil || got != want {
+			t.Errorf("Import = %+v, %v; want %+v", got, err, want)
+		}
+		if is, want := vehicleStatuses(t, p), map[telematics.VehicleID]telematics.VehicleStatus{
+			1: telematics.Booked, 2: telematics.InUse, 3: telematics.Available, 4: telematics.Maintenance, 5: telematics.Inactive,
+			6: telematics.Booked, 7: telematics.Available, 8: telematics.Booked, 9: telematics.Available, 10: telematics.Maintenance,
+		}; !reflect.DeepEqual(is, want) {
+			t.Errorf("%v, want %v", is, want)
+		}
+	}
+	file.Vehicles[3].Status, file.Vehicles[4].Status = telematics.Available, telematics.Available // back in service
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	if is := vehicleStatuses(t, p); is[4] != telematics.Booked || is[5] != telematics.InUse {
+		t.Errorf("%v", is)
+	}
+}
+
+// A booking that is being made while an import runs is looked at once it is there.
+func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
+	p := open(t, newDatabase(t))
+	file := demoFleet(t)
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	for _, query := range []string{
+		`select from vehicles where id = 1 for no key update`,
+		`insert into clients (agency_id, subject) values (1, 'c')`,
+		`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		select 'BK', 'upcoming', 1, id, 1, 1, 2, now(), now() + interval '1 hour', 'EUR', 1500, 190000, 100, 1500, 285, 0, now() from clients`,
+		`update vehicles set status = 'booked' where id = 1`,
+	} {
+		if _, err := tx.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imported := make(chan error, 1)
+	file.Agencies[0].Name = "Isar" // its row changes too, while the booking holds on to its key
+	go func() {
+		_, err := p.Import(context.Background(), file)
+		imported <- err
+	}()
+	waitForLock(t, p)
+	select {
+	case err := <-imported:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-imported; err != nil {
+		t.Fatal(err)
+	}
+	if is := vehicleStatuses(t, p); is[1] != telematics.Booked {
+		t.Errorf("vehicle 1 is %s", is[1])
+	}
+}
