@@ -43,6 +43,8 @@ type agencyKeys struct {
 	byID  map[string]rental.AgencyKey
 	err   error
 	block bool // until the context ends
+
+	mu    sync.Mutex
 	asked []string
 }
 
@@ -51,7 +53,9 @@ func newAgencyKeys() *agencyKeys {
 }
 
 func (k *agencyKeys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
+	k.mu.Lock()
 	k.asked = append(k.asked, id)
+	k.mu.Unlock()
 	if k.block {
 		<-ctx.Done()
 		return rental.AgencyKey{}, false, ctx.Err()
