@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +33,14 @@ type AgencyKey struct {
 	Retires    time.Time // of a retiring key
 	Created    time.Time
 }
+
+// String names the key and hides its secret.
+func (k AgencyKey) String() string {
+	return fmt.Sprintf("agency key %s of %d (%s)", k.ID, k.Agency, k.State)
+}
+
+// LogValue hides the secret.
+func (k AgencyKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // SecretSize is the length of an agency key's secret in bytes.
 const SecretSize = 32
@@ -149,8 +159,10 @@ func (s Signature) String() string {
 	return b.String()
 }
 
-// Fresh reports whether the signature was made about now.
-func (s Signature) Fresh(now time.Time) bool { return now.Sub(s.At).Abs() <= SignatureSkew }
+// Fresh reports whether the signature was made about now, counted in whole seconds as it is.
+func (s Signature) Fresh(now time.Time) bool {
+	return now.Truncate(time.Second).Sub(s.At).Abs() <= SignatureSkew
+}
 
 // SignedRequest is what of a request is signed.
 type SignedRequest struct {

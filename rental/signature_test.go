@@ -1,6 +1,8 @@
 package rental_test
 
 import (
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -153,7 +155,7 @@ func TestASignatureIsFreshForFiveMinutesBothWays(t *testing.T) {
 	s := rental.Signature{At: vectorTime}
 	for skew, want := range map[time.Duration]bool{
 		0: true, 300 * time.Second: true, -300 * time.Second: true,
-		300*time.Second + time.Millisecond: false, -300*time.Second - time.Millisecond: false, 24 * time.Hour: false,
+		300*time.Second + 999*time.Millisecond: true, 301 * time.Second: false, -300*time.Second - time.Millisecond: false, 24 * time.Hour: false,
 	} {
 		if got := s.Fresh(vectorTime.Add(skew)); got != want {
 			t.Errorf("%v later: %v, want %v", skew, got, want)
@@ -180,6 +182,17 @@ func TestAKeyIsValidWhileActiveAndUntilItRetires(t *testing.T) {
 	} {
 		if got := c.key.Valid(c.at); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestAKeyDoesNotPrintItsSecret(t *testing.T) {
+	key := rental.AgencyKey{ID: "ak_1", Agency: 7, State: rental.KeyActive, Secret: []byte("hush hush")}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("key", "key", key)
+	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%+v", key), log.String()} {
+		if !strings.Contains(text, "ak_1") || strings.Contains(text, "hush") || strings.Contains(text, "aHVzaCBodXNo") || strings.Contains(text, "104 117") {
+			t.Errorf("%s", text)
 		}
 	}
 }
