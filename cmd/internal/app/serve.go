@@ -39,6 +39,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	if c.AgencySecretsKey == "" {
+		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
+	}
 	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns})
 	if err != nil {
 		return err
