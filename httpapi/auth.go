@@ -62,8 +62,8 @@ func notInJWT(r rune) bool {
 func challenge(h http.Header, err error) {
 	failure := asError(err)
 	switch {
-	case failure.Code != unauthenticated:
-	case errors.Is(err, errNoToken):
+	case statuses[failure.Code] != http.StatusUnauthorized:
+	case errors.Is(err, errNoToken), failure.Code != unauthenticated: // nothing is wrong with the token
 		h.Set(echo.HeaderWWWAuthenticate, `Bearer realm="motorpool"`)
 	default:
 		h.Set(echo.HeaderWWWAuthenticate,

@@ -1,9 +1,159 @@
 package httpapi_test
 
-import "net/http"
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
 
 // asClient sends a request as the client "client-1" of agency 1, through its agency's app, if nothing else is said.
 func (a *api) asClient(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	return a.do(method, target, append([]func(*http.Request){withToken(clientToken(a.t))}, change...)...)
+}
+
+// clientOf is a token of another client.
+func clientOf(t testing.TB, agency int, subject string) string {
+	return edKey().mint(t, claims(map[string]any{"sub": subject, "role": "client", "agency_id": agency}))
+}
+
+// appKey returns the key that the app of an agency signs with.
+func appKey(agency telematics.AgencyID) rental.AgencyKey {
+	return rental.AgencyKey{
+		ID: fmt.Sprintf("ak_%d", agency), Agency: agency, AgencyCode: fmt.Sprintf("AG%d", agency),
+		Secret: bytes.Repeat([]byte{byte(agency)}, rental.SecretSize), State: rental.KeyActive,
+	}
+}
+
+// agencyKeys knows keys in memory.
+type agencyKeys struct {
+	byID  map[string]rental.AgencyKey
+	err   error
+	block bool // until the context ends
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newAgencyKeys() *agencyKeys {
+	return &agencyKeys{byID: map[string]rental.AgencyKey{"ak_1": appKey(1), "ak_2": appKey(2)}}
+}
+
+func (k *agencyKeys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
+	k.mu.Lock()
+	k.asked = append(k.asked, id)
+	k.mu.Unlock()
+	if k.block {
+		<-ctx.Done()
+		return rental.AgencyKey{}, false, ctx.Err()
+	}
+	key, ok := k.byID[id]
+	return key, ok, k.err
+}
+
+// nonces remembers for ever.
+type nonces struct {
+	mu   sync.Mutex
+	used map[string]bool
+	err  error
+}
+
+func (n *nonces) Spend(ctx context.Context, key, nonce string) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err != nil || ctx.Err() != nil {
+		return false, n.err
+	}
+	name := key + " " + nonce
+	first := !n.used[name]
+	n.used[name] = true
+	return first, nil
+}
+
+func (n *nonces) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.used)
+}
+
+// signature is how an app signs; a test changes it before.
+type signature struct {
+	key    rental.AgencyKey
+	at     time.Time
+	nonce  string
+	signed rental.SignedRequest
+}
+
+func freshNonce() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// sign signs a request as it is, with the key of the agency that its token names, else of agency 1.
+func sign(r *http.Request, change ...func(*signature)) {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body) // of a string
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	path, query := rental.SplitTarget(r.RequestURI)
+	s := signature{
+		key: appKey(agencyIn(token)), at: now, nonce: freshNonce(),
+		signed: rental.SignedRequest{Method: r.Method, Path: path, Query: query, Body: body, Token: token},
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	r.Header.Set(rental.SignatureHeader, s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String())
+}
+
+// agencyIn returns the agency of a token.
+func agencyIn(token string) telematics.AgencyID {
+	var claims struct {
+		Agency telematics.AgencyID `json:"agency_id"`
+	}
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		text, _ := base64.RawURLEncoding.DecodeString(parts[1])
+		_ = json.Unmarshal(text, &claims) // what is no token is of no agency
+	}
+	return max(claims.Agency, 1)
+}
+
+// signedBy signs the request as it is by now, otherwise than usual. What changes it later breaks the signature.
+func signedBy(change ...func(*signature)) func(*http.Request) {
+	return func(r *http.Request) { sign(r, change...) }
+}
+
+// signed signs the request as it is by now. What changes it later breaks the signature.
+func signed(r *http.Request) { sign(r) }
+
+// withoutSignature sends no signature.
+func withoutSignature(r *http.Request) { r.Header[rental.SignatureHeader] = nil }
+
+// signIfClients signs what is for clients, unless a test took that into its own hands.
+func signIfClients(r *http.Request) {
+	if _, done := r.Header[rental.SignatureHeader]; !done && strings.HasPrefix(r.URL.Path, "/api/v1/client/") {
+		sign(r)
+	}
+}
+
+// probedAPI has routes of clients that do nothing but pass the gate.
+func probedAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
+	t.Helper()
+	return newAPIBy(t, httpapi.NewProbed, change...)
 }

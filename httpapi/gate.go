@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
@@ -16,6 +17,7 @@ type gate struct {
 	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
 	wide      bool   // about what belongs to no agency
 	client    bool   // from an agency's app, on behalf of its client
+	card      bool   // tries a card, which has a limit of its own
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
 	check     func(*call) error // of what the contract cannot say; nil: nothing
@@ -33,6 +35,9 @@ func ofAllAgencies(g *gate) { g.wide = true }
 
 // ofClient says that it is a client's, through its agency's app.
 func ofClient(g *gate) { g.role, g.client = telematics.Client, true }
+
+// addsCard says that a card is tried, which a client may do so many times an hour.
+func addsCard(g *gate) { g.card = true }
 
 func checkedBy(check func(*call) error) func(*gate) {
 	return func(g *gate) { g.check = check }
@@ -57,8 +62,9 @@ func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 		}
 		call.actor, call.tokenUntil = token.actor, token.expires.Add(s.Tokens.Leeway)
 		if err := s.admit(c, call, g); err != nil {
+			challenge(c.Response().Header(), err)
 			s.recordRefusal(c, g, err)
-			return err // 403, 429, 415, 400, 422
+			return err // 403, 401 of the signature, 429, 415, 400, 422
 		}
 		return h(c)
 	}
@@ -70,6 +76,11 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	}
 	if g.wide && call.actor.Agency != 0 {
 		return ofOneAgency(call.actor.Agency)
+	}
+	if g.client {
+		if err := s.checkSignature(c, call); err != nil {
+			return err
+		}
 	}
 	badKey := call.readKey(c.Request()) // a repetition takes nothing from its vehicle's limit
 	if err := s.limit(c, g); err != nil {
@@ -98,14 +109,16 @@ func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Who has no
-// role here is a stranger, like one without a token.
+// role here is a stranger, like one without a token, and so is an app that cannot sign: nobody
+// without a proof may fill the history.
 func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	call := callOf(c)
-	if g.activity == "" || call.actor.Role == "" {
+	code := asError(refusal).Code
+	if g.activity == "" || call.actor.Role == "" || statuses[code] == http.StatusUnauthorized {
 		return
 	}
 	vehicle, _ := vehicleParam(c)
 	line := call.line(g.activity, vehicle, s.Now())
-	line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
+	line.Outcome, line.Code = telematics.NotExecuted, code
 	s.Refusals.Note(context.WithoutCancel(c.Request().Context()), line)
 }

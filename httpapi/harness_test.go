@@ -30,10 +30,17 @@ type api struct {
 	fleet      *fleet
 	bulks      *bulks
 	history    *history
+	agencyKeys *agencyKeys
+	nonces     *nonces
 	log        *logbook
 }
 
 func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
+	t.Helper()
+	return newAPIBy(t, httpapi.New, change...)
+}
+
+func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...func(*httpapi.Config)) *api {
 	t.Helper()
 	a := &api{
 		t: t,
@@ -46,11 +53,14 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 		fleet: &fleet{twins: map[telematics.VehicleID]telematics.Twin{
 			1: twin(1, 1), 2: twin(2, 1), 42: twin(42, 1), 9: twin(9, 2),
 		}},
-		history: &history{},
-		log:     &logbook{},
+		history:    &history{},
+		agencyKeys: newAgencyKeys(),
+		nonces:     &nonces{used: map[string]bool{}},
+		log:        &logbook{},
 	}
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Strangers: a.fleet,
+		AgencyKeys: a.agencyKeys, Nonces: a.nonces,
 		Tokens: goodTokens(t), Feed: httpapi.NewFeed(httpapi.FeedConfig{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },
@@ -58,7 +68,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 	for _, c := range change {
 		c(&config)
 	}
-	a.handler = httpapi.New(config)
+	a.handler = build(config)
 	return a
 }
 
@@ -159,6 +169,7 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 	for _, c := range change {
 		c(request)
 	}
+	signIfClients(request)
 	// The checking library reads the request that arrived, not what is left of it.
 	arrived := request.Clone(context.Background())
 	recorded := httptest.NewRecorder()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,20 +20,28 @@ const (
 	headerReset     = "RateLimit-Reset"
 )
 
-// limit takes a request from its actor's limit, and an order or a refresh from its vehicle's too. The
-// actor's comes first, and alone: who is over it must not use up a vehicle that others need.
-// An order that was made before, under its key, wakes no vehicle, and its caller must hear what
-// became of it.
+func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: time.Minute} }
+func perHour(n int) telematics.Rate   { return telematics.Rate{Limit: n, Per: time.Hour} }
+
+// limit takes a request from its actor's limit, an order or a refresh from its vehicle's too, and a card
+// from its client's of cards. The actor's comes first, and alone: who is over it must not use up a vehicle that others need.
+// An order that was made before, under its key, wakes no vehicle, and a card that was added tries none:
+// its caller must hear what became of it.
 func (s *server) limit(c echo.Context, g gate) error {
 	call, ctx := callOf(c), c.Request().Context()
 	quota, refusal := s.takeActor(ctx, call.actor)
 	asks := g.refresh && refreshes(c.Request())
+	if g.card && refusal == nil && !s.repeats(ctx, call, s.CardRate) {
+		var left telematics.Quota
+		left, refusal = s.takeCard(ctx, call.actor)
+		quota = tighter(quota, left)
+	}
 	if vehicle, err := vehicleParam(c); err == nil && refusal == nil {
 		var left telematics.Quota
 		switch {
 		case asks:
 			left, refusal = s.takeRefresh(ctx, call.actor, vehicle)
-		case g.order && !s.repeats(ctx, call):
+		case g.order && !s.repeats(ctx, call, s.VehicleRate):
 			left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
 		}
 		quota = tighter(quota, left)
@@ -40,16 +50,19 @@ func (s *server) limit(c echo.Context, g gate) error {
 	if refusal == nil {
 		return nil
 	}
-	if asks || c.Request().Method == http.MethodPost { // who only reads has nothing executed
+	if asks || g.commands() {
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal
 }
 
+// commands reports whether commands are given, which are then not executed.
+func (g gate) commands() bool { return strings.HasPrefix(g.activity, "command") }
+
 // repeats reports whether a request names one that was made before. Where that cannot be
-// known, the controller refuses it anyway.
-func (s *server) repeats(ctx context.Context, call *call) bool {
-	if s.VehicleRate == 0 || call.key == nil {
+// known, it counts; where there is no limit, nobody needs to know.
+func (s *server) repeats(ctx context.Context, call *call, limit int) bool {
+	if limit == 0 || call.key == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
@@ -60,8 +73,19 @@ func (s *server) repeats(ctx context.Context, call *call) bool {
 
 // takeActor takes a request from the actor's limit.
 func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
-	quota := s.take(ctx, fmt.Sprintf("%s:%d:%s", actor.Role, actor.Agency, actor.Subject), s.AdminRate)
+	rate := s.AdminRate
+	if actor.Role == telematics.Client {
+		rate = s.ClientRate
+	}
+	quota := s.take(ctx, fmt.Sprintf("%s:%d:%s", actor.Role, actor.Agency, actor.Subject), perMinute(rate))
 	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d requests a minute is used up.", quota.Limit))
+}
+
+// takeCard takes a card from the client's limit, which is low: whoever tries out stolen cards needs many, and
+// it is the declined ones that tell.
+func (s *server) takeCard(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
+	quota := s.take(ctx, fmt.Sprintf("cards:%d:%s", actor.Agency, actor.Subject), perHour(s.CardRate))
+	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d cards an hour is used up.", quota.Limit))
 }
 
 // takeVehicle takes an order from the vehicle's limit.
@@ -71,11 +95,11 @@ func (s *server) takeVehicle(ctx context.Context, actor telematics.Actor, vehicl
 
 // takeOf takes from one of the limits of a vehicle. One that is not the actor's to see has
 // none: else an agency could use up another's, and learn when it is driven.
-func (s *server) takeOf(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID, limit string, perMinute int, of string) (telematics.Quota, *telematics.Error) {
-	if perMinute == 0 || !s.mayOrder(ctx, actor, vehicle) {
+func (s *server) takeOf(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID, limit string, rate int, of string) (telematics.Quota, *telematics.Error) {
+	if rate == 0 || !s.mayOrder(ctx, actor, vehicle) {
 		return telematics.Quota{}, nil
 	}
-	quota := s.take(ctx, fmt.Sprintf("%s:%d", limit, vehicle), perMinute)
+	quota := s.take(ctx, fmt.Sprintf("%s:%d", limit, vehicle), perMinute(rate))
 	refusal := overLimit(quota, fmt.Sprintf("The limit of %d %s a minute for vehicle %d is used up; nothing was sent.", quota.Limit, of, vehicle))
 	if refusal != nil {
 		refusal.Outcome = telematics.NotExecuted
@@ -97,12 +121,12 @@ func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle t
 
 // take returns no quota where there is no limit, or nobody to count: what needs Redis is
 // refused without it anyway, and everything else goes on.
-func (s *server) take(ctx context.Context, key string, perMinute int) telematics.Quota {
-	if perMinute == 0 || s.Limiter == nil {
+func (s *server) take(ctx context.Context, key string, rate telematics.Rate) telematics.Quota {
+	if rate.Limit == 0 || s.Limiter == nil {
 		return telematics.Quota{}
 	}
 	// Whoever hangs up at once is counted, too.
-	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, perMinute)
+	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, rate)
 	if err != nil {
 		return telematics.Quota{}
 	}

@@ -27,18 +27,18 @@ const (
 	untilOne  = 2300 * time.Millisecond
 )
 
-func (l *limiter) Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error) {
+func (l *limiter) Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, key)
 	if err := errors.Join(ctx.Err(), l.err); err != nil {
 		return telematics.Quota{}, err
 	}
-	if l.taken[key] == perMinute {
-		return telematics.Quota{Limit: perMinute, Over: true, Reset: untilOne}, nil
+	if l.taken[key] == rate.Limit {
+		return telematics.Quota{Limit: rate.Limit, Over: true, Reset: untilOne}, nil
 	}
 	l.taken[key]++
-	return telematics.Quota{Limit: perMinute, Remaining: perMinute - l.taken[key], Reset: untilFull}, nil
+	return telematics.Quota{Limit: rate.Limit, Remaining: rate.Limit - l.taken[key], Reset: untilFull}, nil
 }
 
 func (l *limiter) drain() []string {

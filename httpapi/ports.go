@@ -63,9 +63,9 @@ type Strangers interface {
 
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
-	// Take takes one of so many a minute, unless none is left. An error says that it was
+	// Take takes one of so many in a time, unless none is left. An error says that it was
 	// not counted; it comes within a fraction of a second.
-	Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error)
+	Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error)
 }
 
 // History takes lines for reads of a vehicle's status.

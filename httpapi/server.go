@@ -64,15 +64,19 @@ type server struct {
 
 // New returns the public handler: the API, its contract and its documentation. It is
 // safe for concurrent use and touches nothing until a request comes.
-func New(config Config) http.Handler {
+func New(config Config) http.Handler { return newServer(config).handler() }
+
+func newServer(config Config) *server {
 	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
 	config.ReadBudget = cmp.Or(config.ReadBudget, 5*time.Second)
 	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	s := &server{Config: config, contract: loadContract()}
+	return &server{Config: config, contract: loadContract()}
+}
 
+func (s *server) handler() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
 	// Before the router, so that unknown paths and methods pass them too.

@@ -33,15 +33,15 @@ func (r *Redis) Limits() *Limits {
 	}}
 }
 
-// Take takes one of so many a minute. What is unused adds up, to a minute's worth. An
+// Take takes one of so many in a time. What is unused adds up, to that time's worth. An
 // error says that the request was not counted; it comes soon.
-func (l *Limits) Take(ctx context.Context, key string, perMinute int) (telematics.Quota, error) {
+func (l *Limits) Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error) {
 	if !l.outage.mayAsk() {
 		return telematics.Quota{}, errNotAsked
 	}
 	ask, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
-	result, err := l.counter.Allow(ask, limitKey(key), redis_rate.PerMinute(perMinute))
+	result, err := l.counter.Allow(ask, limitKey(key), redis_rate.Limit{Rate: rate.Limit, Burst: rate.Limit, Period: rate.Per})
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
 		l.outage.learn(wrap("count request", err))
 	}
@@ -49,7 +49,7 @@ func (l *Limits) Take(ctx context.Context, key string, perMinute int) (telematic
 		return telematics.Quota{}, wrap("count request", err)
 	}
 	if result.Allowed == 0 {
-		return telematics.Quota{Limit: perMinute, Over: true, Reset: result.RetryAfter}, nil
+		return telematics.Quota{Limit: rate.Limit, Over: true, Reset: result.RetryAfter}, nil
 	}
-	return telematics.Quota{Limit: perMinute, Remaining: result.Remaining, Reset: result.ResetAfter}, nil
+	return telematics.Quota{Limit: rate.Limit, Remaining: result.Remaining, Reset: result.ResetAfter}, nil
 }

@@ -22,9 +22,11 @@ func limitsAt(t *testing.T, address string) *Limits {
 	return l
 }
 
-func counted(t *testing.T, l *Limits, key string, perMinute int) telematics.Quota {
+func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: time.Minute} }
+
+func counted(t *testing.T, l *Limits, key string, n int) telematics.Quota {
 	t.Helper()
-	q, err := l.Take(t.Context(), key, perMinute)
+	q, err := l.Take(t.Context(), key, perMinute(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 60 {
 				all.Go(func() {
-					q, err := instances[i%2].Take(t.Context(), "vehicle:1", 10)
+					q, err := instances[i%2].Take(t.Context(), "vehicle:1", perMinute(10))
 					if err != nil {
 						t.Error(err)
 					} else if !q.Over {
@@ -112,6 +114,44 @@ func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
 	server.SetTime(clock)
 	if q := counted(t, l, "vehicle:1", 10); q.Remaining != 9 {
 		t.Errorf("after an hour of rest: %+v, want a minute's worth and no more", q)
+	}
+}
+
+func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
+	server, err := devstack.StartMiniredis("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	server.SetTime(clock)
+	l := limitsAt(t, server.URL())
+	take := func(after time.Duration) telematics.Quota {
+		t.Helper()
+		clock = clock.Add(after)
+		server.SetTime(clock)
+		q, err := l.Take(t.Context(), "cards:1:client-1", telematics.Rate{Limit: 20, Per: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	for i := range 20 {
+		if q := take(0); q.Over || q.Limit != 20 || q.Remaining != 19-i {
+			t.Fatalf("taking %d: %+v", i+1, q)
+		}
+	}
+	if q := take(0); !q.Over || q.Reset != 3*time.Minute {
+		t.Errorf("taking one more: %+v, want one more after three minutes", q)
+	}
+	if q := take(3*time.Minute - time.Second); !q.Over || q.Reset != time.Second {
+		t.Errorf("a second early: %+v", q)
+	}
+	if q := take(time.Second + time.Microsecond); q.Over {
+		t.Errorf("after three minutes: %+v", q)
+	}
+	if q := take(time.Hour); q.Over || q.Remaining != 19 {
+		t.Errorf("after an hour of rest: %+v, want an hour's worth and no more", q)
 	}
 }
 
@@ -167,7 +207,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			refused := func(within time.Duration) {
 				t.Helper()
 				start := time.Now()
-				if _, err := l.Take(t.Context(), "vehicle:1", 1_000); !Away(err) {
+				if _, err := l.Take(t.Context(), "vehicle:1", perMinute(1_000)); !Away(err) {
 					t.Errorf("Take = %v, want the error of a server that is away", err)
 				}
 				if took := time.Since(start); took > within {
@@ -191,7 +231,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			}
 			eventually(t, "requests are counted again", func() bool {
 				clock.move(holdOff)
-				_, err := l.Take(t.Context(), "vehicle:1", 1_000)
+				_, err := l.Take(t.Context(), "vehicle:1", perMinute(1_000))
 				return err == nil
 			})
 			counted(t, l, "vehicle:1", 1_000)
@@ -210,7 +250,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Take(t.Context(), "vehicle:1", 10); !Away(err) {
+	if _, err := l.Take(t.Context(), "vehicle:1", perMinute(10)); !Away(err) {
 		t.Fatalf("Take = %v", err)
 	}
 	clock.move(holdOff)
@@ -236,7 +276,7 @@ func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
 	l := limitsAt(t, miniredis(t))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := l.Take(gone, "vehicle:1", 10); err == nil {
+	if _, err := l.Take(gone, "vehicle:1", perMinute(10)); err == nil {
 		t.Error("a caller that left was counted")
 	}
 	counted(t, l, "vehicle:1", 10)

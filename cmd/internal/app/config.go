@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/store"
 	"motorpool/telematics"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
 	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state, by everybody together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
+	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default})."`
+	CardRate      int           `default:"20" placeholder:"N" help:"Cards an hour that one client may try to add, declined ones included; 0: any number (default ${default})."`
 	AdminStreams  int           `default:"10" placeholder:"N" help:"Streams of events that one administrator may have open at an instance; 0: any number (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
@@ -46,11 +49,13 @@ type Config struct {
 	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: nobody is asked)."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
 
+	AgencySecretsKey Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/operating.md (default none: no client is let in)."`
+
 	// Version is the program's. Defaults to "dev".
 	Version string `kong:"-"`
 }
 
-// maxRate is the highest limit, in requests a minute, that is still counted exactly.
+// maxRate is the highest limit, in requests a minute or an hour, that is still counted exactly.
 const maxRate = 1_000_000
 
 // Check returns everything that is wrong with the settings, at once.
@@ -66,6 +71,8 @@ func (c Config) Check() error {
 		between("vehicle-rate", c.VehicleRate, 0, maxRate),
 		between("refresh-rate", c.RefreshRate, 0, maxRate),
 		between("admin-rate", c.AdminRate, 0, maxRate),
+		between("client-rate", c.ClientRate, 0, maxRate),
+		between("card-rate", c.CardRate, 0, maxRate),
 		between("admin-streams", c.AdminStreams, 0, maxRate),
 		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", c.LogFormat, "text", "json"),
@@ -73,6 +80,7 @@ func (c Config) Check() error {
 		notEmpty("token-issuer", c.TokenIssuer),
 		notEmpty("token-audience", c.TokenAudience),
 		c.checkGeocoder(),
+		c.checkAgencySecretsKey(),
 		c.checkFiles(),
 	)
 }
@@ -87,6 +95,20 @@ func (c Config) checkFiles() error {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
 	return errors.Join(signing, tokens, ca)
+}
+
+func (c Config) checkAgencySecretsKey() error {
+	_, err := c.sealer()
+	return err
+}
+
+// sealer has no key where none is set.
+func (c Config) sealer() (*store.Sealer, error) {
+	sealer, err := store.NewSealer(string(c.AgencySecretsKey))
+	if err != nil {
+		return nil, fmt.Errorf("--agency-secrets-key: %w", err)
+	}
+	return sealer, nil
 }
 
 // tls returns nil where the system's certificates, or no TLS, are wanted.

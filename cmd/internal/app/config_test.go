@@ -48,7 +48,11 @@ func TestGoodSettingsPass(t *testing.T) {
 		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = "tcp://h:1884", "" },
 		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
 		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
-		"a geocoder":             func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
+		"a key for secrets":      func(c *Config) { c.AgencySecretsKey = Secret(strings.Repeat("0a", 32)) },
+		"two keys for secrets": func(c *Config) {
+			c.AgencySecretsKey = Secret(strings.Repeat("0a", 32) + "," + strings.Repeat("A", 43) + "=")
+		},
+		"a geocoder": func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
 		"the public geocoder": func(c *Config) {
 			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
 		},
@@ -67,24 +71,27 @@ func TestGoodSettingsPass(t *testing.T) {
 
 func TestEachBadSettingIsNamed(t *testing.T) {
 	for flag, change := range map[string]func(*Config){
-		"--http":           func(c *Config) { c.HTTP = "8080" },
-		"--internal":       func(c *Config) { c.Internal = "" },
-		"--database-url":   func(c *Config) { c.DatabaseURL = "mysql://h/db" },
-		"--database-conns": func(c *Config) { c.DatabaseConns = 1 },
-		"--redis-url":      func(c *Config) { c.RedisURL = "h:6379" },
-		"--mqtt-url":       func(c *Config) { c.MQTTURL = "mqtt://h" },
-		"--mqtt-username":  func(c *Config) { c.MQTTUsername = "" },
-		"--mqtt-ca":        func(c *Config) { c.MQTTURL = "tcp://h:1884" }, // which would encrypt nothing
-		"--signing-keys":   func(c *Config) { c.SigningKeys = c.TokenKeys },
-		"--token-keys":     func(c *Config) { c.TokenKeys = "http://id.example.com/jwks" },
-		"--token-issuer":   func(c *Config) { c.TokenIssuer = "" },
-		"--token-audience": func(c *Config) { c.TokenAudience = "" },
-		"--budget":         func(c *Config) { c.Budget = time.Minute },
-		"--vehicle-rate":   func(c *Config) { c.VehicleRate = -1 },
-		"--refresh-rate":   func(c *Config) { c.RefreshRate = -1 },
-		"--admin-rate":     func(c *Config) { c.AdminRate = 1_000_001 },
-		"--log-level":      func(c *Config) { c.LogLevel = "trace" },
-		"--log-format":     func(c *Config) { c.LogFormat = "xml" },
+		"--http":               func(c *Config) { c.HTTP = "8080" },
+		"--internal":           func(c *Config) { c.Internal = "" },
+		"--database-url":       func(c *Config) { c.DatabaseURL = "mysql://h/db" },
+		"--database-conns":     func(c *Config) { c.DatabaseConns = 1 },
+		"--redis-url":          func(c *Config) { c.RedisURL = "h:6379" },
+		"--mqtt-url":           func(c *Config) { c.MQTTURL = "mqtt://h" },
+		"--mqtt-username":      func(c *Config) { c.MQTTUsername = "" },
+		"--mqtt-ca":            func(c *Config) { c.MQTTURL = "tcp://h:1884" }, // which would encrypt nothing
+		"--signing-keys":       func(c *Config) { c.SigningKeys = c.TokenKeys },
+		"--token-keys":         func(c *Config) { c.TokenKeys = "http://id.example.com/jwks" },
+		"--token-issuer":       func(c *Config) { c.TokenIssuer = "" },
+		"--token-audience":     func(c *Config) { c.TokenAudience = "" },
+		"--budget":             func(c *Config) { c.Budget = time.Minute },
+		"--vehicle-rate":       func(c *Config) { c.VehicleRate = -1 },
+		"--refresh-rate":       func(c *Config) { c.RefreshRate = -1 },
+		"--admin-rate":         func(c *Config) { c.AdminRate = 1_000_001 },
+		"--client-rate":        func(c *Config) { c.ClientRate = -1 },
+		"--card-rate":          func(c *Config) { c.CardRate = 1_000_001 },
+		"--agency-secrets-key": func(c *Config) { c.AgencySecretsKey = "hush" },
+		"--log-level":          func(c *Config) { c.LogLevel = "trace" },
+		"--log-format":         func(c *Config) { c.LogFormat = "xml" },
 	} {
 		t.Run(flag, func(t *testing.T) {
 			c := good(t)
@@ -128,7 +135,7 @@ func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
 
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
-	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush"
+	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush", "hush"
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {
 		t.Errorf("a secret is in %s", text)
 	}

@@ -35,6 +35,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	sealer, err := c.sealer()
+	if err != nil {
+		return err
+	}
+	if c.AgencySecretsKey == "" {
+		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
+	}
 	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns})
 	if err != nil {
 		return err
@@ -66,6 +73,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
 		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
+		AgencyKeys: postgres.AgencyKeys(sealer), Nonces: redis.Nonces(), ClientRate: c.ClientRate, CardRate: c.CardRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
 	server := httpapi.NewServer("", public)

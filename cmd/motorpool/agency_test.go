@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store"
+)
+
+const sealKey = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
+
+// keyPrinted returns what "agency key add" prints.
+func keyPrinted(t *testing.T, printed string) (id string, secret []byte) {
+	t.Helper()
+	first, second, _ := strings.Cut(strings.TrimSpace(printed), "\n")
+	id, okID := strings.CutPrefix(first, "AGENCY_KEY_ID=")
+	text, okSecret := strings.CutPrefix(second, "AGENCY_SECRET=")
+	secret, err := hex.DecodeString(text)
+	if !okID || !okSecret || err != nil || len(secret) != rental.SecretSize {
+		t.Fatalf("%q: %v", printed, err)
+	}
+	return id, secret
+}
+
+func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
+	postgres, url := recorded(t)
+	t.Setenv("MOTORPOOL_DATABASE_URL", url)
+	t.Setenv("MOTORPOOL_AGENCY_SECRETS_KEY", sealKey)
+	sealer, err := store.NewSealer(sealKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(id string) rental.AgencyKey {
+		t.Helper()
+		key, ok, err := postgres.AgencyKeys(sealer).AgencyKey(t.Context(), id)
+		if err != nil || !ok {
+			t.Fatalf("%s: %v %v", id, ok, err)
+		}
+		return key
+	}
+
+	printed, said, err := told(t, "agency", "key", "add", "2")
+	if err != nil || !inOrder(said, "shown this once", "agency 2 (TWO)", "motorpool sign", "agency key retire") {
+		t.Fatalf("add: %q %q %v", printed, said, err)
+	}
+	id, secret := keyPrinted(t, printed)
+	if key := state(id); key.Agency != 2 || string(key.Secret) != string(secret) || !key.Valid(time.Now()) || strings.Contains(said, hex.EncodeToString(secret)) {
+		t.Errorf("%+v", key)
+	}
+	list, err := output(t, "agency", "key", "list")
+	if err != nil || !lineHas(list, id, "active") || !lineHas(list, id, "TWO") || strings.Contains(list, hex.EncodeToString(secret)) {
+		t.Errorf("list: %s %v", list, err)
+	}
+
+	printed, said, err = told(t, "agency", "key", "retire", id, "720h")
+	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") || !strings.Contains(said, "revoke "+id) ||
+		key.State != rental.KeyRetiring || time.Until(key.Retires).Round(time.Minute) != 720*time.Hour {
+		t.Errorf("retire: %q %q %v, %+v", printed, said, err, key)
+	}
+	if list, err := output(t, "agency", "key", "list"); err != nil || !lineHas(list, id, "retiring") {
+		t.Errorf("list: %s %v", list, err)
+	}
+	printed, said, err = told(t, "agency", "key", "revoke", id)
+	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" || !strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
+		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
+	}
+	if _, _, err := told(t, "agency", "key", "retire", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
+		t.Errorf("retire a revoked one: %v", err)
+	}
+
+	other := strings.Repeat("0b", 32)
+	printed, said, err = told(t, "agency", "key", "reseal", "--agency-secrets-key", other+","+sealKey)
+	if err != nil || printed != "secrets sealed anew: 1" || !strings.Contains(said, "can be left out") {
+		t.Errorf("reseal: %q %q %v", printed, said, err)
+	}
+	if _, _, err := told(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "right database") {
+		t.Errorf("reseal with a key that opens nothing: %v", err)
+	}
+}
+
+func TestWhatMakesNoSenseForAnAgencyKeyIsRefused(t *testing.T) {
+	_, url := recorded(t)
+	t.Setenv("MOTORPOOL_DATABASE_URL", url)
+	for want, args := range map[string][]string{
+		"there is no agency 7":        {"add", "7", "--agency-secrets-key", sealKey},
+		"make one: openssl rand":      {"add", "1"},
+		"want the key that":           {"reseal"},
+		"is not 32 bytes":             {"add", "1", "--agency-secrets-key", "hush"},
+		"there is no key none":        {"revoke", "none"},
+		"there is no key none, or":    {"retire", "none", "1h"},
+		"is over; to end the key now": {"retire", "none", "2020-01-31"},
+		"to end the key now":          {"retire", "none", "--", "-1h"},
+		"no duration such as":         {"retire", "none", "tomorrow"},
+	} {
+		printed, _, err := told(t, append([]string{"agency", "key"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%v: %q %v, want %q", args, printed, err, want)
+		}
+	}
+	if _, _, err := told(t, "agency", "key", "list", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
+		t.Errorf("no database: %v", err)
+	}
+}
+
+func TestAKeyMayEndAtADurationADateOrATime(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
+	for text, want := range map[string]time.Time{
+		"720h":                      time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC),
+		"2026-04-01":                time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
+		"2026-04-01T02:00:00+02:00": time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, err := untilWhen(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestAKeyWhoseDateHasComeReadsRetired(t *testing.T) {
+	now := time.Now()
+	for want, key := range map[string]rental.AgencyKey{
+		"retired": {State: rental.KeyRetiring, Retires: now}, "retiring": {State: rental.KeyRetiring, Retires: now.Add(time.Second)},
+		"active": {State: rental.KeyActive}, "revoked": {State: rental.KeyRevoked},
+	} {
+		if got := keyState(key, now); got != want {
+			t.Errorf("%+v: %s, want %s", key, got, want)
+		}
+	}
+}

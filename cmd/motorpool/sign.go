@@ -1,0 +1,94 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/rental"
+)
+
+// sign does what an agency's app does with each request. Its variables are those of the app, not of an operator.
+type sign struct {
+	KeyID   string     `required:"" env:"AGENCY_KEY_ID" placeholder:"ID" help:"Id of the agency's key."`
+	Secret  app.Secret `required:"" env:"AGENCY_SECRET" placeholder:"HEX" help:"Its secret: 64 hexadecimal digits."`
+	Token   app.Secret `required:"" env:"CLIENT_TOKEN" placeholder:"TOKEN" help:"Access token that the request bears."`
+	Body    string     `env:"-" placeholder:"FILE" xor:"body" help:"File with the request's body, byte for byte; - is standard input (default no body). Send it with curl --data-binary: -d takes its line ends away."`
+	Data    string     `env:"-" placeholder:"TEXT" xor:"body" help:"The request's body itself, as for curl -d."`
+	Time    int64      `env:"-" placeholder:"SECONDS" help:"Unix time to sign with, to compare with another program (default now)."`
+	Nonce   string     `env:"-" placeholder:"TEXT" help:"Nonce to sign with, likewise: 16 to 64 characters of base64url (default a random one)."`
+	Explain bool       `env:"-" help:"Print the eight lines that are signed, too, to standard error."`
+	Method  string     `arg:"" help:"Method of the request."`
+	Path    string     `arg:"" help:"Path with query, exactly as it is sent, or the whole URL."`
+}
+
+// Run prints the header, ready for curl -H.
+func (s sign) Run() error {
+	secret, err := hex.DecodeString(string(s.Secret))
+	if err != nil || len(secret) != rental.SecretSize {
+		return fmt.Errorf("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
+	}
+	request, err := s.request()
+	if err != nil {
+		return err
+	}
+	at, nonce := time.Now(), s.Nonce
+	if s.Time != 0 {
+		at = time.Unix(s.Time, 0)
+	}
+	if nonce == "" {
+		random := make([]byte, 16)
+		_, _ = rand.Read(random) // never fails
+		nonce = base64.RawURLEncoding.EncodeToString(random)
+	}
+	header := request.Sign(s.KeyID, secret, at, nonce).String()
+	if _, err := rental.ParseSignature(header); err != nil { // by the same rules as the service
+		return fmt.Errorf("the service would refuse it: %w (see --key-id, --time and --nonce)", err)
+	}
+	if s.Explain {
+		say("%s", request.Canonical(at, nonce))
+	}
+	fmt.Println(rental.SignatureHeader + ": " + header)
+	return nil
+}
+
+func (s sign) request() (rental.SignedRequest, error) {
+	target, _, _ := strings.Cut(s.Path, "#") // which is never sent
+	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
+		return rental.SignedRequest{}, fmt.Errorf("%q is neither a path from / on nor an http:// or https:// URL", s.Path)
+	}
+	if strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return rental.SignedRequest{}, fmt.Errorf("%q must be percent-encoded, exactly as it is sent", s.Path)
+	}
+	body, err := s.body()
+	if err != nil {
+		return rental.SignedRequest{}, err
+	}
+	if strings.ContainsAny(string(s.Token), " \t\r\n") {
+		return rental.SignedRequest{}, errors.New("--token: want the access token alone, without 'Bearer'")
+	}
+	path, query := rental.SplitTarget(target)
+	return rental.SignedRequest{Method: strings.ToUpper(s.Method), Path: path, Query: query, Body: body, Token: string(s.Token)}, nil
+}
+
+func (s sign) body() ([]byte, error) {
+	switch s.Body {
+	case "":
+		return []byte(s.Data), nil
+	case "-":
+		return io.ReadAll(os.Stdin)
+	default:
+		body, err := os.ReadFile(s.Body)
+		if err != nil {
+			return nil, fmt.Errorf("--body: %w", err)
+		}
+		return body, nil
+	}
+}

@@ -1,0 +1,86 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+const probeCard = httpapi.CardProbePath
+
+func limitedClients(t *testing.T, clientRate, cardRate int) (*api, *limiter) {
+	t.Helper()
+	l := &limiter{taken: map[string]int{}}
+	return probedAPI(t, func(c *httpapi.Config) {
+		c.Limiter, c.ClientRate, c.CardRate, c.AdminRate = l, clientRate, cardRate, 1
+	}), l
+}
+
+func TestAClientMakesSoManyRequestsAMinute(t *testing.T) {
+	a, _ := limitedClients(t, 3, 0)
+	for _, left := range []string{"2", "1", "0"} {
+		a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("3", left, "6")
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		r := a.asClient(method, probe).wants(429, "rate_limited").wantsQuota("3", "0", "3").wantsRetryAfter("3")
+		if r.body.Message != "Your limit of 3 requests a minute is used up. Try again in 3 seconds." || !r.body.Error.Retryable || r.body.Error.Outcome != nil {
+			t.Errorf("%s: %s", method, r.text)
+		}
+	}
+	// Others have limits of their own: of another subject, of another agency.
+	a.get(probe, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("3", "2", "6")
+	a.get(probe, withToken(clientOf(t, 2, "client-1"))).wants(200, "").wantsQuota("3", "2", "6")
+}
+
+func TestAClientTriesSoManyCardsAnHour(t *testing.T) {
+	a, l := limitedClients(t, 100, 2)
+	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "1", "6")
+	if asked, want := l.drain(), []string{"client:1:client-1", "cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "0", "6")
+	r := a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
+	if r.body.Message != "Your limit of 2 cards an hour is used up. Try again in 3 seconds." || r.body.Error.Outcome != nil {
+		t.Errorf("says %s", r.text)
+	}
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" || lines[0].Outcome != telematics.NotExecuted {
+		t.Errorf("history %+v", lines)
+	}
+	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6") // all else goes on
+	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
+}
+
+func TestWhoIsOverTheLimitOfRequestsTriesNoCard(t *testing.T) {
+	a, l := limitedClients(t, 1, 5)
+	a.asClient(http.MethodGet, probe).wants(200, "")
+	l.drain()
+	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("1", "0", "3")
+	if asked, want := l.drain(), []string{"client:1:client-1"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+}
+
+func TestACardThatIsAddedAgainUnderItsKeyTriesNone(t *testing.T) {
+	a, l := limitedClients(t, 0, 1)
+	key := withHeader("Idempotency-Key", "k")
+	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("1", "0", "6")
+	a.asClient(http.MethodPost, probeCard, key).wants(429, "rate_limited") // nothing was made under it
+	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: &telematics.IdempotencyKey{Agency: 1, Subject: "client-1", Key: "k"}}
+	l.drain()
+	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("", "", "")
+	a.asClient(http.MethodPost, probeCard, withHeader("Idempotency-Key", "another")).wants(429, "rate_limited")
+	if asked, want := l.drain(), []string{"cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("took of %q, want %q", asked, want)
+	}
+}
+
+func TestZeroIsNoLimitOfClients(t *testing.T) {
+	a, l := limitedClients(t, 0, 0)
+	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("", "", "")
+	if asked := l.drain(); len(asked) != 0 {
+		t.Errorf("took of %q", asked)
+	}
+}

@@ -1,0 +1,40 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
+)
+
+// Paths behind the gate of clients that are in no contract.
+const (
+	ProbePath     = "/api/v1/client/probe/{id}"
+	CardProbePath = "/api/v1/client/probe-card"
+)
+
+// NewProbed returns the public handler with routes of clients that do nothing but pass the gate, and tell of
+// themselves. They cover what the gate does, whichever routes there are.
+func NewProbed(config Config) http.Handler {
+	s := newServer(config)
+	e := s.handler()
+	tell := func(c echo.Context) error {
+		call := callOf(c)
+		return s.answerClient(c, http.StatusOK, "Passed.", map[string]any{"subject": call.actor.Subject, "body": string(call.body)})
+	}
+	add := func(method, path, activity string, options ...func(*gate)) {
+		g := gate{role: telematics.Admin, activity: activity, operation: &openapi3.Operation{}}
+		for _, option := range append([]func(*gate){ofClient}, options...) {
+			option(&g)
+		}
+		e.Add(method, echoPath(path), s.pass(g, tell))
+	}
+	add(http.MethodGet, ProbePath, "")
+	add(http.MethodHead, ProbePath, "")
+	add(http.MethodPost, ProbePath, "probe.change")
+	add(http.MethodDelete, ProbePath, "probe.remove")
+	add(http.MethodPost, CardProbePath, "probe.card", addsCard)
+	return e
+}

@@ -1,0 +1,296 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+)
+
+const (
+	probe  = "/api/v1/client/probe/7?status=active&limit=20"
+	theKey = "ak_1"
+)
+
+func TestASignedRequestPassesAndNamesItsAgency(t *testing.T) {
+	a := probedAPI(t)
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		r := a.asClient(method, probe, withJSON(`{"a": 1}`)).wants(200, "")
+		if r.body.Meta["agency_id"] != 1.0 || r.body.Meta["agency_code"] != "AG1" || r.at("subject") != "client-1" || r.at("body") != `{"a": 1}` {
+			t.Errorf("%s: %s", method, r.text)
+		}
+	}
+	if r := a.asClient(http.MethodHead, probe); r.status != 200 {
+		t.Errorf("HEAD: %d", r.status)
+	}
+	if r := a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, ""); r.body.Meta["agency_code"] != "AG2" {
+		t.Errorf("of agency 2: %s", r.text)
+	}
+	if a.nonces.count() != 5 || strings.Contains(a.log.String(), "v1=") {
+		t.Errorf("%d nonces used; log:\n%s", a.nonces.count(), a.log)
+	}
+}
+
+// addressed asks for something else than was signed.
+func addressed(target string) func(*http.Request) {
+	return func(r *http.Request) {
+		other := httptest.NewRequest(r.Method, target, nil)
+		r.URL, r.RequestURI = other.URL, other.RequestURI
+	}
+}
+
+func headerChanged(change func(string) string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set(rental.SignatureHeader, change(r.Header.Get(rental.SignatureHeader)))
+	}
+}
+
+func replaced(old, by string) func(*http.Request) {
+	return headerChanged(func(h string) string { return strings.Replace(h, old, by, 1) })
+}
+
+func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
+	other := appKey(1)
+	other.Secret = appKey(2).Secret
+	revoked, retired, unknown, empty := appKey(1), appKey(1), appKey(1), appKey(1)
+	revoked.ID, revoked.State = "revoked", rental.KeyRevoked
+	retired.ID, retired.State, retired.Retires = "retired", rental.KeyRetiring, now
+	unknown.ID, unknown.Secret = "unknown", make([]byte, rental.SecretSize) // as what stands in for it
+	empty.ID, empty.Secret = "empty", nil
+	with := func(k rental.AgencyKey) func(*http.Request) {
+		return signedBy(func(s *signature) { s.key = k })
+	}
+	const invalid, missing, stale = "agency_signature_invalid", "agency_signature_missing", "agency_signature_stale"
+	for name, c := range map[string]struct {
+		code   string
+		change []func(*http.Request)
+		says   string // that helps the app's developer
+	}{
+		"wrong secret":         {invalid, []func(*http.Request){with(other)}, "not known or no longer valid, or something else was signed"},
+		"changed body":         {invalid, []func(*http.Request){signed, withBody(`{"a":2}`)}, "body"},
+		"body taken away":      {invalid, []func(*http.Request){signed, withBody("")}, "body"},
+		"changed query":        {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
+		"reordered query":      {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
+		"re-encoded query":     {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
+		"query taken away":     {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7")}, "raw query"},
+		"changed path":         {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
+		"re-encoded path":      {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
+		"changed method":       {invalid, []func(*http.Request){signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
+		"changed token":        {invalid, []func(*http.Request){signed, withToken(clientOf(t, 1, "client-2"))}, "access token"},
+		"changed time":         {invalid, []func(*http.Request){signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))}, "something else was signed"},
+		"changed nonce":        {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { return strings.Replace(h, ",v1=", "A,v1=", 1) })}, "something else was signed"},
+		"another key's name":   {invalid, []func(*http.Request){signed, replaced("k="+theKey, "k=ak_2")}, "something else was signed"},
+		"revoked key":          {invalid, []func(*http.Request){with(revoked)}, "no longer valid"},
+		"retired key":          {invalid, []func(*http.Request){with(retired)}, "no longer valid"},
+		"unknown key":          {invalid, []func(*http.Request){with(unknown)}, "not known"},
+		"a key without secret": {invalid, []func(*http.Request){with(empty)}, "not known"},
+		"stale":                {stale, []func(*http.Request){signedBy(func(s *signature) { s.at = now.Add(-301 * time.Second) })}, "2026-01-02T09:54:59.000Z, and it is 2026-01-02T10:00:00.250Z here"},
+		"from the future":      {stale, []func(*http.Request){signedBy(func(s *signature) { s.at = now.Add(301 * time.Second) })}, "at most 300 seconds"},
+		"stale and wrong":      {invalid, []func(*http.Request){signedBy(func(s *signature) { s.key, s.at = other, now.Add(-time.Hour) })}, "something else was signed"},
+		"missing":              {missing, []func(*http.Request){withoutSignature}, "X-Agency-Signature: k=<key id>,t="},
+		"two headers":          {invalid, []func(*http.Request){signed, func(r *http.Request) { r.Header.Add("X-Agency-Signature", r.Header.Get("X-Agency-Signature")) }}, "more than one header"},
+		"two and one is empty": {invalid, []func(*http.Request){signed, withHeader("X-Agency-Signature", "")}, "more than one header"},
+		"empty header":         {invalid, []func(*http.Request){headerChanged(func(string) string { return "" })}, "its parts must be"},
+		"header of 10 kB":      {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { return h + strings.Repeat("0", 10_000) })}, "longer than 512 bytes"},
+		"upper-case hex":       {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { i := strings.Index(h, ",v1="); return h[:i+4] + strings.ToUpper(h[i+4:]) })}, "lower-case"},
+		"wrong order": {invalid, []func(*http.Request){signed, headerChanged(func(h string) string {
+			k, rest, _ := strings.Cut(h, ",")
+			t, rest, _ := strings.Cut(rest, ",")
+			return t + "," + k + "," + rest
+		})}, "in this order"},
+		"a space":          {invalid, []func(*http.Request){signed, replaced(",t=", ", t=")}, "without spaces"},
+		"encoded body":     {invalid, []func(*http.Request){withHeader("Content-Encoding", "gzip"), signed}, "Content-Encoding"},
+		"encoded as it is": {invalid, []func(*http.Request){withHeader("Content-Encoding", "identity"), signed}, "Content-Encoding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := probedAPI(t)
+			a.agencyKeys.byID["revoked"], a.agencyKeys.byID["retired"], a.agencyKeys.byID["empty"] = revoked, retired, empty
+			r := a.asClient(http.MethodPost, probe, append([]func(*http.Request){withJSON(`{"a":1}`)}, c.change...)...).wants(401, c.code)
+			if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="motorpool"` {
+				t.Errorf("challenge %q", got)
+			}
+			if !strings.Contains(r.body.Message, c.says) || r.body.Error.Retryable || r.body.Error.Outcome != nil {
+				t.Errorf("says %s, want %q", r.text, c.says)
+			}
+			if a.nonces.count() != 0 || len(a.history.all()) != 0 {
+				t.Errorf("%d nonces are used up, and the history has %+v", a.nonces.count(), a.history.all())
+			}
+			if strings.Contains(a.log.String(), "v1=") {
+				t.Errorf("the signature is in the log:\n%s", a.log)
+			}
+		})
+	}
+}
+
+// Neither message nor code may tell which keys there are.
+func TestAnUnknownKeyReadsLikeAWrongSecret(t *testing.T) {
+	a := probedAPI(t)
+	says := map[string]bool{}
+	for _, id := range []string{theKey, "none", "gone"} {
+		gone := appKey(1)
+		gone.State = rental.KeyRevoked
+		a.agencyKeys.byID["gone"] = gone
+		r := a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.key.ID, s.key.Secret = id, appKey(2).Secret })).wants(401, "agency_signature_invalid")
+		says[r.body.Message] = true
+	}
+	if len(says) != 1 {
+		t.Errorf("says %v", says)
+	}
+}
+
+func TestASignatureIsGoodForOneRequest(t *testing.T) {
+	a := probedAPI(t)
+	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		a.nonces.used = map[string]bool{}
+		a.asClient(method, probe, again).wants(200, "")
+		r := a.asClient(method, probe, again).wants(401, "agency_signature_replayed")
+		if !strings.Contains(r.body.Message, "sign every attempt anew") || r.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: %s %v", method, r.text, r.header)
+		}
+	}
+	if len(a.history.all()) != 0 {
+		t.Errorf("history %+v", a.history.all())
+	}
+	a.asClient(http.MethodHead, probe).wants(200, "") // a read of its own, signed as one
+	// Each key has its own.
+	a.get(probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
+}
+
+func TestASignatureMayBeFiveMinutesOffBothWays(t *testing.T) {
+	a := probedAPI(t)
+	for _, skew := range []time.Duration{-300 * time.Second, 300 * time.Second} {
+		a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.at = now.Add(skew) })).wants(200, "")
+	}
+}
+
+func TestARetiringKeyIsGoodUntilItsDate(t *testing.T) {
+	a := probedAPI(t)
+	key := appKey(1)
+	key.State, key.Retires = rental.KeyRetiring, now.Add(time.Second)
+	a.agencyKeys.byID[theKey] = key
+	a.asClient(http.MethodPost, probe).wants(200, "")
+}
+
+func TestTheTokensAgencyMustBeTheKeys(t *testing.T) {
+	a := probedAPI(t)
+	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch")
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != "agency_mismatch" || lines[0].Action != "probe.change" || lines[0].Agency != 1 {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestTokenAndRoleComeBeforeTheSignatureAndLimitsBehind(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.ClientRate = l, 1 })
+	a.do(http.MethodPost, probe, withoutSignature, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large")
+	a.do(http.MethodPost, probe, anonymous, withoutSignature).wants(401, "unauthenticated")
+	a.do(http.MethodPost, probe, withoutSignature).wants(403, "forbidden") // an administrator
+	a.do(http.MethodPost, probe).wants(403, "forbidden")
+	a.asClient(http.MethodPut, probe, withoutSignature).wants(405, "method_not_allowed")
+	a.asClient(http.MethodPost, "/api/v1/client/nothing", withoutSignature).wants(404, "not_found")
+	if len(a.agencyKeys.asked) != 0 || a.nonces.count() != 0 {
+		t.Errorf("keys %q were looked up", a.agencyKeys.asked)
+	}
+	a.asClient(http.MethodPost, probe).wants(200, "").wantsQuota("1", "0", "6")
+	a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
+	a.asClient(http.MethodPost, probe, withoutSignature).wants(401, "agency_signature_missing").wantsQuota("", "", "")
+	a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
+	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch").wantsQuota("", "", "")
+	// A bad Idempotency-Key is a field like others.
+	a.asClient(http.MethodPost, probe, withHeader("Idempotency-Key", "two words"), withoutSignature).wants(401, "agency_signature_missing")
+}
+
+func TestWithoutTheMemoryOfNoncesReadsGoOnAndChangesAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*httpapi.Config){
+		"away": func(c *httpapi.Config) { c.Nonces = &nonces{err: gone{}} },
+		"none": func(c *httpapi.Config) { c.Nonces = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := probedAPI(t, change)
+			a.asClient(http.MethodGet, probe).wants(200, "")
+			if r := a.asClient(http.MethodHead, probe); r.status != 200 {
+				t.Errorf("HEAD: %d", r.status)
+			}
+			for _, method := range []string{http.MethodPost, http.MethodDelete} {
+				a.asClient(method, probe).wants(503, "service_unavailable").wantsRetryAfter("10")
+			}
+			a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
+			a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.at = now.Add(-time.Hour) })).wants(401, "agency_signature_stale")
+		})
+	}
+}
+
+func TestWithoutTheKeysNobodyIsLetIn(t *testing.T) {
+	for name, change := range map[string]func(*httpapi.Config){
+		"away":   func(c *httpapi.Config) { c.AgencyKeys = &agencyKeys{err: gone{}} },
+		"frozen": func(c *httpapi.Config) { c.AgencyKeys, c.ReadBudget = &agencyKeys{block: true}, 10*time.Millisecond },
+		"none":   func(c *httpapi.Config) { c.AgencyKeys = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := probedAPI(t, change)
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				r := a.asClient(method, probe).wants(503, "service_unavailable").wantsRetryAfter("10")
+				if strings.Contains(r.text, "secret-host") {
+					t.Errorf("%s: %s", method, r.text)
+				}
+			}
+			if a.nonces.count() != 0 {
+				t.Error("a nonce is used up")
+			}
+		})
+	}
+}
+
+func TestWhoHangsUpAtOnceHasUsedTheSignature(t *testing.T) {
+	a := probedAPI(t)
+	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
+	a.asClient(http.MethodPost, probe, again, func(r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		*r = *r.WithContext(ctx)
+	}).wants(200, "")
+	a.asClient(http.MethodPost, probe, again).wants(401, "agency_signature_replayed")
+}
+
+// What is signed is the request line, however it is written.
+func TestPathAndQueryAreSignedAsOnTheRequestLine(t *testing.T) {
+	server := httptest.NewServer(probedAPI(t).handler)
+	defer server.Close()
+	token := clientToken(t)
+	for _, line := range []struct{ target, path, query string }{
+		{"/api/v1/client/probe/7?a=%2F&b=+&&c", "/api/v1/client/probe/7", "a=%2F&b=+&&c"},
+		{"/api/v1/client/probe/%E4%20x?", "/api/v1/client/probe/%E4%20x", ""},
+		{"/api/v1/client/probe/7?a?b=/", "/api/v1/client/probe/7", "a?b=/"},
+		{"/api/v1/client/probe/a|b%2fc?d=|", "/api/v1/client/probe/a|b%2fc", "d=|"}, // which Go writes otherwise
+		{"http://example.com/api/v1/client/probe/7?a=b", "/api/v1/client/probe/7", "a=b"},
+	} {
+		signed := rental.SignedRequest{Method: "GET", Path: line.path, Query: line.query, Token: token}
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
+			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != 200 {
+			t.Errorf("%s: %s", line.target, answer.Status)
+		}
+		_ = answer.Body.Close()
+		_ = connection.Close()
+	}
+}
