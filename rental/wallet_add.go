@@ -89,7 +89,7 @@ func (w *Wallet) attach(ctx context.Context, client Client, token string) (Card,
 		return Card{}, err
 	}
 	card, err := w.Processor.Attach(ctx, client.Customer, token)
-	if kind := kindOf(err); kind == Refused || kind == WrongState { // an earlier request may have come so far
+	if kind := kindOf(err); kind == Refused || kind == WrongState { // because an earlier request may have come so far
 		bound, customer, errLook := w.Processor.Card(ctx, token)
 		switch {
 		case errLook == nil && customer == client.Customer:
@@ -137,7 +137,8 @@ func kindOf(err error) ProcessorFailure {
 // refuse returns the error for a card that was not attached. A decline is kept under the request's key.
 func (w *Wallet) refuse(ctx context.Context, n NewCard, err error) error {
 	var failure *ProcessorError
-	if !errors.As(err, &failure) {
+	var told *telematics.Error
+	if errors.As(err, &told) || !errors.As(err, &failure) {
 		return err
 	}
 	switch failure.Kind {

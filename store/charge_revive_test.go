@@ -221,37 +221,25 @@ func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
 	o.wantsDue("with another card", fee, first.ID)
 }
 
-// A worker has the charge's row for a moment; who sets a default waits for it, and loses nothing.
+// A worker writes down that a charge is paid at the moment at which another card is chosen for it.
 func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	p := open(t, newDatabase(t))
 	vehicle, _ := vehicles(t, p)()
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
-	fee := o.fee(`state = 'pending'`, first.ID)
+	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
 	worker, err := p.db.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer worker.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := worker.Exec(`update charges set `+declined+` where id = $1`, fee); err != nil {
-		t.Fatal(err)
-	}
-	paid := o.fee(declined, first.ID)
-	lock, err := p.db.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Rollback() //nolint:errcheck // likewise
-	if _, err := lock.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
+	if _, err := worker.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()
 	waitForLock(t, p)
 	if err := worker.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -263,4 +251,5 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 		t.Fatal("the default was not set")
 	}
 	o.wantsDue("paid meanwhile", paid, 0)
+	o.wantsDue("still owed", owed, second.ID)
 }
