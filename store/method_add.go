@@ -70,6 +70,11 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 			return added, err
 		}
 	}
+	if renewed { // behind the charges: who is at one of them locks it, and then the method that it names
+		if err := renewMethod(ctx, tx, added.Method); err != nil {
+			return added, err
+		}
+	}
 	if err := takeMethodKey(ctx, tx, a.Key, added.Method.ID); err != nil {
 		return added, err
 	}
@@ -94,7 +99,7 @@ func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier
 	return added, err
 }
 
-// putCard finds the card among the client's, and renews it where it is another copy, or puts it in.
+// putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry than on record.
 func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.Added, renewed bool, err error) {
 	var rows []methodRow
 	err = tx.SelectContext(ctx, &rows, selectMethods+`
@@ -120,9 +125,13 @@ func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.
 		added.Unused = m.Token
 	}
 	m.Token, m.ExpMonth, m.ExpYear = a.Card.Token, a.Card.ExpMonth, a.Card.ExpYear
-	_, err = tx.ExecContext(ctx, `update payment_methods set token = $2, exp_month = $3, exp_year = $4 where id = $1`,
+	return added, true, nil
+}
+
+func renewMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
+	_, err := tx.ExecContext(ctx, `update payment_methods set token = $2, exp_month = $3, exp_year = $4 where id = $1`,
 		m.ID, m.Token, m.ExpMonth, m.ExpYear)
-	return added, true, err
+	return err
 }
 
 func insertMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Method, error) {
