@@ -74,7 +74,15 @@ func (p *purse) wantsRecorded(n int) {
 	}
 }
 
-func wantCode(t *testing.T, err error, code telematics.Code) *telematics.Error {
+func wantCode(t *testing.T, err error, code telematics.Code) {
+	t.Helper()
+	if known := refusal(t, err, code); known.Message == "" {
+		t.Errorf("%s says nothing to a person", code)
+	}
+}
+
+// refusal returns the error that a client is told of, which must have the code.
+func refusal(t *testing.T, err error, code telematics.Code) *telematics.Error {
 	t.Helper()
 	var known *telematics.Error
 	if !errors.As(err, &known) || known.Code != code {
@@ -124,7 +132,7 @@ func TestACustomerWhoseMakingWentUnheardIsFoundAgain(t *testing.T) {
 	p.vault.FailWith(failing("CreateCustomer", rental.MayHaveHappened))
 	card := p.issue()
 	_, err := p.try(card)
-	if failure := wantCode(t, err, rental.ProcessorUnavailable); !failure.Retryable || failure.RetryAfter != 10*time.Second {
+	if failure := refusal(t, err, rental.ProcessorUnavailable); !failure.Retryable || failure.RetryAfter != 10*time.Second {
 		t.Errorf("%+v", failure)
 	}
 	p.vault.FailWith(nil)
@@ -198,7 +206,7 @@ func TestFailuresOfTheProcessorAreToldApart(t *testing.T) {
 		p.vault.FailWith(failing("Attach", kind))
 		card := p.issue()
 		_, err := p.try(card, func(n *rental.NewCard) { n.Key = key })
-		failure := wantCode(t, err, code)
+		failure := refusal(t, err, code)
 		if failure.Retryable != (code == rental.ProcessorUnavailable) || failure.Message == "" {
 			t.Errorf("%s: %+v", kind, failure)
 		}
@@ -239,8 +247,8 @@ func TestACardLastsToTheEndOfItsMonth(t *testing.T) {
 		t.Errorf("January: %v", err)
 	}
 	_, err := p.try(p.vault.Issue(over))
-	if refusal := wantCode(t, err, rental.MethodInvalid); !strings.Contains(refusal.Message, "expired") {
-		t.Errorf("%s", refusal.Message)
+	if told := refusal(t, err, rental.MethodInvalid); !strings.Contains(told.Message, "expired") {
+		t.Errorf("%s", told.Message)
 	}
 	p.wantsRecorded(1)
 }
@@ -378,7 +386,7 @@ func TestADeclineThatCannotBeKeptIsToldAllTheSame(t *testing.T) {
 		return &rental.ProcessorError{Kind: rental.CardRefused, Decline: &rental.Decline{Code: "lost_card"}}
 	})
 	_, err := p.try(p.issue(), func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
-	if decline := wantCode(t, err, rental.CardDeclined); decline.Reason != "lost_card" || !strings.Contains(p.log.String(), "decline not kept") {
+	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "lost_card" || !strings.Contains(p.log.String(), "decline not kept") {
 		t.Errorf("%+v; log %s", decline, p.log.String())
 	}
 }
