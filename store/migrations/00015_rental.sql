@@ -137,8 +137,8 @@ create table charges (
     attempts          integer not null default 0,
     declines          integer not null default 0,
     decline_code      text not null default '',
-    hard              boolean not null default false, -- that card must not be tried again
-    barred            text[] not null default '{}', -- other cards that must not, by fingerprint
+    hard              boolean not null default false, -- the last decline: that card must not be tried again
+    barred            text[] not null default '{}', -- cards that must not be tried again, by fingerprint or token
     next_attempt_at   timestamptz, -- null: nothing is to be done
     woken_at          timestamptz, -- something happened that a worker at it may not know
     lease             uuid,
