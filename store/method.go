@@ -86,7 +86,7 @@ func (p *Postgres) RemoveMethod(ctx context.Context, id rental.ClientID, method 
 		if m.Default {
 			return rental.IsDefault()
 		}
-		used, err := isInUse(ctx, tx, method)
+		used, err := isInUse(ctx, tx, id, method)
 		if err != nil {
 			return err
 		}
@@ -99,9 +99,10 @@ func (p *Postgres) RemoveMethod(ctx context.Context, id rental.ClientID, method 
 	return removed, wrap("remove a payment method", err)
 }
 
-// isInUse reports whether an active booking is to be paid with a method, or somebody is at a charge with it now. Its row
-// is locked first: whoever names it for a charge at this moment is waited for, or finds it gone.
-func isInUse(ctx context.Context, tx *sqlx.Tx, method rental.MethodID) (bool, error) {
+// isInUse reports whether an active booking is to be paid with a method, or somebody is at a charge that may be tried with it:
+// its worker knows the card by heart. The method's row is locked first, so that whoever names it for a charge at this moment is
+// waited for, or finds it gone.
+func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
 		return false, err
 	}
@@ -109,11 +110,13 @@ func isInUse(ctx context.Context, tx *sqlx.Tx, method rental.MethodID) (bool, er
 	err := tx.GetContext(ctx, &used, `
 		select exists (select from bookings where payment_method_id = $1 and state = 'active')
 			or exists (
-				select from charges c join bookings b on b.id = c.booking_id
-				where c.payment_method_id = $1 and c.kind <> 'refund' and (
-					c.lease_until > clock_timestamp()
-					or b.state = 'active' and not c.hard and c.state not in ('failed', 'paid', 'captured', 'released')))`,
-		method)
+				select from bookings b join charges c on c.booking_id = b.id
+				where b.client_id = $2 and c.kind <> 'refund'
+					and coalesce(c.payment_method_id, b.payment_method_id, $1) = $1 -- else it is another card's
+					and (c.lease_until > clock_timestamp()
+						or c.payment_method_id = $1 and b.state = 'active' and not c.hard
+							and c.state not in ('failed', 'paid', 'captured', 'released')))`,
+		method, client)
 	return used, err
 }
 

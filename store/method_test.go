@@ -376,28 +376,32 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 	add := vehicles(t, p)
 	add()
 	for name, test := range map[string]struct {
-		state rental.BookingState
-		named bool // by the booking
-		kind  rental.ChargeKind
-		set   string // of a charge with the card; empty: there is none
-		used  bool
+		state    rental.BookingState
+		named    bool // by the booking
+		kind     rental.ChargeKind
+		set      string // of a charge; empty: there is none
+		cardless bool   // the charge has not got the card
+		used     bool
 	}{
-		"named by an active booking":         {state: rental.Active, named: true, used: true},
-		"named by an upcoming booking":       {state: rental.Upcoming, named: true},
-		"named by a completed booking":       {state: rental.Completed, named: true},
-		"a charge to be tried":               {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
-		"a charge whose outcome is unknown":  {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
-		"a charge to be tried again":         {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
-		"a charge its owner must confirm":    {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
-		"a deposit that is held":             {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
-		"a deposit that was released":        {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
-		"a charge that is paid":              {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
-		"a charge that was given up":         {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
-		"a card that must not be tried":      {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
-		"a refund":                           {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
-		"a fee of a completed booking":       {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
-		"one that somebody is at, even then": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
-		"one whose worker died":              {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
+		"named by an active booking":                        {state: rental.Active, named: true, used: true},
+		"named by an upcoming booking":                      {state: rental.Upcoming, named: true},
+		"named by a completed booking":                      {state: rental.Completed, named: true},
+		"a charge to be tried":                              {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
+		"a charge whose outcome is unknown":                 {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
+		"a charge to be tried again":                        {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
+		"a charge its owner must confirm":                   {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
+		"a deposit that is held":                            {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
+		"a deposit that was released":                       {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
+		"a charge that is paid":                             {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
+		"a charge that was given up":                        {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
+		"a card that must not be tried":                     {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
+		"a refund":                                          {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
+		"a fee of a completed booking":                      {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
+		"one that somebody is at, even then":                {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
+		"one that has no card yet, while somebody is at it": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"one of a booking that names it, likewise":          {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"one that has no card yet":                          {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
+		"one whose worker died":                             {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCardholder(t, p)
@@ -410,7 +414,10 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 			}
 			booking := bookWith(t, p, vehicle, c.client.ID, method, test.state)
 			if test.set != "" {
-				owe(t, p, booking, test.kind, 1, test.set+fmt.Sprintf(", payment_method_id = %d", m.ID))
+				id := owe(t, p, booking, test.kind, 1, test.set)
+				if _, err := p.db.Exec(`update charges set payment_method_id = $2 where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
+					t.Fatal(err)
+				}
 			}
 			err := c.remove(m.ID)
 			var refusal *telematics.Error
