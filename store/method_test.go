@@ -12,10 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
-	"motorpool/broker/brokertest"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/telematics"
@@ -280,97 +277,6 @@ func asRefusal(err error, refusal **telematics.Error) bool {
 	return errors.As(err, refusal) && (*refusal).Code != telematics.Internal
 }
 
-func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
-	c, other := newCardholder(t, p), newCardholder(t, p)
-	first, second, theirs := c.add(false), c.add(false), other.add(false)
-	empty := newCardholder(t, p)
-	const insert = `insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, created_at) values ($1, gen_random_uuid()::text, 'visa', '4242', 1, 2030, now())`
-	for name, violation := range map[string]struct {
-		constraint string
-		sql        string
-		args       []any
-	}{
-		"no default beside methods":  {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
-		"a method without a default": {"clients_default_is_there", insert, []any{empty.client.ID}},
-		"another's as the default":   {"clients_default_is_own", `update clients set default_payment_method_id = $2 where id = $1`, []any{c.client.ID, theirs.ID}},
-		"one that does not exist":    {"clients_default_is_own", `update clients set default_payment_method_id = 999999 where id = $1`, []any{c.client.ID}},
-		"removal of the default":     {"clients_default_is_own", `delete from payment_methods where id = $1`, []any{first.ID}},
-		"removal of all":             {"clients_default_is_own", `delete from payment_methods where client_id = $1`, []any{c.client.ID}},
-		"the default moved away":     {"clients_default_is_own", `update payment_methods set client_id = $2 where id = $1`, []any{first.ID, other.client.ID}},
-		"one moved to who has none":  {"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID}},
-		"removal of the client":      {"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID}},
-	} {
-		err := p.within(t.Context(), func(tx *sqlx.Tx) error {
-			_, err := tx.Exec(violation.sql, violation.args...)
-			return err
-		})
-		if refusal := pq.As(err); refusal == nil || refusal.Constraint != violation.constraint {
-			t.Errorf("%s: %v, want a violation of %s", name, err, violation.constraint)
-		}
-	}
-	for _, holder := range []cardholder{c, other, empty} {
-		if wrong, err := oneDefault(p, holder.client.ID); err != nil || wrong != "" {
-			t.Errorf("%s %v", wrong, err)
-		}
-	}
-}
-
-// Each of two transactions sees a client with a default, or without methods; together they would leave methods without
-// one. The schema has them go one after another, whoever comes first.
-func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
-	insert := func(tx *sqlx.Tx, c cardholder) error {
-		_, err := tx.Exec(`
-			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, created_at)
-			values ($1, gen_random_uuid()::text, 'visa', '4242', 1, 2030, now())`, c.client.ID)
-		return err
-	}
-	empty := func(tx *sqlx.Tx, c cardholder) error {
-		if _, err := tx.Exec(`update clients set default_payment_method_id = null where id = $1`, c.client.ID); err != nil {
-			return err
-		}
-		_, err := tx.Exec(`delete from payment_methods where client_id = $1 and created_at < now() - interval '1 hour'`, c.client.ID)
-		return err
-	}
-	for name, steps := range map[string][2]func(*sqlx.Tx, cardholder) error{
-		"the last one goes before another comes": {empty, insert},
-		"another comes before the last one goes": {insert, empty},
-	} {
-		c := newCardholder(t, p)
-		m := c.add(false)
-		if _, err := p.db.Exec(`update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID); err != nil {
-			t.Fatal(err)
-		}
-		var txs [2]*sqlx.Tx
-		for i := range txs {
-			tx, err := p.db.BeginTxx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-			if err := steps[i](tx, c); err != nil {
-				t.Fatal(err)
-			}
-			txs[i] = tx
-		}
-		var errs [2]error
-		var wg sync.WaitGroup
-		for i, tx := range txs {
-			wg.Go(func() { errs[i] = tx.Commit() })
-		}
-		wg.Wait()
-		if (errs[0] == nil) == (errs[1] == nil) {
-			t.Errorf("%s: %v, %v; want one of them refused", name, errs[0], errs[1])
-		}
-		if wrong, err := oneDefault(p, c.client.ID); err != nil || wrong != "" {
-			t.Errorf("%s: %s %v", name, wrong, err)
-		}
-	}
-}
-
 func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 	p := open(t, newDatabase(t))
 	add := vehicles(t, p)
@@ -429,81 +335,5 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 				t.Errorf("the booking names it: %d, %v", named, err)
 			}
 		})
-	}
-}
-
-// What a command has named, a card has not, and the other way round.
-func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
-	c := newCardholder(t, p)
-	ofCard := rentaltest.NewKey(c.client.Subject)
-	if _, err := p.AddMethod(t.Context(), rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: ofCard, Line: c.line(rental.MethodAdd), Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	ofDecline := rentaltest.NewKey(c.client.Subject)
-	if err := p.KeepDecline(t.Context(), *ofDecline, rental.Decline{Code: "lost_card"}.Refusal()); err != nil {
-		t.Fatal(err)
-	}
-	for _, used := range []*telematics.IdempotencyKey{ofCard, ofDecline} {
-		command := brokertest.NewCommand(vehicle, telematics.Lock)
-		command.Key = new(*used)
-		command.Key.Fingerprint[0]++
-		if claim, err := p.Claim(t.Context(), command); err != nil || !claim.KeyTaken {
-			t.Fatalf("Claim = %+v, %v", claim, err)
-		}
-		made, found, err := p.Made(t.Context(), *command.Key)
-		if err != nil || !found || made.Fingerprint == command.Key.Fingerprint || made.Command.ID != telematics.NoCommand {
-			t.Errorf("Made = %+v, %v, %v", made, found, err)
-		}
-	}
-	command := brokertest.NewCommand(vehicle, telematics.Lock)
-	command.Key = rentaltest.NewKey(c.client.Subject)
-	if claim, err := p.Claim(t.Context(), command); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
-	ofOther := *command.Key
-	ofOther.Fingerprint[0]++
-	_, err := p.AddMethod(t.Context(), rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: &ofOther, Line: c.line(rental.MethodAdd), Now: time.Now()})
-	var refusal *telematics.Error
-	if !asRefusal(err, &refusal) || refusal.Code != telematics.IdempotencyMismatch {
-		t.Errorf("AddMethod = %v", err)
-	}
-	if methods, err := p.Methods(t.Context(), c.client.ID); err != nil || len(methods) != 1 {
-		t.Errorf("%d methods, %v", len(methods), err)
-	}
-}
-
-func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
-	c := newCardholder(t, p)
-	key := rentaltest.NewKey(c.client.Subject)
-	addition := func() rental.Addition {
-		return rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: key, Line: c.line(rental.MethodAdd), Now: time.Now()}
-	}
-	first, err := p.AddMethod(t.Context(), addition())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
-		t.Fatal(err)
-	}
-	if _, found, err := p.AddedUnder(t.Context(), c.client.ID, *key); found || err != nil {
-		t.Errorf("AddedUnder = %v, %v", found, err)
-	}
-	second, err := p.AddMethod(t.Context(), addition())
-	if err != nil || second.Replayed || second.Method.ID == first.Method.ID {
-		t.Errorf("AddMethod = %+v, %v", second, err)
-	}
-	if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
-		t.Fatal(err)
-	}
-	if more, err := p.ForgetKeys(t.Context(), 10); more || err != nil {
-		t.Errorf("ForgetKeys = %v, %v", more, err)
-	}
-	var left int
-	if err := p.db.Get(&left, `select count(*) from idempotency_keys`); err != nil || left > 0 {
-		t.Errorf("%d keys are left, %v", left, err)
 	}
 }
