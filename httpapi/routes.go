@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -32,6 +33,11 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/activity", s.activity)
 	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
 	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
+
+	r.get("/api/v1/client/payment-methods", s.paymentMethods, ofClient)
+	r.post("/api/v1/client/payment-methods", rental.MethodAdd, s.addPaymentMethod, ofClient)
+	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, s.removePaymentMethod, ofClient)
+	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, s.setDefaultPaymentMethod, ofClient)
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)

@@ -69,3 +69,26 @@ func ExceedsPaid(c Currency, left Minor) *telematics.Error {
 	return &telematics.Error{Code: RefundExceedsPaid,
 		Message: fmt.Sprintf("No more than %s %s of what was paid can still be refunded.", c.Format(left), c)}
 }
+
+// InvalidMethod is the error for what cannot be attached as a card.
+func InvalidMethod(why string, cause error) *telematics.Error {
+	return &telematics.Error{Code: MethodInvalid, Cause: cause, Message: "The payment method cannot be used: " + why + "."}
+}
+
+// TooManyMethods is the error for one card more than a client may have.
+func TooManyMethods() *telematics.Error {
+	return &telematics.Error{Code: MethodLimit,
+		Message: fmt.Sprintf("There are %d payment methods already, which is the most; remove one first.", MaxMethods)}
+}
+
+// IsDefault is the error for the removal of the default payment method.
+func IsDefault() *telematics.Error {
+	return &telematics.Error{Code: DefaultMethod,
+		Message: "The default payment method cannot be removed; make another one the default first."}
+}
+
+// InUse is the error for the removal of a payment method that is still to pay.
+func InUse() *telematics.Error {
+	return &telematics.Error{Code: MethodInUse,
+		Message: "The payment method cannot be removed while an active booking, or a payment under way, uses it."}
+}

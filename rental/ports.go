@@ -83,8 +83,14 @@ type Cards interface {
 	// Methods returns the client's payment methods, newest first.
 	Methods(ctx context.Context, id ClientID) ([]Method, error)
 	// AddMethod writes a card down. Where the client has the same card already (fingerprint), that one is returned, with
-	// the new card's token and expiry where the expiry differs. The first card becomes the default.
+	// the new card's token and expiry where the expiry differs. The first card becomes the default. It fails with MethodLimit,
+	// and, where the key is in use, as AddedUnder does.
 	AddMethod(ctx context.Context, a Addition) (Added, error)
+	// AddedUnder returns what an earlier addition under an idempotency key has led to, as it is now; false: there was none. It
+	// fails with the decline that was kept, with IdempotencyMismatch, or with MethodNotFound where the method was removed since.
+	AddedUnder(ctx context.Context, id ClientID, key telematics.IdempotencyKey) (Added, bool, error)
+	// KeepDecline writes down under an idempotency key, unless it is in use, that the card was declined.
+	KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error
 	// RemoveMethod removes a payment method, and returns it. It fails with MethodNotFound, DefaultMethod or MethodInUse.
 	RemoveMethod(ctx context.Context, id ClientID, method MethodID, line telematics.Activity) (Method, error)
 	// SetDefault makes a payment method the default, and charges that were declined due with it. It fails with MethodNotFound.

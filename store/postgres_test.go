@@ -56,6 +56,9 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
 		"SharedGroup":     func(ctx context.Context) error { _, err := p.SharedGroup(ctx); return err },
+		"Client":          func(ctx context.Context) error { _, err := p.Client(ctx, 1, "client-1"); return err },
+		"Methods":         func(ctx context.Context) error { _, err := p.Methods(ctx, 1); return err },
+		"DropCard":        func(ctx context.Context) error { return p.DropCard(ctx, "pm_1", telematics.Activity{}) },
 		"Settle": func(ctx context.Context) error {
 			_, _, err := p.Settle(ctx, telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning})
 			return err

@@ -43,16 +43,18 @@ create table payment_methods (
 alter table clients add constraint clients_default_is_own
     foreign key (id, default_payment_method_id) references payment_methods (client_id, id) deferrable initially immediate;
 
--- Whoever has a payment method has a default: exactly one, by the column.
+-- Whoever has a payment method has a default: exactly one, by the column. The client's row is locked,
+-- so that neither of two transactions at once misses what the other does.
 -- +goose StatementBegin
 create function clients_default_is_there() returns trigger language plpgsql as $$
+declare
+    client  bigint := case tg_table_name when 'clients' then (to_jsonb(new) ->> 'id')::bigint
+                                         else (to_jsonb(new) ->> 'client_id')::bigint end;
+    default_method bigint;
 begin
-    if exists (
-        select from clients c
-        where c.id = new.client_id and c.default_payment_method_id is null
-            and exists (select from payment_methods m where m.client_id = c.id)
-    ) then
-        raise exception 'client % has payment methods and no default', new.client_id
+    select default_payment_method_id into default_method from clients where id = client for share;
+    if default_method is null and exists (select from payment_methods where client_id = client) then
+        raise exception 'client % has payment methods and no default', client
             using errcode = 'check_violation', constraint = 'clients_default_is_there';
     end if;
     return null;
@@ -60,23 +62,10 @@ end
 $$;
 -- +goose StatementEnd
 
--- +goose StatementBegin
-create function clients_default_stays() returns trigger language plpgsql as $$
-begin
-    if new.default_payment_method_id is null and exists (select from payment_methods m where m.client_id = new.id)
-        and (select default_payment_method_id from clients where id = new.id) is null then
-        raise exception 'client % has payment methods and no default', new.id
-            using errcode = 'check_violation', constraint = 'clients_default_is_there';
-    end if;
-    return null;
-end
-$$;
--- +goose StatementEnd
-
-create constraint trigger payment_methods_default_is_there after insert on payment_methods
+create constraint trigger payment_methods_default_is_there after insert or update of client_id on payment_methods
     deferrable initially deferred for each row execute function clients_default_is_there();
-create constraint trigger clients_default_stays after update of default_payment_method_id on clients
-    deferrable initially deferred for each row execute function clients_default_stays();
+create constraint trigger clients_default_is_there after update of default_payment_method_id on clients
+    deferrable initially deferred for each row execute function clients_default_is_there();
 
 -- The last booking of each year, for references.
 create table booking_numbers (
@@ -149,7 +138,8 @@ create table charges (
     attempts          integer not null default 0,
     declines          integer not null default 0,
     decline_code      text not null default '',
-    hard              boolean not null default false, -- that card must not be tried again
+    hard              boolean not null default false, -- the last decline: that card must not be tried again
+    barred            text[] not null default '{}', -- cards that must not be tried again, by fingerprint or token
     next_attempt_at   timestamptz, -- null: nothing is to be done
     woken_at          timestamptz, -- something happened that a worker at it may not know
     lease             uuid,

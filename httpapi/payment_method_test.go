@@ -1,0 +1,338 @@
+package httpapi_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/telematics"
+)
+
+const methods = "/api/v1/client/payment-methods"
+
+// purse is the API over a wallet whose record and processor are in memory.
+type purse struct {
+	*api
+	cards *rentaltest.Cards
+	vault *rentaltest.Vault
+}
+
+func newPurse(t *testing.T) purse {
+	t.Helper()
+	p := purse{cards: rentaltest.NewCards(), vault: rentaltest.NewVault()}
+	p.api = newAPI(t, func(c *httpapi.Config) {
+		c.Wallet = rental.NewWallet(rental.WalletConfig{Cards: p.cards, Processor: p.vault, Now: c.Now, Log: c.Log})
+	})
+	return p
+}
+
+// card issues a card with a token.
+func (p purse) card(token string) rental.Card {
+	return p.vault.Issue(rental.Card{Token: token, Brand: "Visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of " + token})
+}
+
+func (p purse) add(token string, change ...func(*http.Request)) *response {
+	p.t.Helper()
+	p.card(token)
+	return p.asClient(http.MethodPost, methods, append([]func(*http.Request){withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, token))}, change...)...)
+}
+
+func (p purse) list() []any {
+	p.t.Helper()
+	list, ok := p.asClient(http.MethodGet, methods).wants(200, "").body.Data.([]any)
+	if !ok {
+		p.t.Fatal("no array")
+	}
+	return list
+}
+
+func (r *response) id() string {
+	r.t.Helper()
+	return fmt.Sprint(r.at("id"))
+}
+
+func TestAPaymentMethodHasEveryField(t *testing.T) {
+	p := newPurse(t)
+	if r := p.asClient(http.MethodGet, methods).wants(200, ""); !strings.Contains(r.text, `"data":[]`) || r.body.Message != "0 payment methods." {
+		t.Errorf("without cards: %s", r.text)
+	}
+	r := p.add("pm_card_visa").wants(201, "")
+	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
+		"is_default": true, "created_at": "2026-01-02T10:00:00.250Z"}
+	if !reflect.DeepEqual(r.body.Data, want) || !r.body.Success || r.body.Message != "Visa •••• 4242 was added." {
+		t.Errorf("%s", r.text)
+	}
+	p.add("pm_card_amex").wants(201, "")
+	list := p.list()
+	second := list[0].(map[string]any)
+	if len(list) != 2 || !reflect.DeepEqual(list[1], want) || second["id"] != 2.0 || second["is_default"] != false {
+		t.Errorf("%v", list)
+	}
+	if r := p.asClient(http.MethodGet, methods); r.body.Meta["agency_id"] != 1.0 || strings.Contains(r.text, "pm_card") || strings.Contains(r.text, "of pm") {
+		t.Errorf("%s", r.text)
+	}
+}
+
+func TestSetDefaultTellsTheFieldsOfTheInterfaceAlone(t *testing.T) {
+	p := newPurse(t)
+	p.add("pm_1").wants(201, "")
+	second := p.add("pm_2").wants(201, "").id()
+	r := p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
+	want := map[string]any{"id": 2.0, "type": "card", "brand": "visa", "last_four": "4242", "is_default": true}
+	if !reflect.DeepEqual(r.body.Data, want) || r.body.Meta["agency_id"] != 1.0 {
+		t.Errorf("%s", r.text)
+	}
+	if list := p.list(); list[0].(map[string]any)["is_default"] != true || list[1].(map[string]any)["is_default"] != false {
+		t.Errorf("%v", list)
+	}
+	p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
+}
+
+func TestACardAddedAsTheDefaultIsIt(t *testing.T) {
+	p := newPurse(t)
+	p.card("pm_2")
+	p.add("pm_1").wants(201, "")
+	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":true}`)).wants(201, "")
+	if r.at("is_default") != true {
+		t.Errorf("%s", r.text)
+	}
+	if first := p.list()[1].(map[string]any); first["is_default"] != false {
+		t.Errorf("%v", first)
+	}
+}
+
+func TestTheSameCardAgainIsNoNewOne(t *testing.T) {
+	p := newPurse(t)
+	first := p.add("pm_1").wants(201, "").id()
+	p.add("pm_other").wants(201, "")
+	same := rental.Card{Token: "pm_2", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of pm_1"}
+	p.vault.Issue(same)
+	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":false}`)).wants(200, "")
+	if r.id() != first || len(p.list()) != 2 || r.body.Message != "Visa •••• 4242 was saved already." {
+		t.Errorf("%s", r.text)
+	}
+	same.Token, same.ExpYear = "pm_3", 2035
+	p.vault.Issue(same)
+	r = p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_3","set_default":null}`)).wants(200, "")
+	if r.id() != first || r.at("exp_year") != 2035.0 {
+		t.Errorf("%s", r.text)
+	}
+	if attached := p.vault.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
+		t.Errorf("attached %v", attached)
+	}
+}
+
+func TestARemovedCardIsGoneAndTheDefaultStays(t *testing.T) {
+	p := newPurse(t)
+	first := p.add("pm_1").wants(201, "").id()
+	second := p.add("pm_2").wants(201, "").id()
+	r := p.asClient(http.MethodDelete, methods+"/"+first).wants(400, "default_payment_method")
+	if !strings.Contains(r.body.Message, "default payment method cannot be removed") || r.body.Data != nil || r.body.Error.Retryable {
+		t.Errorf("%s", r.text)
+	}
+	r = p.asClient(http.MethodDelete, methods+"/"+second).wants(200, "")
+	if !strings.Contains(r.text, `"data":null`) || !r.body.Success || r.body.Meta["agency_id"] != 1.0 {
+		t.Errorf("%s", r.text)
+	}
+	if len(p.list()) != 1 || !slices.Equal(p.vault.Attached(), []string{"pm_1"}) {
+		t.Errorf("%v, attached %v", p.list(), p.vault.Attached())
+	}
+	third := p.add("pm_3").wants(201, "").id()
+	p.cards.Use(3)
+	p.asClient(http.MethodDelete, methods+"/"+third).wants(400, "payment_method_in_use")
+}
+
+func TestAnothersPaymentMethodReadsLikeAMissingOne(t *testing.T) {
+	p := newPurse(t)
+	own := p.add("pm_1").wants(201, "").id()
+	stranger := withToken(edKey().mint(t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+	for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
+		theirs := p.asClient(method, methods+"/"+own+tail, stranger).wants(404, "payment_method_not_found")
+		missing := p.asClient(method, methods+"/99"+tail, stranger).wants(404, "payment_method_not_found")
+		if strings.ReplaceAll(missing.body.Message, "99", own) != theirs.body.Message || *missing.body.Error != *theirs.body.Error {
+			t.Errorf("%s\n%s", theirs.text, missing.text)
+		}
+	}
+	if list := p.asClient(http.MethodGet, methods, stranger).wants(200, "").body.Data.([]any); len(list) != 0 {
+		t.Errorf("%v", list)
+	}
+	if len(p.list()) != 1 {
+		t.Error("it is gone")
+	}
+}
+
+func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		issue  func(p purse)
+		token  string
+		fail   error
+		status int
+		code   string
+		reason string
+		retry  string
+	}{
+		"declined": {
+			issue: func(p purse) {
+				p.vault.IssueRefused(rental.Card{Token: "pm_1"}, rental.Decline{Code: "insufficient_funds", Message: "Your card has insufficient funds."})
+			}, status: 422, code: "card_declined", reason: "insufficient_funds"},
+		"unknown to the processor": {status: 422, code: "payment_method_invalid"},
+		"no id of a processor":     {token: "../customers/cus_1", status: 422, code: "payment_method_invalid"},
+		"no card":                  {issue: func(p purse) { p.vault.Issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
+		"another client's": {
+			issue: func(p purse) {
+				p.card("pm_1")
+				stranger := withToken(edKey().mint(p.t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+				p.asClient(http.MethodPost, methods, stranger, withJSON(`{"payment_method_id":"pm_1"}`)).wants(201, "")
+			}, status: 422, code: "payment_method_invalid"},
+		"expired": {
+			issue: func(p purse) {
+				p.vault.Issue(rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2025})
+			}, status: 422, code: "payment_method_invalid"},
+		"one too many": {
+			issue: func(p purse) {
+				for i := range rental.MaxMethods {
+					p.add(fmt.Sprintf("pm_of_%d", i)).wants(201, "")
+				}
+				p.card("pm_1")
+			}, status: 422, code: "payment_method_limit"},
+		"processor away": {
+			fail: &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("deadline")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
+		"processor refuses us": {
+			fail: &rental.ProcessorError{Kind: rental.NotOurs, Cause: errors.New("bad key")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t)
+			if test.issue != nil {
+				test.issue(p)
+			}
+			if test.fail != nil {
+				p.vault.FailWith(func(string, string) error { return test.fail })
+			}
+			before := len(p.list())
+			r := p.asClient(http.MethodPost, methods, withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, cmp.Or(test.token, "pm_1")))).wants(test.status, test.code)
+			r.wantsRetryAfter(test.retry)
+			if got := r.body.Error.Reason; (got == nil) != (test.reason == "") || got != nil && *got != test.reason {
+				t.Errorf("%s", r.text)
+			}
+			if r.body.Error.Retryable != (test.retry != "") || r.body.Message == "" || len(p.list()) != before {
+				t.Errorf("%s", r.text)
+			}
+			lines := p.history.all()
+			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code || last.Outcome != telematics.NotExecuted || last.Actor.Subject != "client-1" {
+				t.Errorf("history %+v", last)
+			}
+		})
+	}
+}
+
+func TestAPaymentMethodRequestThatBreaksARule(t *testing.T) {
+	p := newPurse(t)
+	for body, field := range map[string]string{
+		``: "payment_method_id", `{}`: "payment_method_id", `{"payment_method_id":""}`: "payment_method_id",
+		`{"payment_method_id":null}`: "payment_method_id", `{"payment_method_id":7}`: "payment_method_id",
+		`{"payment_method_id":"` + strings.Repeat("x", 256) + `"}`: "payment_method_id",
+		`{"payment_method_id":"pm_1","set_default":"true"}`:        "set_default",
+		`{"payment_method_id":"pm_1","set_default":1}`:             "set_default",
+	} {
+		r := p.asClient(http.MethodPost, methods, withJSON(body)).wants(422, "validation_failed")
+		if len(r.body.Errors) != 1 || len(r.body.Errors[field]) == 0 {
+			t.Errorf("%s: %v", body, r.body.Errors)
+		}
+	}
+	for _, id := range []string{"x", "1.5", "9223372036854775808"} {
+		for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
+			if r := p.asClient(method, methods+"/"+id+tail).wants(422, "validation_failed"); len(r.body.Errors["id"]) == 0 {
+				t.Errorf("%s: %s", id, r.text)
+			}
+		}
+	}
+	p.asClient(http.MethodPost, methods, withJSON(`{`)).wants(400, "malformed_json")
+	p.asClient(http.MethodPost, methods, withBody(`payment_method_id=pm_1`)).wants(415, "unsupported_media_type")
+	p.asClient(http.MethodPut, methods).wants(405, "method_not_allowed")
+	p.asClient(http.MethodGet, methods+"/1").wants(405, "method_not_allowed")
+	p.post(methods, withJSON(`{"payment_method_id":"pm_1"}`)).wants(403, "forbidden") // an administrator
+	p.do(http.MethodGet, methods, anonymous).wants(401, "unauthenticated")
+	if lines := p.history.all(); len(lines) == 0 || slices.ContainsFunc(lines, func(l telematics.Activity) bool {
+		return l.Outcome != telematics.NotExecuted || !strings.HasPrefix(l.Action, "payment_method.")
+	}) {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestARepeatedPaymentMethodRequestIsMarked(t *testing.T) {
+	p := newPurse(t)
+	key := withHeader("Idempotency-Key", "add-1")
+	first := p.add("pm_1", key).wants(201, "")
+	second := p.add("pm_2").wants(201, "").id()
+	p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
+	again := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(201, "")
+	if again.header.Get("Idempotency-Replayed") != "true" || again.id() != first.id() || again.at("is_default") != false || again.body.RequestID == first.body.RequestID {
+		t.Errorf("%s", again.text)
+	}
+	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
+	if r.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%v", r.header)
+	}
+	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
+	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
+	gone := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(404, "payment_method_not_found")
+	if gone.header.Get("Idempotency-Replayed") != "true" || len(p.vault.Asked("Attach")) != 2 {
+		t.Errorf("%v, attached %v", gone.header, p.vault.Asked("Attach"))
+	}
+	var codes []string
+	for _, line := range p.history.all() {
+		codes = append(codes, fmt.Sprint(line.Action, " ", line.Code))
+	}
+	want := []string{"payment_method.add idempotency_replayed", "payment_method.default idempotency_replayed", "payment_method.add idempotency_mismatch", "payment_method.add idempotency_replayed"}
+	if !slices.Equal(codes, want) {
+		t.Errorf("history %q", codes)
+	}
+}
+
+func TestADeclineIsRepeatedAndTheCardNotTriedAgain(t *testing.T) {
+	p := newPurse(t)
+	p.vault.IssueRefused(rental.Card{Token: "pm_1"}, rental.Decline{Code: "lost_card", Message: "The card was lost.", Hard: true})
+	key := withHeader("Idempotency-Key", "add-1")
+	body := withJSON(`{"payment_method_id":"pm_1"}`)
+	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
+	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
+	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" || again.body.Message != first.body.Message ||
+		*again.body.Error.Reason != "lost_card" || len(p.vault.Asked("Attach")) != 1 {
+		t.Errorf("%s\n%s\n%v", first.text, again.text, p.vault.Asked("Attach"))
+	}
+}
+
+func TestARefusalThatIsNoDeclineFreesTheKey(t *testing.T) {
+	p := newPurse(t)
+	key := withHeader("Idempotency-Key", "add-1")
+	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(422, "payment_method_invalid")
+	p.add("pm_1", key).wants(201, "")
+}
+
+func TestWhenTheRecordIsAwayAClientIsToldToTryAgain(t *testing.T) {
+	p := newPurse(t)
+	id := p.add("pm_1").wants(201, "").id()
+	p.cards.FailWith(gone{})
+	for _, r := range []*response{
+		p.asClient(http.MethodGet, methods), p.asClient(http.MethodDelete, methods+"/"+id), p.asClient(http.MethodPost, methods+"/"+id+"/default"),
+		p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`)),
+	} {
+		r.wants(503, "service_unavailable").wantsRetryAfter("10")
+		if strings.Contains(r.text, "secret-host") {
+			t.Errorf("%s", r.text)
+		}
+	}
+	for _, line := range p.history.all() {
+		if line.Outcome != telematics.MayHave || line.Code != "service_unavailable" {
+			t.Errorf("history %+v", line)
+		}
+	}
+}

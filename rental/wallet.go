@@ -1,0 +1,112 @@
+package rental
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Vault is what of a [Processor] holds cards.
+type Vault interface {
+	CreateCustomer(ctx context.Context, key string, c Client) (string, error)
+	Attach(ctx context.Context, customer, token string) (Card, error)
+	Detach(ctx context.Context, token string) error
+	Card(ctx context.Context, token string) (Card, string, error)
+}
+
+// WalletConfig assembles a wallet. Cards and Processor are required.
+type WalletConfig struct {
+	Cards     Cards
+	Processor Vault
+	// Budget is how long a change may take, with all that the processor is asked. Defaults to 20 s.
+	Budget time.Duration
+	// Log takes what a client is not told. Defaults to slog.Default().
+	Log *slog.Logger
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// Wallet keeps the payment methods of clients, in the record and at the processor.
+//
+// What is charged is what the record says: a card is attached at the processor before it is written down, and
+// removed from the record before it is detached there. What breaks off in between leaves a card at the processor
+// that nobody charges, never one on record that is not there.
+//
+// It is safe for concurrent use. A caller that hangs up does not break off a change.
+type Wallet struct{ WalletConfig }
+
+// NewWallet assembles a wallet.
+func NewWallet(config WalletConfig) *Wallet {
+	config.Budget = cmp.Or(config.Budget, 20*time.Second)
+	config.Log = cmp.Or(config.Log, slog.Default())
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Wallet{config}
+}
+
+// List returns the client's payment methods, newest first.
+func (w *Wallet) List(ctx context.Context, actor telematics.Actor) ([]Method, error) {
+	client, err := w.Cards.Client(ctx, actor.Agency, actor.Subject)
+	if err != nil {
+		return nil, err
+	}
+	return w.Cards.Methods(ctx, client.ID)
+}
+
+// Remove removes a payment method. It fails with MethodNotFound, DefaultMethod or MethodInUse.
+func (w *Wallet) Remove(ctx context.Context, r MethodRequest) error {
+	ctx, cancel := w.change(ctx)
+	defer cancel()
+	client, err := w.Cards.Client(ctx, r.Actor.Agency, r.Actor.Subject)
+	if err != nil {
+		return err
+	}
+	removed, err := w.Cards.RemoveMethod(ctx, client.ID, r.Method, w.late(r.Line))
+	if err != nil {
+		return err
+	}
+	w.detach(ctx, client.ID, removed.Token)
+	return nil
+}
+
+// SetDefault makes a payment method the default. It reports true where an earlier request under the same idempotency
+// key did; the method is then as it is now. It fails with MethodNotFound.
+func (w *Wallet) SetDefault(ctx context.Context, r MethodRequest) (Method, bool, error) {
+	ctx, cancel := w.change(ctx)
+	defer cancel()
+	client, err := w.Cards.Client(ctx, r.Actor.Agency, r.Actor.Subject)
+	if err != nil {
+		return Method{}, false, err
+	}
+	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Line), r.Key)
+}
+
+// change returns the context of a change: it goes on when its caller is gone, and ends with the budget.
+func (w *Wallet) change(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), w.Budget)
+}
+
+// late dates a line by the moment of its writing, as far as it can be known before.
+func (w *Wallet) late(line telematics.Activity) telematics.Activity {
+	now := w.Now()
+	line.Latency += now.Sub(line.At)
+	line.At = now
+	return line
+}
+
+// detachBudget is how long an answer waits for a card to be detached.
+const detachBudget = 5 * time.Second
+
+// detach makes useless what the record does not name. A card that stays attached is charged by nobody: what is charged
+// comes from the record.
+func (w *Wallet) detach(ctx context.Context, client ClientID, token string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
+	defer cancel()
+	if err := w.Processor.Detach(ctx, token); err != nil {
+		w.Log.WarnContext(ctx, "card not detached", "client", client, "token", token, "err", err)
+	}
+}

@@ -1,0 +1,211 @@
+package rental_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+)
+
+// The record decides; what it does not take is detached again.
+func TestWhoeverComesTooLateForTheLastPlaceIsDetached(t *testing.T) {
+	p := newPurse(t)
+	for range rental.MaxMethods - 1 {
+		p.add()
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	refused := 0
+	for range 6 {
+		card := p.issue()
+		wg.Go(func() {
+			if _, err := p.try(card); err != nil {
+				wantCode(t, err, rental.MethodLimit)
+				mu.Lock()
+				defer mu.Unlock()
+				refused++
+			}
+		})
+	}
+	wg.Wait()
+	if refused != 5 {
+		t.Errorf("%d were refused", refused)
+	}
+	p.wantsRecorded(rental.MaxMethods)
+}
+
+func TestAFullWalletAsksForNoCardInVain(t *testing.T) {
+	p := newPurse(t)
+	var last rental.Method
+	for range rental.MaxMethods {
+		last = p.add()
+	}
+	asked := len(p.vault.Asked("Attach"))
+	_, err := p.try(p.issue())
+	wantCode(t, err, rental.MethodLimit)
+	_, err = p.try(rentaltest.NewCard()) // which the processor does not know
+	wantCode(t, err, rental.MethodLimit)
+	if now := len(p.vault.Asked("Attach")); now != asked {
+		t.Errorf("attached %d times more", now-asked)
+	}
+	renewed := last.Card
+	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2035
+	added, err := p.try(p.vault.Issue(renewed)) // one that it has, all the same
+	if err != nil || !added.Existed || added.Method.Card != renewed {
+		t.Errorf("%+v, %v", added, err)
+	}
+	p.wantsRecorded(rental.MaxMethods)
+}
+
+func TestACardIsOffTheRecordBeforeItIsDetached(t *testing.T) {
+	p := newPurse(t)
+	p.add()
+	m := p.add()
+	p.vault.FailWith(func(method, _ string) error {
+		if methods, err := p.List(t.Context(), owner); method == "Detach" && (err != nil || len(methods) != 1) {
+			t.Errorf("detached while the record has %d methods, %v", len(methods), err)
+		}
+		return nil
+	})
+	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
+		t.Fatal(err)
+	}
+	p.wantsRecorded(1)
+}
+
+func TestARemovalStandsThoughTheProcessorIsAway(t *testing.T) {
+	p := newPurse(t)
+	p.add()
+	m := p.add()
+	p.vault.FailWith(failing("Detach", rental.NotDone))
+	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
+		t.Fatal(err)
+	}
+	methods, err := p.List(t.Context(), owner)
+	if err != nil || len(methods) != 1 || !strings.Contains(p.log.String(), "card not detached") || !strings.Contains(p.log.String(), m.Token) {
+		t.Errorf("%v, %v; log %s", methods, err, p.log.String())
+	}
+	wantCode(t, p.Remove(t.Context(), rental.MethodRequest{Method: methods[0].ID, Actor: owner}), rental.DefaultMethod)
+	if asked := p.vault.Asked("Detach"); len(asked) != 1 {
+		t.Errorf("detached %v", asked)
+	}
+}
+
+// What may have been written down must not be detached: the record would name a card that is useless.
+func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
+	p := newPurse(t)
+	broken := errors.New("the connection broke before the commit was heard of")
+	p.vault.FailWith(func(method, _ string) error {
+		if method == "Attach" {
+			p.cards.FailWith(broken)
+		}
+		return nil
+	})
+	card := p.issue()
+	if _, err := p.try(card); !errors.Is(err, broken) {
+		t.Fatalf("error %v", err)
+	}
+	if asked := p.vault.Asked("Detach"); len(asked) != 0 {
+		t.Errorf("detached %v", asked)
+	}
+	p.vault.FailWith(nil)
+	p.cards.FailWith(nil)
+	if _, err := p.try(card); err != nil {
+		t.Fatal(err)
+	}
+	p.wantsRecorded(1)
+}
+
+func TestADeclineThatCannotBeKeptIsToldAllTheSame(t *testing.T) {
+	p := newPurse(t)
+	p.vault.FailWith(func(method, _ string) error {
+		if method != "Attach" {
+			return nil
+		}
+		p.cards.FailWith(errors.New("away"))
+		return &rental.ProcessorError{Kind: rental.CardRefused, Decline: &rental.Decline{Code: "lost_card"}}
+	})
+	_, err := p.try(p.issue(), func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
+	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "lost_card" || !strings.Contains(p.log.String(), "decline not kept") {
+		t.Errorf("%+v; log %s", decline, p.log.String())
+	}
+}
+
+func TestWhoHangsUpBreaksNothingOff(t *testing.T) {
+	p := newPurse(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	card := p.issue()
+	if _, err := p.Add(ctx, rental.NewCard{Token: card.Token, Actor: owner}); err != nil {
+		t.Fatal(err)
+	}
+	second := p.add()
+	if _, _, err := p.SetDefault(ctx, rental.MethodRequest{Method: second.ID, Actor: owner}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := p.List(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Remove(ctx, rental.MethodRequest{Method: first[1].ID, Actor: owner}); err != nil {
+		t.Fatal(err)
+	}
+	p.wantsRecorded(1)
+}
+
+func TestAProcessorThatNeverAnswersHoldsNobodyForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cards := rentaltest.NewCards()
+		w := rental.NewWallet(rental.WalletConfig{Cards: cards, Processor: silent{}, Log: slog.New(slog.DiscardHandler)})
+		start := time.Now()
+		_, err := w.Add(t.Context(), rental.NewCard{Token: "pm_1", Actor: owner})
+		wantCode(t, err, rental.ProcessorUnavailable)
+		if took := time.Since(start); took != 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// silent never answers.
+type silent struct{ rental.Vault }
+
+func (silent) CreateCustomer(ctx context.Context, _ string, _ rental.Client) (string, error) {
+	<-ctx.Done()
+	return "", &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: ctx.Err()}
+}
+
+func TestALineIsDatedByTheChange(t *testing.T) {
+	p := newPurse(t)
+	p.add()
+	if line := p.cards.Lines()[0]; !line.At.Equal(p.Now()) || line.Latency != time.Second {
+		t.Errorf("%+v", line)
+	}
+}
+
+func TestOneKeyAddsOneCardAndLeavesOneAttached(t *testing.T) {
+	p := newPurse(t)
+	key := rentaltest.NewKey(owner.Subject)
+	number := rentaltest.NewCard() // one card, of which the processor makes a payment method for each request
+	var wg sync.WaitGroup
+	for i := range 8 {
+		card := number
+		card.Token = fmt.Sprintf("pm_%d", i)
+		card.Fingerprint = ""
+		p.vault.Issue(card)
+		wg.Go(func() {
+			if _, err := p.try(card, func(n *rental.NewCard) { n.Key = key }); err != nil {
+				t.Errorf("Add: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	p.wantsRecorded(1)
+}
