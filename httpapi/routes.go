@@ -35,7 +35,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", s.paymentMethods, ofClient)
-	r.post("/api/v1/client/payment-methods", rental.MethodAdd, s.addPaymentMethod, ofClient)
+	r.post("/api/v1/client/payment-methods", rental.MethodAdd, s.addPaymentMethod, ofClient, addsCard)
 	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, s.removePaymentMethod, ofClient)
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, s.setDefaultPaymentMethod, ofClient)
 
