@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -32,6 +33,23 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/activity", s.activity)
 	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
 	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
+
+	r.get("/api/v1/client/bookings", s.clientBookings, ofClient)
+	r.get("/api/v1/client/bookings/{booking}", s.clientBooking, ofClient)
+	r.amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
+	r.amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
+	r.get("/api/v1/client/bookings/{booking}/payment-action", s.paymentAction, ofClient)
+	r.post("/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock), s.orderOfClient(telematics.Lock), ofClient)
+	r.post("/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock), s.orderOfClient(telematics.Unlock), ofClient)
+
+	r.get("/api/v1/admin/bookings", s.adminBookings)
+	r.post("/api/v1/admin/bookings", rental.BookingCreate, s.openBooking, checkedBy(checkDraft))
+	r.get("/api/v1/admin/bookings/{booking}", s.adminBooking)
+	r.amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
+	r.amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
+	r.amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
+	r.amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkMoney))
+	r.amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)

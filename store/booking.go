@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -82,11 +83,22 @@ func (p *Postgres) change(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return awayError{err}
 }
 
-// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, or because a key came into use
-// after it was looked for.
+// errKeyCame says that an idempotency key came into use after it was looked for.
+var errKeyCame = errors.New("the idempotency key came into use meanwhile")
+
+// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, or over a key.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
-	return refusal != nil && refusal.Code.Class() == "40" || isKeyTaken(err)
+	return refusal != nil && refusal.Code.Class() == "40" || errors.Is(err, errKeyCame)
+}
+
+// keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.
+func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
+	earlier, err := takeKey(ctx, tx, key, names{Booking: id})
+	if err == nil && earlier != nil {
+		return errKeyCame
+	}
+	return err
 }
 
 // translated returns what a violated constraint means for who asked for the change.

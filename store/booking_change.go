@@ -40,8 +40,8 @@ func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Dec
 	if !before.VisibleTo(r.Actor) {
 		return rental.Dossier{}, false, rental.NoSuchBooking(r.Booking)
 	}
-	if made, err := bookingUnder(ctx, tx, r.Key); err != nil || made != 0 {
-		return before, made != 0, err
+	if made, err := namedBy(ctx, tx, r.Key); err != nil || made != nil {
+		return before, made != nil, err
 	}
 	change, err := decide(before)
 	if err != nil {

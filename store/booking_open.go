@@ -34,11 +34,12 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 	if err != nil {
 		return rental.Dossier{}, false, err
 	}
-	if made, err := bookingUnder(ctx, tx, r.Key); err != nil || made != 0 {
-		if err != nil {
-			return rental.Dossier{}, false, err
-		}
-		d, err := dossier(ctx, tx, made, r.Now)
+	made, err := namedBy(ctx, tx, r.Key)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if made != nil {
+		d, err := dossier(ctx, tx, made.Booking, r.Now)
 		return d, true, err
 	}
 	if err := readFacts(ctx, tx, draft, &facts); err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -77,10 +76,7 @@ func (p *Postgres) RefuseBulk(ctx context.Context, id telematics.BulkID, items [
 	var rows []row
 	for _, item := range items {
 		if e := item.Refusal; e != nil {
-			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: refusalRow{
-				Code: e.Code, Message: e.Message, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(),
-				Outcome: e.Outcome, Command: e.Command, Reason: e.Reason, Detail: e.Detail,
-			}})
+			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: newRefusalRow(e)})
 		}
 	}
 	if len(rows) == 0 {
@@ -178,14 +174,11 @@ func (p *Postgres) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
 	for _, row := range rows {
-		var r refusalRow
-		if err := json.Unmarshal([]byte(row.Error), &r); err != nil {
+		refusal, err := decodeRefusal(row.Error)
+		if err != nil {
 			return nil, fmt.Errorf("refusal of vehicle %d: %w", row.VehicleID, err)
 		}
-		refusals[telematics.VehicleID(row.VehicleID)] = &telematics.Error{
-			Code: r.Code, Message: r.Message, Retryable: r.Retryable, RetryAfter: time.Duration(r.RetryAfter) * time.Millisecond,
-			Outcome: r.Outcome, Command: r.Command, Reason: r.Reason, Detail: r.Detail,
-		}
+		refusals[telematics.VehicleID(row.VehicleID)] = refusal
 	}
 	return refusals, nil
 }
