@@ -119,7 +119,9 @@ type payments struct {
 	err  error
 }
 
-func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) { return p.byID[id], p.err }
+func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) {
+	return p.byID[id], p.err
+}
 
 // bookingAPI is the handler under test with bookings behind it: 42 is active, 43 upcoming, 46 completed, all of client-1; 44 is another client's,
 // 45 another agency's.
