@@ -62,14 +62,14 @@ func (s *server) paymentAction(c echo.Context) error {
 	}
 	nothing := rental.Forbids(rental.BookingStateConflict, "No payment of the booking waits for its card's owner.")
 	for _, charge := range d.Charges {
-		if charge.State != rental.RequiresAction || charge.Intent == "" {
-			continue
+		if charge.State != rental.RequiresAction || charge.Intent == "" || charge.Goal == rental.Release {
+			continue // nothing to confirm, or nothing that is still wanted
 		}
 		intent, err := s.Payments.Intent(c.Request().Context(), charge.Intent)
 		switch {
 		case err != nil:
 			return rental.Away(err)
-		case intent.Status != rental.IntentAction || intent.Secret == "":
+		case intent.Secret == "" || intent.Status != rental.IntentAction && intent.Status != rental.IntentPrepared:
 			continue // confirmed, or given up, a moment ago
 		}
 		return s.answerClient(c, http.StatusOK, "A payment waits for the card's owner.", paymentActionBody{ClientSecret: intent.Secret})

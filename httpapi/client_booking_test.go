@@ -107,12 +107,17 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if r.data() != `{"client_secret":"pi_2_secret_x"}` || r.body.Meta["agency_id"] != 1.0 {
 		t.Error(r.text)
 	}
+	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"} // refused without its owner
+	action().wants(200, "")
 	if strings.Contains(a.log.String(), "secret_x") {
 		t.Error("the secret is in the log")
 	}
 	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
 		t.Errorf("payment.status %v", got)
 	}
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Release }) // nobody wants it any more
+	action().wants(409, "booking_state_conflict")
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Hold })
 	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}
 	failed := action().wants(503, "payment_processor_unavailable").wantsRetryAfter("10")
 	if !failed.body.Error.Retryable || strings.Contains(failed.text, "example.com") {
