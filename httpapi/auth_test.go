@@ -164,14 +164,14 @@ func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
 func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 	a := newAPI(t)
 	for path, item := range document().Paths.Map() {
+		wrong := clientToken(t)
+		if strings.HasPrefix(path, "/api/v1/client/") {
+			wrong = adminToken(t)
+		}
 		for method := range item.Operations() {
 			target := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
 			a.do(method, target, anonymous).wants(401, "unauthenticated")
-			stranger := clientToken(t)
-			if strings.Contains(path, "/client/") {
-				stranger = adminToken(t)
-			}
-			a.do(method, target, withToken(stranger)).wants(403, "forbidden")
+			a.do(method, target, withToken(wrong)).wants(403, "forbidden")
 			for _, role := range []any{"system", "Admin", "", nil} {
 				token := edKey().mint(t, claims(map[string]any{"role": role}))
 				a.do(method, target, withToken(token)).wants(403, "forbidden")

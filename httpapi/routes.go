@@ -30,9 +30,6 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/commands/{id}", s.command)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", s.bulk)
-	r.get("/api/v1/admin/activity", s.activity)
-	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
-	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/bookings", s.clientBookings, ofClient)
 	r.get("/api/v1/client/bookings/{booking}", s.clientBooking, ofClient)
@@ -50,6 +47,10 @@ func (s *server) routes(e *echo.Echo) {
 	r.amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
 	r.amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkMoney))
 	r.amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
+
+	r.get("/api/v1/admin/activity", s.activity)
+	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
+	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
