@@ -30,7 +30,7 @@ func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
 		switch {
 		case d.Reference != "BK-2026-00001", d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna", d.VehicleID != 1:
 			t.Errorf("%s: %+v", name, d.Booking)
-		case !d.Start.Equal(noon.Add(4*time.Hour)), !d.End.Equal(noon.Add(12*time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(), !d.ActualEnd.IsZero():
+		case !d.Start.Equal(noon.Add(4 * time.Hour)), !d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(), !d.ActualEnd.IsZero():
 			t.Errorf("%s: times %+v", name, d.Booking)
 		case d.Price.Currency != "EUR", d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000, d.Price.Total() != 33_200:
 			t.Errorf("%s: price %+v", name, d.Price)
