@@ -18,42 +18,58 @@ import (
 // always waits for the vehicle: a client has nowhere to look later.
 func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		call := callOf(c)
 		id, err := bookingParam(c)
 		if err != nil {
 			return err
 		}
-		d, err := s.booking(c)
-		if err == nil && d.State != rental.Active && call.key != nil {
-			if repeated, err := s.repeatControl(c, a, d); repeated {
-				return err
+		call := callOf(c)
+		line := call.line(telematics.CommandActivity(a), 0, s.Now())
+		d, err := s.bookingToControl(c)
+		if err == nil && d.State != rental.Active {
+			if earlier, made := s.ordered(c); made {
+				return s.repeatControl(c, line, d, earlier)
 			}
 		}
 		if err == nil {
 			err = s.mayControl(c, d)
-		} else if known := (*telematics.Error)(nil); !errors.As(err, &known) {
-			err = telematics.Unavailable("Postgres", err)
 		}
 		if err != nil {
-			s.noteRefused(c.Request().Context(), call.line(telematics.CommandActivity(a), 0, s.Now()), id, d, err)
+			s.noteRefused(c.Request().Context(), line, id, d, err)
 			return err
 		}
-		preferences := readPreferences(c.Request().Header)
-		preferences.async = false
-		order := telematics.Order{
-			Vehicle: d.VehicleID, Action: a, Budget: cmp.Or(preferences.wait, s.Budget),
-			Actor: call.actor, RequestID: call.id, Idempotency: call.key,
-		}
-		receipt, err := s.Controller.Send(c.Request().Context(), order)
-		markReplayed(c, receipt.Replayed)
-		if !receipt.Replayed {
-			preferences.apply(c)
-		}
-		if err != nil {
-			return err
-		}
-		return s.answerClient(c, http.StatusOK, done(receipt.Command), newCommandBody(receipt.Command))
+		return s.control(c, telematics.Order{
+			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key,
+		})
 	}
+}
+
+// control carries a client's order to the vehicle, and answers when it is settled. The controller writes its lines of the history.
+func (s *server) control(c echo.Context, order telematics.Order) error {
+	preferences := readPreferences(c.Request().Header)
+	preferences.async = false
+	order.Budget = cmp.Or(preferences.wait, s.Budget)
+	receipt, err := s.Controller.Send(c.Request().Context(), order)
+	markReplayed(c, receipt.Replayed)
+	if !receipt.Replayed { // which waited for nothing
+		preferences.apply(c)
+	}
+	if err != nil {
+		return err
+	}
+	return s.answerControl(c, receipt.Command)
+}
+
+func (s *server) answerControl(c echo.Context, command telematics.Command) error {
+	return s.answerClient(c, http.StatusOK, done(command), newCommandBody(command))
+}
+
+// bookingToControl returns the booking that the path names. Where it cannot be read, nothing is sent.
+func (s *server) bookingToControl(c echo.Context) (rental.Dossier, error) {
+	d, err := s.booking(c)
+	if known := (*telematics.Error)(nil); err != nil && !errors.As(err, &known) {
+		err = telematics.Unavailable("Postgres", err)
+	}
+	return d, err
 }
 
 // mayControl refuses a command on a vehicle that is not in the client's hands now, and one too many. What was ordered before, under its key,
@@ -80,23 +96,30 @@ func (s *server) mayControl(c echo.Context, d rental.Dossier) error {
 	return nil
 }
 
-// repeatControl answers a command that was ordered before, under its key, while the booking was still active. It reports false where there
-// was none. The controller is not asked: where the key is freed meanwhile, it would carry the command out.
-func (s *server) repeatControl(c echo.Context, a telematics.Action, d rental.Dossier) (bool, error) {
-	call, ctx := callOf(c), c.Request().Context()
-	made, found, err := s.Bulks.Made(ctx, *call.key)
-	if err != nil || !found || made.Fingerprint != call.key.Fingerprint || made.Command.ID == telematics.NoCommand {
-		return false, nil // the booking's state says more
+// ordered returns the command that was ordered under the call's key; false: there is none, or nobody can say. The controller is not
+// asked: where the key is freed meanwhile, it would carry the command out.
+func (s *server) ordered(c echo.Context) (telematics.Command, bool) {
+	key := callOf(c).key
+	if key == nil {
+		return telematics.Command{}, false
 	}
-	line := call.line(telematics.CommandActivity(a), d.VehicleID, s.Now())
-	line.Command = made.Command.ID
-	s.noteReplayed(ctx, line, d)
+	made, found, err := s.Bulks.Made(c.Request().Context(), *key)
+	if err != nil || !found || made.Fingerprint != key.Fingerprint {
+		return telematics.Command{}, false
+	}
+	return made.Command, made.Command.ID != telematics.NoCommand
+}
+
+// repeatControl answers what has become of a command that was ordered while the booking was still active.
+func (s *server) repeatControl(c echo.Context, line telematics.Activity, d rental.Dossier, earlier telematics.Command) error {
+	line.Command = earlier.ID
+	s.noteReplayed(c.Request().Context(), line, d)
 	markReplayed(c, true)
-	if made.Command.State.IsOpen() {
-		return true, telematics.StillOpen(made.Command)
+	if earlier.State.IsOpen() {
+		return telematics.StillOpen(earlier)
 	}
-	if err := made.Command.Err(); err != nil {
-		return true, err
+	if err := earlier.Err(); err != nil {
+		return err
 	}
-	return true, s.answerClient(c, http.StatusOK, done(made.Command), newCommandBody(made.Command))
+	return s.answerControl(c, earlier)
 }

@@ -60,7 +60,6 @@ func (s *server) paymentAction(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	nothing := rental.Forbids(rental.BookingStateConflict, "No payment of the booking waits for its card's owner.")
 	for _, charge := range d.Charges {
 		if charge.State != rental.RequiresAction || charge.Intent == "" || charge.Goal == rental.Release {
 			continue // nothing to confirm, or nothing that is still wanted
@@ -74,5 +73,5 @@ func (s *server) paymentAction(c echo.Context) error {
 		}
 		return s.answerClient(c, http.StatusOK, "A payment waits for the card's owner.", paymentActionBody{ClientSecret: intent.Secret})
 	}
-	return nothing
+	return rental.Forbids(rental.BookingStateConflict, "No payment of the booking waits for its card's owner.")
 }

@@ -220,6 +220,7 @@ func TestAVehiclesStatusFollowsItsBookings(t *testing.T) {
 func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
+	hurried := open(t, w.address)
 	for _, table := range []string{"clients", "bookings", "vehicles"} {
 		tx, err := w.there.db.Beginx()
 		if err != nil {
@@ -228,7 +229,7 @@ func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
 		if _, err := tx.Exec(`select from ` + table + ` for update`); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !Away(err) {
+		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !Away(err) {
 			t.Errorf("%s are held: %v", table, err)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -236,6 +237,43 @@ func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
 		}
 	}
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
+}
+
+func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
+	w := newRentalWorld(t)
+	booking := w.book(draft(1, 0, 1))
+	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
+	order := []string{"clients where subject = 'anna'", "bookings", "vehicles where id = 1", "charges"}
+	for i, held := range order {
+		tx, err := w.there.db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(`select from ` + held + ` for update`); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingFee, booking.ID, noon), fineOf(100))
+			done <- err
+		}()
+		waitForLock(t, w.there)
+		for j, other := range order {
+			if j == i {
+				continue
+			}
+			_, err := w.there.db.Exec(`select from ` + other + ` for update nowait`)
+			if free := err == nil; free != (j > i) {
+				t.Errorf("while %s are held by somebody else, %s are free: %v (%v)", held, other, free, err)
+			}
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {

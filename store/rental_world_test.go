@@ -25,14 +25,30 @@ var (
 // rentalWorld is two agencies, each with stations, vehicles that are for rent, and clients that have a card.
 type rentalWorld struct {
 	t            *testing.T
+	address      string
 	here, there  *Postgres // two instances of Motorpool
 	visa, master rental.MethodID
+}
+
+// openPatient connects an instance that waits long enough for a lock that many want at once.
+func openPatient(t *testing.T, address string) *Postgres {
+	t.Helper()
+	p, err := New(Config{URL: address, MaxConns: 8, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 func newRentalWorld(t *testing.T) *rentalWorld {
 	t.Helper()
 	address := newDatabase(t)
-	w := &rentalWorld{t: t, here: open(t, address), there: open(t, address)}
+	w := &rentalWorld{t: t, address: address, here: openPatient(t, address), there: openPatient(t, address)}
 	file := FleetFile{
 		Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}, {ID: 2, Code: "BER", Name: "Spree Mobility"}},
 		Stations: []telematics.Station{
