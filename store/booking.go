@@ -47,7 +47,7 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 			order by b.id desc
 			limit nullif($7::bigint, 0)
 		)`+selectDossiers+`
-		where b.id in (select id from page)
+		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
 		written(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
 	return found, wrap("read bookings", err)
