@@ -278,19 +278,19 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 
 func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 	w := newRentalWorld(t)
-	for _, code := range []pq.ErrorCode{"40P01", "40001"} { // deadlock, serialization
+	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} { // deadlock, serialization
 		attempts := 0
 		err := w.here.change(t.Context(), func(*sqlx.Tx) error {
 			if attempts++; attempts < changeAttempts {
-				return fmt.Errorf("lock: %w", &pq.Error{Code: code})
+				return fmt.Errorf("lock: %w", failure)
 			}
 			return nil
 		})
 		if err != nil || attempts != changeAttempts {
-			t.Errorf("%s: %d attempts, %v", code, attempts, err)
+			t.Errorf("%s: %d attempts, %v", failure.Code, attempts, err)
 		}
-		if err := w.here.change(t.Context(), func(*sqlx.Tx) error { return &pq.Error{Code: code} }); !Away(err) {
-			t.Errorf("%s for ever: %v", code, err)
+		if err := w.here.change(t.Context(), func(*sqlx.Tx) error { return failure }); !Away(err) {
+			t.Errorf("%s for ever: %v", failure.Code, err)
 		}
 	}
 	attempts := 0
