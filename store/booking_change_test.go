@@ -278,7 +278,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 
 func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 	w := newRentalWorld(t)
-	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} { // deadlock, serialization
+	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} { // deadlock, no serial order
 		attempts := 0
 		err := w.here.change(t.Context(), func(*sqlx.Tx) error {
 			if attempts++; attempts < changeAttempts {
