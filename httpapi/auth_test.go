@@ -169,7 +169,7 @@ func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 			wrong = adminToken(t)
 		}
 		for method := range item.Operations() {
-			target := strings.NewReplacer("{vehicle}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
+			target := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
 			a.do(method, target, anonymous).wants(401, "unauthenticated")
 			a.do(method, target, withToken(wrong)).wants(403, "forbidden")
 			for _, role := range []any{"system", "Admin", "", nil} {

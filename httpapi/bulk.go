@@ -3,10 +3,8 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -101,27 +99,10 @@ func newBulk(call *call) telematics.Bulk {
 		Attention: attention(telematics.Action(action), parameters),
 	}
 	for _, id := range ids {
-		b.Vehicles = append(b.Vehicles, vehicleNumber(id))
+		b.Vehicles = append(b.Vehicles, telematics.VehicleID(wholeNumber(id)))
 	}
 	return b
 }
-
-// vehicleNumber reads an integer, which may be written as 42.0. What has more than 64 bits
-// names no vehicle.
-func vehicleNumber(id any) telematics.VehicleID {
-	number, _ := id.(json.Number)
-	if n, err := number.Int64(); err == nil {
-		return telematics.VehicleID(n)
-	}
-	f, err := number.Float64()
-	if err != nil || math.Abs(f) > maxExact {
-		return 0
-	}
-	return telematics.VehicleID(f)
-}
-
-// maxExact is the largest integer up to which a float64 has every one.
-const maxExact = 1 << 53
 
 // startMany turns to each vehicle, some at a time, until the context ends.
 func (s *server) startMany(ctx context.Context, b telematics.Bulk, p preferences) []telematics.BulkItem {

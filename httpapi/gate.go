@@ -16,6 +16,7 @@ type gate struct {
 	order     bool   // to a vehicle, which has a limit of its own
 	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
 	wide      bool   // about what belongs to no agency
+	keyed     bool   // by an idempotency key: it must not happen twice
 	client    bool   // from an agency's app, on behalf of its client
 	card      bool   // tries a card, which has a limit of its own
 	activity  string // under which a refusal is written down; empty: it is not
@@ -32,6 +33,9 @@ func mayRefresh(g *gate) { g.refresh = true }
 
 // ofAllAgencies says that it is about what belongs to no agency, so none of them has a right to see it.
 func ofAllAgencies(g *gate) { g.wide = true }
+
+// keyed says that it moves money, so that its caller must give it a name under which it can be repeated.
+func keyed(g *gate) { g.keyed = true }
 
 // ofClient says that it is a client's, through its agency's app.
 func ofClient(g *gate) { g.role, g.client = telematics.Client, true }
@@ -89,6 +93,9 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if badKey != nil {
 		return badKey
 	}
+	if g.keyed && call.key == nil {
+		return keyRequired()
+	}
 	if err := validate(c, call, g.operation); err != nil || g.check == nil {
 		return err
 	}
@@ -119,6 +126,9 @@ func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	}
 	vehicle, _ := vehicleParam(c)
 	line := call.line(g.activity, vehicle, s.Now())
+	if booking, err := bookingParam(c); err == nil {
+		line.Booking = int64(booking)
+	}
 	line.Outcome, line.Code = telematics.NotExecuted, code
 	s.Refusals.Note(context.WithoutCancel(c.Request().Context()), line)
 }

@@ -37,6 +37,11 @@ func (call *call) readKey(r *http.Request) error {
 	return nil
 }
 
+func keyRequired() *telematics.Error {
+	return &telematics.Error{Code: idempotencyKeyRequired,
+		Message: "This moves money: send an Idempotency-Key, a name of your own for this request, so that it can be repeated without moving it twice."}
+}
+
 // markReplayed says that the answer is that of an earlier request.
 func markReplayed(c echo.Context, replayed bool) {
 	if replayed {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -17,6 +18,15 @@ func vehicleParam(c echo.Context) (telematics.VehicleID, error) {
 		return 0, invalid("vehicle", "must be an integer")
 	}
 	return telematics.VehicleID(id), nil
+}
+
+// bookingParam returns the booking that the path names. Any integer of 64 bits names one, as of a vehicle.
+func bookingParam(c echo.Context) (rental.BookingID, error) {
+	id, err := integer(c.Param("booking"))
+	if err != nil {
+		return 0, invalid("booking", "must be an integer")
+	}
+	return rental.BookingID(id), nil
 }
 
 // commandParam returns the command that the path names.

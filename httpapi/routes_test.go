@@ -36,7 +36,7 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	if len(promised) != len(telematics.ControlActions)+14 {
+	if len(promised) != len(telematics.ControlActions)+29 {
 		t.Errorf("%d routes", len(promised))
 	}
 }

@@ -30,7 +30,7 @@ func validate(c echo.Context, call *call, operation *openapi3.Operation) error {
 	validateParameters(c, operation, wrong)
 	if operation.RequestBody != nil {
 		schema := operation.RequestBody.Value.Content.Get(echo.MIMEApplicationJSON).Schema.Value
-		wrong.add("body", schema, schema.VisitJSON(call.values, openapi3.MultiErrors(), openapi3.VisitAsRequest()))
+		wrong.add("body", schema, schema.VisitJSON(call.values, append(formats, openapi3.MultiErrors(), openapi3.VisitAsRequest())...))
 	}
 	return wrong.orNil() // 422
 }

@@ -6,16 +6,19 @@ import (
 	"motorpool/telematics"
 )
 
+// stationRow is a row of stations.
+type stationRow struct {
+	ID        telematics.StationID `db:"id"`
+	AgencyID  telematics.AgencyID  `db:"agency_id"`
+	Name      string               `db:"name"`
+	Address   string               `db:"address"`
+	Latitude  float64              `db:"latitude"`
+	Longitude float64              `db:"longitude"`
+}
+
 // Stations returns the stations of an agency, or of all for zero, by id.
 func (p *Postgres) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
-	var rows []struct {
-		ID        telematics.StationID `db:"id"`
-		AgencyID  telematics.AgencyID  `db:"agency_id"`
-		Name      string               `db:"name"`
-		Address   string               `db:"address"`
-		Latitude  float64              `db:"latitude"`
-		Longitude float64              `db:"longitude"`
-	}
+	var rows []stationRow
 	err := p.db.SelectContext(ctx, &rows, `
 		select id, agency_id, name, address, latitude, longitude from stations
 		where $1::bigint = 0 or agency_id = $1

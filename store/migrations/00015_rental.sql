@@ -110,6 +110,7 @@ create table bookings (
 create unique index bookings_one_active on bookings (vehicle_id) where state = 'active';
 create index bookings_client on bookings (client_id, id desc);
 create index bookings_agency on bookings (agency_id, id desc);
+create index bookings_vehicle on bookings (vehicle_id, id desc);
 create index bookings_vehicle_live on bookings (vehicle_id, start_at) where state in ('upcoming', 'active');
 create index bookings_method on bookings (payment_method_id) where payment_method_id is not null;
 

@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// adminBookings answers GET /admin/bookings.
+func (s *server) adminBookings(c echo.Context) error {
+	p, err := pageOf(c, "bookings")
+	if err != nil {
+		return err
+	}
+	agency, visible, err := agencyQuery(c)
+	if err != nil {
+		return err
+	}
+	vehicle, err := integerQuery(c, "vehicle_id")
+	if err != nil {
+		return err
+	}
+	var found []rental.Dossier
+	if visible {
+		found, err = s.Bookings.Dossiers(c.Request().Context(), rental.BookingQuery{
+			Agency:  agency,
+			Client:  c.QueryParam("client"),
+			State:   rental.BookingState(c.QueryParam("status")),
+			Vehicle: telematics.VehicleID(vehicle),
+			Page:    p.query(),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	bookings, meta := cut(p, found, position)
+	return s.answerWith(c, counted(len(bookings), "booking"),
+		bodies(bookings, func(d rental.Dossier) bookingBody { return newAdminBookingBody(d, now) }), meta)
+}
+
+// adminBooking answers GET /admin/bookings/{booking}.
+func (s *server) adminBooking(c echo.Context) error {
+	d, err := s.booking(c)
+	if err != nil {
+		return err
+	}
+	return s.answerBooking(c, http.StatusOK, stands(d), d)
+}
+
+// openBooking answers POST /admin/bookings.
+func (s *server) openBooking(c echo.Context) error {
+	call, now := callOf(c), s.Now()
+	ctx, cancel := s.unhurried(c)
+	defer cancel()
+	draft := newDraft(call, now)
+	request := rental.Request{Actor: call.actor, Line: call.line(rental.BookingCreate, draft.Vehicle, now), Key: call.key, Now: now}
+	d, replayed, err := s.Bookings.OpenBooking(ctx, draft, request)
+	if err = asFields(err); err != nil {
+		request.Line.Agency = draft.Agency
+		s.noteRefused(ctx, request.Line, 0, rental.Dossier{}, err)
+		return err
+	}
+	if replayed {
+		s.noteReplayed(ctx, request.Line, d)
+	}
+	markReplayed(c, replayed)
+	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
+	return s.answerBooking(c, http.StatusCreated, stands(d), d)
+}
+
+// newDraft returns the booking that the body asks for, which the contract has checked.
+func newDraft(call *call, now time.Time) rental.Draft {
+	return rental.Draft{
+		Agency: telematics.AgencyID(call.wholeNumber("agency_id")), Client: call.text("client"),
+		Vehicle: telematics.VehicleID(call.wholeNumber("vehicle_id")), Start: call.time("start_date"), End: call.time("end_date"),
+		Pickup: telematics.StationID(call.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(call.wholeNumber("dropoff_station_id")),
+		Method: rental.MethodID(call.wholeNumber("payment_method_id")), Requested: now,
+	}
+}
+
+// checkDraft checks what the contract cannot say of a new booking.
+func checkDraft(call *call) error {
+	if agency := telematics.AgencyID(call.wholeNumber("agency_id")); !call.actor.Sees(agency) {
+		return &telematics.Error{Code: forbidden,
+			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", call.actor.Agency)}
+	}
+	return checkText(call, "client")
+}
+
+func startBooking(_ *call, now time.Time) rental.Decision {
+	return func(d rental.Dossier) (rental.Change, error) { return d.Begin(now) }
+}
+
+func endBooking(_ *call, now time.Time) rental.Decision {
+	return func(d rental.Dossier) (rental.Change, error) { return d.Finish(now) }
+}
+
+func fineBooking(call *call, now time.Time) rental.Decision {
+	return func(d rental.Dossier) (rental.Change, error) {
+		amount, err := call.amount(d.Price.Currency)
+		if err != nil {
+			return rental.Change{}, err
+		}
+		return d.Fine(now, rental.Fee{Kind: call.text("kind"), Amount: amount, Reason: call.text("reason")})
+	}
+}
+
+func refundBooking(call *call, now time.Time) rental.Decision {
+	return func(d rental.Dossier) (rental.Change, error) {
+		amount, err := call.amount(d.Price.Currency)
+		if err != nil {
+			return rental.Change{}, err
+		}
+		return d.Refund(now, amount, call.text("reason"))
+	}
+}
+
+func captureDeposit(call *call, now time.Time) rental.Decision {
+	return func(d rental.Dossier) (rental.Change, error) {
+		amount, err := call.amount(d.Price.Currency)
+		if err != nil {
+			return rental.Change{}, err
+		}
+		return d.CaptureDeposit(now, amount, call.text("reason"))
+	}
+}
+
+// checkMoney checks what the contract cannot say of money that an administrator moves, and why.
+func checkMoney(call *call) error {
+	if err := checkAmount(call); err != nil {
+		return err
+	}
+	return checkText(call, "reason")
+}

@@ -1,0 +1,242 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_date":"2026-01-02T12:00:00+01:00","end_date":"2026-01-02T18:00:00.5Z","pickup_station_id":1,"dropoff_station_id":2.0}`
+
+func TestAnAdministratorMakesABooking(t *testing.T) {
+	a := newBookingAPI(t)
+	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(201, "")
+	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" || r.at("client") != "client-1" {
+		t.Errorf("%v %s", r.header, r.text)
+	}
+	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
+	want := rental.Draft{Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7*time.Hour + 500*time.Millisecond), Pickup: 1, Dropoff: 2, Requested: now}
+	if a.bookings.draft != want {
+		t.Errorf("draft %+v, want %+v", a.bookings.draft, want)
+	}
+	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), withToken(agencyToken(t, 1))).wants(201, "")
+	if a.bookings.draft.Method != 7 {
+		t.Errorf("draft %+v", a.bookings.draft)
+	}
+	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":null,`, 1))).wants(201, "")
+	if a.bookings.draft.Method != 0 || a.nudges != 0 {
+		t.Errorf("draft %+v, %d nudges", a.bookings.draft, a.nudges)
+	}
+}
+
+func TestABookingIsMadeOnceUnderItsKey(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, replayed := range []string{"", "true"} {
+		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withHeader("Idempotency-Key", "k")).wants(201, "")
+		if r.header.Get("Idempotency-Replayed") != replayed || r.header.Get("Location") != "/api/v1/admin/bookings/100" {
+			t.Errorf("%v", r.header)
+		}
+	}
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Booking != 100 {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestABookingThatCannotBeIsRefused(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, field := range []string{"agency_id", "client", "vehicle_id", "start_date", "end_date", "pickup_station_id", "dropoff_station_id"} {
+		for _, value := range []string{"null", "true", `""`, "{}"} {
+			body := replaceField(newBooking, field, value)
+			r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed")
+			if len(r.body.Errors[field]) == 0 {
+				t.Errorf("%s: %v", body, r.body.Errors)
+			}
+		}
+	}
+	for body, field := range map[string]string{
+		replaceField(newBooking, "client", `"a\u0000b"`):                            "client",
+		replaceField(newBooking, "client", `"  "`):                                  "client",
+		replaceField(newBooking, "client", `"`+strings.Repeat("x", 256)+`"`):        "client",
+		replaceField(newBooking, "vehicle_id", `1.5`):                               "vehicle_id",
+		replaceField(newBooking, "vehicle_id", `0`):                                 "vehicle_id",
+		replaceField(newBooking, "vehicle_id", `9007199254740993`):                  "vehicle_id",
+		replaceField(newBooking, "start_date", `"2026-13-02T12:00:00Z"`):            "start_date",
+		strings.Replace(newBooking, "{", `{"payment_method_id":"pm_card_visa",`, 1): "payment_method_id",
+	} {
+		if r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
+			t.Errorf("%s: %v", body, r.body.Errors)
+		}
+	}
+	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
+		a.bookings.err = fmt.Errorf("make booking: %w", &telematics.Error{Code: code, Message: "Not so."})
+		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(status, string(code))
+		lines := a.history.all()
+		if line := lines[len(lines)-1]; line.Action != rental.BookingCreate || line.Code != code || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 || line.Agency != 1 {
+			t.Errorf("history %+v", line)
+		}
+	}
+	a.bookings.err = fmt.Errorf("make booking: %w", &rental.FieldError{Field: "start_date", Message: "must not be in the past"})
+	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(422, "validation_failed")
+	if got := r.body.Errors["start_date"]; len(got) != 1 || got[0] != "must not be in the past" {
+		t.Errorf("errors %v", r.body.Errors)
+	}
+}
+
+// replaceField gives a member of a flat JSON object another value.
+func replaceField(body, field, value string) string {
+	before, rest, _ := strings.Cut(body, `"`+field+`":`)
+	end := strings.IndexAny(rest, ",}")
+	return before + `"` + field + `":` + value + rest[end:]
+}
+
+func TestAnAdministratorOfAnAgencyMakesBookingsOfThatAgencyAlone(t *testing.T) {
+	a := newBookingAPI(t)
+	r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withToken(agencyToken(t, 2))).wants(403, "forbidden")
+	if !strings.Contains(r.body.Message, "agency 2") || a.bookings.draft.Agency != 0 {
+		t.Error(r.text)
+	}
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Code != "forbidden" {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestABookingStartsAndEnds(t *testing.T) {
+	a := newBookingAPI(t)
+	started := a.post("/api/v1/admin/bookings/43/start").wants(200, "")
+	if started.at("status") != "active" || started.at("actual_start") != "2026-01-02T10:00:00.250Z" || len(started.at("charges").([]any)) != 2 || a.nudges != 1 {
+		t.Errorf("%s, %d nudges", started.text, a.nudges)
+	}
+	a.post("/api/v1/admin/bookings/43/start").wants(409, "booking_state_conflict")
+	ended := a.post("/api/v1/admin/bookings/43/end", withToken(agencyToken(t, 1))).wants(200, "")
+	if ended.at("status") != "completed" || ended.at("actual_end") != "2026-01-02T10:00:00.250Z" {
+		t.Error(ended.text)
+	}
+	a.post("/api/v1/admin/bookings/43/end").wants(409, "booking_not_active")
+	a.set(43, func(d *rental.Dossier) { d.State, d.ActualEnd, d.InOther = rental.Upcoming, time.Time{}, true })
+	a.post("/api/v1/admin/bookings/43/start").wants(409, "vehicle_not_available")
+	a.set(43, func(d *rental.Dossier) { d.InOther, d.Card = false, nil })
+	a.post("/api/v1/admin/bookings/43/start").wants(422, "payment_method_required")
+}
+
+// money is a change that moves money, with its body but for the amount.
+var money = map[string]string{
+	"/fees":            `"kind":"cleaning","reason":"Dog hair"`,
+	"/refund":          `"reason":"The heating was broken"`,
+	"/deposit/capture": `"reason":"Scratch"`,
+}
+
+func TestWhatMovesMoneyNeedsAName(t *testing.T) {
+	a := newBookingAPI(t)
+	for path, body := range money {
+		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`)).wants(400, "idempotency_key_required")
+		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
+		if line := a.history.all()[len(a.history.all())-2]; line.Code != "idempotency_key_required" || line.Booking != 42 {
+			t.Errorf("history %+v", line)
+		}
+		for _, replayed := range []string{"", "true"} {
+			r := a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
+			if r.header.Get("Idempotency-Replayed") != replayed {
+				t.Errorf("%s: %v", path, r.header)
+			}
+		}
+	}
+	if d := a.bookings.byID[42]; len(d.Charges) != 4 || a.nudges != 3 {
+		t.Errorf("%d charges, %d nudges", len(d.Charges), a.nudges)
+	}
+}
+
+func TestAmountsAreReadExactly(t *testing.T) {
+	for currency, amounts := range map[rental.Currency]map[string]rental.Minor{
+		"EUR": {"12": 1200, "12.5": 1250, "12.50": 1250, "12.500": 1250, "0.1": 10, "0.29": 29, "1.15": 115, "1e2": 10_000, "1.5E1": 1500, "1000000.01": 100_000_001,
+			"12.505": -1, "0.001": -1, "1e-3": -1, "90071992547409930": -1, "1e400": -1, "1e-400": -1},
+		"JPY": {"12": 12, "12.0": 12, "12.5": -1},
+		"BHD": {"0.001": 1, "12.505": 12_505, "0.0001": -1},
+	} {
+		for literal, want := range amounts {
+			a := newBookingAPI(t)
+			a.set(42, func(d *rental.Dossier) { d.Price.Currency = currency })
+			r := a.post(adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`), withHeader("Idempotency-Key", "k"))
+			charges := a.bookings.byID[42].Charges
+			switch {
+			case want < 0:
+				if r.wants(422, "validation_failed"); len(r.body.Errors["amount"]) == 0 || len(charges) != 2 {
+					t.Errorf("%s %s: %s", literal, currency, r.text)
+				}
+			case r.status != 200 || charges[2].Amount != want:
+				t.Errorf("%s %s: %s", literal, currency, r.text)
+			}
+		}
+	}
+}
+
+func TestAnAmountIsANumberAboveNothing(t *testing.T) {
+	a := newBookingAPI(t)
+	for path, body := range money {
+		for _, amount := range []string{"0", "0.00", "-1", "-0", "0e5", `"12"`, "true", "[1]"} {
+			r := a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+			if len(r.body.Errors["amount"]) == 0 {
+				t.Errorf("%s: %v", amount, r.body.Errors)
+			}
+		}
+		if path == "/refund" {
+			continue
+		}
+		for _, none := range []string{"{", `{"amount":null,`} {
+			r := a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+			if len(r.body.Errors["amount"]) == 0 {
+				t.Errorf("%s: %v", none, r.body.Errors)
+			}
+		}
+	}
+	if len(a.bookings.byID[42].Charges) != 2 {
+		t.Error("something was charged")
+	}
+}
+
+func TestWhatMovesMoneyHasAReason(t *testing.T) {
+	a := newBookingAPI(t)
+	for path := range money {
+		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
+			r := a.post(adminBooking+path, withJSON(`{"amount":1,"kind":"other"`+reason+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+			if len(r.body.Errors["reason"]) == 0 {
+				t.Errorf("%s%s: %v", path, reason, r.body.Errors)
+			}
+		}
+		a.post(adminBooking+path, withJSON(`{"amount":1,"kind":"other","reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
+	}
+	for _, kind := range []string{"", `"kind":"parking",`, `"kind":7,`} {
+		r := a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+		if len(r.body.Errors["kind"]) == 0 {
+			t.Errorf("%s: %v", kind, r.body.Errors)
+		}
+	}
+	for _, kind := range []string{"late_return", "cleaning", "damage", "fuel", "traffic_fine", "cancellation", "other"} {
+		a.post(adminBooking+"/fees", withJSON(`{"kind":"`+kind+`","amount":1,"reason":"x"}`), withHeader("Idempotency-Key", kind)).wants(200, "")
+	}
+}
+
+func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
+	a := newBookingAPI(t)
+	move := func(path, body, key string) *response {
+		return a.do(http.MethodPost, adminBooking+path, withJSON(body), withHeader("Idempotency-Key", key))
+	}
+	move("/refund", `{"amount":132.01,"reason":"x"}`, "a").wants(422, "refund_exceeds_paid")
+	all := move("/refund", `{"reason":"x"}`, "b").wants(200, "")
+	if !strings.Contains(all.data(), `"kind":"refund","number":1,"state":"pending","amount":132.00`) {
+		t.Error(all.data())
+	}
+	move("/refund", `{"reason":"x"}`, "c").wants(422, "refund_exceeds_paid")
+	move("/deposit/capture", `{"amount":200.01,"reason":"x"}`, "d").wants(409, "booking_state_conflict")
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].State = rental.Released })
+	move("/deposit/capture", `{"amount":1,"reason":"x"}`, "e").wants(409, "booking_state_conflict")
+	a.set(42, func(d *rental.Dossier) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
+	move("/fees", `{"kind":"other","amount":1,"reason":"x"}`, "f").wants(409, "booking_state_conflict")
+	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid || lines[4].Action != rental.BookingFee {
+		t.Errorf("history %+v", lines)
+	}
+}

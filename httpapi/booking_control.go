@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// orderOfClient returns the handler of a control action on the vehicle of a client's own booking, while it is in the client's hands. It
+// always waits for the vehicle: a client has nowhere to look later.
+func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := bookingParam(c)
+		if err != nil {
+			return err
+		}
+		call := callOf(c)
+		line := call.line(telematics.CommandActivity(a), 0, s.Now())
+		d, err := s.bookingToControl(c)
+		if err == nil && d.State != rental.Active {
+			if earlier, made := s.ordered(c); made {
+				return s.repeatControl(c, line, d, earlier)
+			}
+		}
+		if err == nil {
+			err = s.mayControl(c, d)
+		}
+		if err != nil {
+			s.noteRefused(c.Request().Context(), line, id, d, err)
+			return err
+		}
+		return s.control(c, telematics.Order{
+			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key,
+		})
+	}
+}
+
+// control carries a client's order to the vehicle, and answers when it is settled. The controller writes its lines of the history.
+func (s *server) control(c echo.Context, order telematics.Order) error {
+	preferences := readPreferences(c.Request().Header)
+	preferences.async = false
+	order.Budget = cmp.Or(preferences.wait, s.Budget)
+	receipt, err := s.Controller.Send(c.Request().Context(), order)
+	markReplayed(c, receipt.Replayed)
+	if !receipt.Replayed { // which waited for nothing
+		preferences.apply(c)
+	}
+	if err != nil {
+		return err
+	}
+	return s.answerControl(c, receipt.Command)
+}
+
+func (s *server) answerControl(c echo.Context, command telematics.Command) error {
+	return s.answerClient(c, http.StatusOK, done(command), newCommandBody(command))
+}
+
+// bookingToControl returns the booking that the path names. Where it cannot be read, nothing is sent.
+func (s *server) bookingToControl(c echo.Context) (rental.Dossier, error) {
+	d, err := s.booking(c)
+	if known := (*telematics.Error)(nil); err != nil && !errors.As(err, &known) {
+		err = telematics.Unavailable("Postgres", err)
+	}
+	return d, err
+}
+
+// mayControl refuses a command on a vehicle that is not in the client's hands now, and one too many. What was ordered before, under its key,
+// wakes no vehicle.
+func (s *server) mayControl(c echo.Context, d rental.Dossier) error {
+	if d.State != rental.Active {
+		refusal := rental.Forbids(rental.BookingNotActive,
+			fmt.Sprintf("The booking is %s; its vehicle can be locked and unlocked only while it is active. Nothing was sent.", d.State))
+		refusal.Outcome = telematics.NotExecuted
+		return refusal
+	}
+	call, ctx := callOf(c), c.Request().Context()
+	if s.repeats(ctx, call, s.VehicleRate) {
+		return nil
+	}
+	quota, refusal := s.takeVehicle(context.WithoutCancel(ctx), call.actor, d.VehicleID)
+	header := c.Response().Header()
+	if left, err := strconv.Atoi(header.Get(headerRemaining)); err != nil || quota.Remaining <= left {
+		showQuota(header, quota)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// ordered returns the command that was ordered under the call's key; false: there is none, or nobody can say. The controller is not
+// asked: where the key is freed meanwhile, it would carry the command out.
+func (s *server) ordered(c echo.Context) (telematics.Command, bool) {
+	key := callOf(c).key
+	if key == nil {
+		return telematics.Command{}, false
+	}
+	made, found, err := s.Bulks.Made(c.Request().Context(), *key)
+	if err != nil || !found || made.Fingerprint != key.Fingerprint {
+		return telematics.Command{}, false
+	}
+	return made.Command, made.Command.ID != telematics.NoCommand
+}
+
+// repeatControl answers what has become of a command that was ordered while the booking was still active.
+func (s *server) repeatControl(c echo.Context, line telematics.Activity, d rental.Dossier, earlier telematics.Command) error {
+	line.Command = earlier.ID
+	s.noteReplayed(c.Request().Context(), line, d)
+	markReplayed(c, true)
+	if earlier.State.IsOpen() {
+		return telematics.StillOpen(earlier)
+	}
+	if err := earlier.Err(); err != nil {
+		return err
+	}
+	return s.answerControl(c, earlier)
+}

@@ -1,0 +1,152 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
+		r := a.asClient(http.MethodPost, ownBooking+"/control/"+string(action), withHeader("Prefer", "respond-async, wait=20"),
+			withHeader("Idempotency-Key", "k-"+string(action))).wants(200, "")
+		if r.at("action") != string(action) || r.at("state") != "succeeded" || r.at("vehicle_id") != 42.0 || r.body.Meta["agency_id"] != 1.0 {
+			t.Error(r.text)
+		}
+		if got := r.header.Get("Preference-Applied"); got != "wait=20" {
+			t.Errorf("Preference-Applied %q", got)
+		}
+		order := a.controller.last()
+		want := telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
+		if order.Vehicle != 42 || order.Action != action || order.Actor != want || order.Budget != 20*time.Second ||
+			order.RequestID.String() != r.body.RequestID || order.Idempotency == nil || order.Idempotency.Key != "k-"+string(action) {
+			t.Errorf("order %+v", order)
+		}
+	}
+	if lines := a.history.all(); len(lines) != 0 {
+		t.Errorf("the controller writes these lines itself: %+v", lines)
+	}
+}
+
+func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, id := range []int{43, 46} {
+		r := a.asClient(http.MethodPost, fmt.Sprintf("/api/v1/client/bookings/%d/control/unlock", id)).wants(409, "booking_not_active").wantsRetryAfter("")
+		if r.body.Error.Outcome == nil || *r.body.Error.Outcome != "not_executed" {
+			t.Error(r.text)
+		}
+	}
+	a.asClient(http.MethodPost, "/api/v1/client/bookings/44/control/unlock").wants(404, "booking_not_found")
+	if len(a.controller.orders) != 0 {
+		t.Errorf("ordered %+v", a.controller.orders)
+	}
+	lines := a.history.all()
+	if len(lines) != 3 {
+		t.Fatalf("history %+v", lines)
+	}
+	for i, want := range []struct {
+		booking int64
+		vehicle telematics.VehicleID
+		code    telematics.Code
+	}{{43, 42, rental.BookingNotActive}, {46, 42, rental.BookingNotActive}, {44, 0, rental.BookingNotFound}} {
+		line := lines[i]
+		if line.Action != "command.unlock" || line.Outcome != telematics.NotExecuted || line.Booking != want.booking || line.Vehicle != want.vehicle ||
+			line.Code != want.code || line.Agency != 1 || line.Actor.Role != telematics.Client {
+			t.Errorf("history %+v", line)
+		}
+	}
+}
+
+func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
+	a := newBookingAPI(t)
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		c := settled(o, telematics.Unknown)
+		return c, c.Err()
+	}
+	r := a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(504, "command_timeout").wantsRetryAfter("10")
+	if *r.body.Error.Outcome != "unknown" || r.body.Error.CommandID == nil {
+		t.Error(r.text)
+	}
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		return telematics.Command{}, telematics.Conflict(o.Action, telematics.DoorOpen)
+	}
+	a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_state_conflict").wantsRetryAfter("30")
+	a.bookings.err = gone{}
+	away := a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(503, "telematics_unavailable").wantsRetryAfter("5")
+	if *away.body.Error.Outcome != "not_executed" {
+		t.Error(away.text)
+	}
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable || lines[0].Outcome != telematics.NotExecuted {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestAClientsCommandsCountAgainstTheVehiclesLimit(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newBookingAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate, c.ClientRate = l, 2, 9, 9 })
+	lockBooked := func(change ...func(*http.Request)) *response {
+		return a.asClient(http.MethodPost, ownBooking+"/control/lock", change...)
+	}
+	lockBooked().wants(200, "").wantsQuota("2", "1", "6")
+	a.post("/api/v1/admin/vehicles/42/control/lock").wants(200, "")
+	r := lockBooked().wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
+	if *r.body.Error.Outcome != "not_executed" || a.controller.count() != 2 {
+		t.Error(r.text)
+	}
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Code != "rate_limited" || lines[0].Vehicle != 42 || lines[0].Booking != 42 {
+		t.Errorf("history %+v", lines)
+	}
+	// Reading takes nothing from the vehicle.
+	a.asClient(http.MethodGet, ownBooking).wants(200, "")
+	if l.taken["vehicle:42"] != 2 {
+		t.Errorf("taken %v", l.taken)
+	}
+}
+
+// made is what was made under every key.
+type made struct {
+	*bulks
+	command telematics.Command
+	key     *telematics.IdempotencyKey // set by the first who asks
+}
+
+func (m *made) Made(_ context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+	if m.key == nil {
+		m.key = &k
+	}
+	return telematics.Made{Fingerprint: m.key.Fingerprint, Command: m.command}, true, nil
+}
+
+func TestACommandThatIsRepeatedAfterTheBookingHasEndedTellsWhatBecameOfIt(t *testing.T) {
+	for state, want := range map[telematics.State]struct {
+		status int
+		code   string
+	}{telematics.Succeeded: {200, ""}, telematics.Unknown: {504, "command_timeout"}, telematics.Sent: {409, "idempotency_in_progress"}} {
+		m := &made{command: settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, state)}
+		a := newBookingAPI(t, func(c *httpapi.Config) { c.Bulks = m })
+		lockIt := func() *response {
+			return a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/lock", withHeader("Idempotency-Key", "k"))
+		}
+		if r := lockIt().wants(want.status, want.code); r.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: %v", state, r.header)
+		}
+		lines := a.history.all()
+		if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Command != m.command.ID {
+			t.Errorf("%s: history %+v", state, lines)
+		}
+		// Another command under the key is none of these.
+		a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/unlock", withHeader("Idempotency-Key", "k")).wants(409, "booking_not_active")
+		if a.controller.count() != 0 {
+			t.Errorf("%s: a vehicle was ordered something", state)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package httpapi_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// bookings keeps bookings in memory, and decides about them as the record does. Where err is set it does nothing else.
+type bookings struct {
+	mu    sync.Mutex
+	byID  map[rental.BookingID]rental.Dossier
+	keys  map[string]telematics.IdempotencyKey
+	about map[string]rental.BookingID
+	err   error
+	asked rental.BookingQuery
+	draft rental.Draft
+	lines []telematics.Activity
+}
+
+func (b *bookings) Dossier(_ context.Context, id rental.BookingID) (rental.Dossier, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d, ok := b.byID[id]; ok || b.err != nil {
+		return d, b.err
+	}
+	return rental.Dossier{}, rental.NoSuchBooking(id)
+}
+
+func (b *bookings) Dossiers(_ context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = q
+	var found []rental.Dossier
+	for _, d := range b.byID {
+		if (q.Agency == 0 || q.Agency == d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State) &&
+			(q.Before == 0 || int64(d.ID) < q.Before) {
+			found = append(found, d)
+		}
+	}
+	slices.SortFunc(found, func(x, y rental.Dossier) int { return cmp.Compare(y.ID, x.ID) })
+	return found[:min(q.Limit, len(found))], b.err
+}
+
+// repeated returns what a key was used for.
+func (b *bookings) repeated(k *telematics.IdempotencyKey) (rental.BookingID, bool, error) {
+	if k == nil {
+		return 0, false, nil
+	}
+	earlier, used := b.keys[k.Key]
+	if used && earlier.Fingerprint != k.Fingerprint {
+		return 0, true, telematics.KeyMismatch()
+	}
+	return b.about[k.Key], used, nil
+}
+
+func (b *bookings) keep(k *telematics.IdempotencyKey, id rental.BookingID, line telematics.Activity) {
+	if k != nil {
+		b.keys[k.Key], b.about[k.Key] = *k, id
+	}
+	b.lines = append(b.lines, line)
+}
+
+func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.draft = draft
+	if id, used, err := b.repeated(r.Key); err != nil || used || b.err != nil {
+		return b.byID[id], used, cmp.Or(err, b.err)
+	}
+	d := dossier(func(d *rental.Dossier) {
+		d.ID, d.State, d.Charges, d.ActualStart = 100, rental.Upcoming, nil, time.Time{}
+		d.Agency, d.Subject, d.VehicleID, d.Start, d.End = draft.Agency, draft.Client, draft.Vehicle, draft.Start, draft.End
+	})
+	b.byID[d.ID] = d
+	b.keep(r.Key, d.ID, r.Line)
+	return d, false, nil
+}
+
+func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, ok := b.byID[r.Booking]
+	switch {
+	case b.err != nil:
+		return rental.Dossier{}, false, b.err
+	case !ok || !d.VisibleTo(r.Actor):
+		return rental.Dossier{}, false, rental.NoSuchBooking(r.Booking)
+	}
+	if _, used, err := b.repeated(r.Key); err != nil || used {
+		return d, used, err
+	}
+	change, err := decide(d)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	d.Booking = change.Booking
+	for _, c := range change.Charges {
+		c.ID, c.Number = uuid.New(), 1
+		d.Charges = append(slices.Clone(d.Charges), c)
+	}
+	b.byID[d.ID] = d
+	b.keep(r.Key, d.ID, r.Line)
+	return d, false, nil
+}
+
+// payments knows payments in memory.
+type payments struct {
+	byID map[string]rental.Intent
+	err  error
+}
+
+func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) {
+	return p.byID[id], p.err
+}
+
+// bookingAPI is the handler under test with bookings behind it: 42 is active, 43 upcoming, 46 completed, all of client-1; 44 is another client's,
+// 45 another agency's.
+type bookingAPI struct {
+	*api
+	bookings *bookings
+	payments *payments
+	nudges   int
+}
+
+func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
+	t.Helper()
+	b := &bookingAPI{
+		bookings: &bookings{
+			byID: map[rental.BookingID]rental.Dossier{}, keys: map[string]telematics.IdempotencyKey{}, about: map[string]rental.BookingID{},
+		},
+		payments: &payments{byID: map[string]rental.Intent{}},
+	}
+	for id, change := range map[rental.BookingID]func(*rental.Dossier){
+		42: func(*rental.Dossier) {},
+		43: func(d *rental.Dossier) {
+			d.State, d.ActualStart, d.Charges = rental.Upcoming, time.Time{}, nil
+			d.Start, d.End = now.Add(time.Hour), now.Add(9*time.Hour)
+		},
+		44: func(d *rental.Dossier) { d.Subject = "client-2" },
+		45: func(d *rental.Dossier) { d.Agency, d.AgencyCode = 2, "BER" },
+		46: func(d *rental.Dossier) { d.State, d.ActualEnd = rental.Completed, now },
+	} {
+		b.bookings.byID[id] = dossier(func(d *rental.Dossier) { d.ID = id; change(d) })
+	}
+	b.api = newAPI(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
+		c.Bookings, c.Payments, c.Nudge = b.bookings, b.payments, func() { b.nudges++ }
+	}}, change...)...)
+	return b
+}
+
+// set changes a booking.
+func (b *bookingAPI) set(id rental.BookingID, change func(*rental.Dossier)) {
+	d := b.bookings.byID[id]
+	d.Charges = slices.Clone(d.Charges)
+	change(&d)
+	b.bookings.byID[id] = d
+}
+
+// dossier is the booking of the interface's example: active since two hours, paid, its deposit held.
+func dossier(change func(*rental.Dossier)) rental.Dossier {
+	start := now.Add(-2*time.Hour - 250*time.Millisecond)
+	d := rental.Dossier{
+		Booking: rental.Booking{
+			ID: 42, Reference: "BK-2026-00042", State: rental.Active, Agency: 1, Client: 7, VehicleID: 42, PickupID: 1, DropoffID: 2,
+			Start: start, End: start.Add(8 * time.Hour), ActualStart: start.Add(2100 * time.Millisecond), Created: start.Add(-23 * time.Hour),
+			Price: rental.Price{Tariff: rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}, Hours: 800, Subtotal: 12_000, TaxDue: 1_200},
+		},
+		AgencyCode: "MUC", Terms: rental.Terms{Currency: "EUR", Tax: 100_000}, Subject: "client-1",
+		Vehicle: telematics.Vehicle{
+			ID: 42, AgencyID: 1, Unit: "unit-1", Status: telematics.InUse, Powertrain: telematics.Combustion, Plate: "M-MP 42", Brand: "Volkswagen",
+			Model: "Golf", Year: 2024, Color: "blue", Category: "compact", Image: "https://cdn.example.com/golf.png", Features: []string{"air_conditioning"},
+		},
+		Pickup:  telematics.Station{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstr. 1, Munich", Latitude: 48.1407, Longitude: 11.5583},
+		Dropoff: telematics.Station{ID: 2, AgencyID: 1, Name: "Ostbahnhof", Address: "Orleansplatz 1, Munich", Latitude: 48.1276, Longitude: 11.6044},
+		Card:    &rental.Card{Brand: "visa", LastFour: "4242"},
+		Charges: []rental.Charge{
+			{ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000001"), Booking: 42, Kind: rental.StartCharge, Number: 1, State: rental.Paid, Currency: "EUR",
+				Amount: 13_200, Settled: 13_200, Brand: "visa", LastFour: "4242", Intent: "pi_1", Attempts: 1, PaidAt: start.Add(3250 * time.Millisecond), Created: start.Add(2100 * time.Millisecond)},
+			{ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000002"), Booking: 42, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "EUR",
+				Amount: 20_000, Settled: 20_000, Goal: rental.Hold, Brand: "visa", LastFour: "4242", Intent: "pi_2", Attempts: 1, Created: start.Add(2100 * time.Millisecond)},
+		},
+	}
+	change(&d)
+	return d
+}
+
+// otherClient is the token of a client of agency 1 who has nothing to do with the bookings of these tests.
+func otherClient(t *testing.T) string {
+	return edKey().mint(t, claims(map[string]any{"sub": "client-9", "role": "client", "agency_id": 1}))
+}

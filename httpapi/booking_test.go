@@ -1,0 +1,247 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+const (
+	ownBooking   = "/api/v1/client/bookings/42"
+	adminBooking = "/api/v1/admin/bookings/42"
+)
+
+// data returns the text of the data, in which numbers stand as they were written.
+func (r *response) data() string {
+	r.t.Helper()
+	var body struct{ Data json.RawMessage }
+	if err := json.Unmarshal([]byte(r.text), &body); err != nil {
+		r.t.Fatal(err)
+	}
+	return string(body.Data)
+}
+
+const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","start_date":"2026-01-02T08:00:00.000Z","end_date":"2026-01-02T16:00:00.000Z",` +
+	`"actual_start":"2026-01-02T08:00:02.100Z","actual_end":null,` +
+	`"vehicle":{"id":42,"plate_number":"M-MP 42","brand":"Volkswagen","model":"Golf","year":2024,"color":"blue","category":"compact","image":"https://cdn.example.com/golf.png","features":["air_conditioning"]},` +
+	`"pickup_station":{"id":1,"name":"Hauptbahnhof","address":"Arnulfstr. 1, Munich","latitude":48.1407,"longitude":11.5583},` +
+	`"dropoff_station":{"id":2,"name":"Ostbahnhof","address":"Orleansplatz 1, Munich","latitude":48.1276,"longitude":11.6044},` +
+	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,"currency":"EUR"},` +
+	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z"},` +
+	`"can_cancel":false,"can_extend":true,"created_at":"2026-01-01T09:00:00.000Z"`
+
+// Section 2.3 of the interface.
+func TestABookingHasEveryFieldOfTheInterface(t *testing.T) {
+	r := newBookingAPI(t).asClient(http.MethodGet, ownBooking).wants(200, "")
+	if got, want := r.data(), "{"+bookingText+"}"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if _, named := r.body.Meta["agency_code"].(string); !named || r.body.Meta["agency_id"] != 1.0 || len(r.body.Meta) != 2 {
+		t.Errorf("meta %v", r.body.Meta)
+	}
+	if r.body.Message != "The booking BK-2026-00042 is active." {
+		t.Errorf("message %q", r.body.Message)
+	}
+}
+
+func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
+	a := newBookingAPI(t)
+	a.set(43, func(d *rental.Dossier) {
+		d.Card, d.Vehicle.Year, d.Vehicle.Color, d.Vehicle.Category, d.Vehicle.Image, d.Vehicle.Features = nil, 0, "", "", "", nil
+	})
+	r := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").wants(200, "")
+	for _, path := range [][]string{{"actual_start"}, {"actual_end"}, {"vehicle", "year"}, {"vehicle", "color"}, {"vehicle", "category"},
+		{"vehicle", "image"}, {"payment", "method"}, {"payment", "paid_at"}} {
+		if got := r.at(path...); got != nil {
+			t.Errorf("%v: %v", path, got)
+		}
+	}
+	if features, ok := r.at("vehicle", "features").([]any); !ok || len(features) != 0 {
+		t.Errorf("features %v", features)
+	}
+	if r.at("payment", "status") != "pending" || r.at("can_cancel") != true {
+		t.Error(r.text)
+	}
+}
+
+func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
+	for currency, want := range map[rental.Currency]string{
+		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"currency":"JPY"`,
+		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,"currency":"EUR"`,
+		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,"currency":"BHD"`,
+	} {
+		a := newBookingAPI(t)
+		a.set(43, func(d *rental.Dossier) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
+		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", currency, got)
+		}
+	}
+	for hundredths, want := range map[rental.Hundredths]string{1: "0.01", 10: "0.1", 25: "0.25", 750: "7.5", 800: "8", 100_005: "1000.05"} {
+		a := newBookingAPI(t)
+		a.set(43, func(d *rental.Dossier) { d.Price.Hours = hundredths })
+		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, `"duration_hours":`+want+`,`) {
+			t.Errorf("%d: %s", hundredths, got)
+		}
+	}
+}
+
+func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
+	a := newBookingAPI(t)
+	a.set(42, func(d *rental.Dossier) {
+		d.Extensions = 1
+		d.Charges = append(d.Charges[:1], rental.Charge{
+			ID: d.Charges[1].ID, Kind: rental.FeeCharge, Number: 2, State: rental.Declined, Currency: "EUR", Amount: 4_550, Fee: "cleaning", Reason: "Dog hair",
+			Brand: "amex", LastFour: "0005", DeclineCode: "insufficient_funds", Attempts: 2, NextAttempt: now.Add(time.Hour), Created: now,
+		}, rental.Charge{ID: d.Charges[0].ID, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, Refunds: d.Charges[0].ID, Created: now})
+	})
+	r := a.get(adminBooking).wants(200, "")
+	for _, want := range []string{
+		`"agency_id":1,"client":"client-1","extensions":1,"charges":[`,
+		`{"id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","fee":null,"reason":null,` +
+			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refunds":null}`,
+		`{"id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","fee":"cleaning","reason":"Dog hair",` +
+			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refunds":null}`,
+		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refunds":"01941f29-7c00-7aa0-8000-000000000001"}`,
+	} {
+		if !strings.Contains(r.data(), want) {
+			t.Errorf("%s\nlacks %s", r.data(), want)
+		}
+	}
+	if r.at("payment", "status") != "failed" {
+		t.Error("a declined fee is not shown")
+	}
+}
+
+// bare is an answer without what differs from request to request.
+func (r *response) bare() string {
+	return regexp.MustCompile(`"(request_id|timestamp)":"[^"]*"|\b4[0-9]\b|\b9[0-9]{2}\b`).ReplaceAllString(r.text, "-")
+}
+
+func TestABookingThatIsNotYoursReadsLikeNone(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, c := range []struct{ method, path, body string }{
+		{http.MethodGet, "", ""}, {http.MethodPost, "/cancel", ""}, {http.MethodPost, "/extend", `{"end_date":"2026-01-02T20:00:00Z"}`},
+		{http.MethodGet, "/payment-action", ""}, {http.MethodPost, "/control/lock", ""}, {http.MethodPost, "/control/unlock", ""},
+	} {
+		ask := func(id int) string {
+			return a.asClient(c.method, fmt.Sprintf("/api/v1/client/bookings/%d%s", id, c.path), withJSON(c.body)).wants(404, "booking_not_found").bare()
+		}
+		missing := ask(999)
+		for _, id := range []int{44, 45, 998} {
+			if got := ask(id); got != missing {
+				t.Errorf("%s %d: %s\nbut of none: %s", c.path, id, got, missing)
+			}
+		}
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{http.MethodGet, "", ""}, {http.MethodPost, "/start", ""}, {http.MethodPost, "/end", ""}, {http.MethodPost, "/fees", `{"kind":"other","amount":1,"reason":"x"}`},
+		{http.MethodPost, "/refund", `{"reason":"x"}`}, {http.MethodPost, "/deposit/capture", `{"amount":1,"reason":"x"}`},
+	} {
+		ask := func(id int) string {
+			return a.do(c.method, fmt.Sprintf("/api/v1/admin/bookings/%d%s", id, c.path), withJSON(c.body), withHeader("Idempotency-Key", "k"),
+				withToken(agencyToken(t, 2))).wants(404, "booking_not_found").bare()
+		}
+		missing := ask(999)
+		for _, id := range []int{42, 43, 998} {
+			if got := ask(id); got != missing {
+				t.Errorf("%s %d: %s\nbut of none: %s", c.path, id, got, missing)
+			}
+		}
+	}
+	if len(a.controller.orders) != 0 {
+		t.Error("a vehicle was ordered something")
+	}
+}
+
+func TestABookingsIdIsAnInteger(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, id := range []string{"x", "1.5", "99999999999999999999"} {
+		a.asClient(http.MethodGet, "/api/v1/client/bookings/"+id).wants(422, "validation_failed")
+		a.get("/api/v1/admin/bookings/"+id).wants(422, "validation_failed")
+	}
+	for _, id := range []string{"0", "-1", "9223372036854775807"} {
+		a.asClient(http.MethodGet, "/api/v1/client/bookings/"+id).wants(404, "booking_not_found")
+	}
+}
+
+func TestAClientListsItsOwnBookings(t *testing.T) {
+	a := newBookingAPI(t)
+	var seen []string
+	target := "/api/v1/client/bookings?limit=2"
+	for target != "" {
+		r := a.asClient(http.MethodGet, target).wants(200, "")
+		for _, item := range r.body.Data.([]any) {
+			seen = append(seen, fmt.Sprint(item.(map[string]any)["id"]))
+		}
+		if r.body.Meta["agency_id"] != 1.0 {
+			t.Errorf("meta %v", r.body.Meta)
+		}
+		target = ""
+		if next, ok := r.body.Meta["next_cursor"].(string); ok {
+			target = "/api/v1/client/bookings?limit=2&cursor=" + next
+		}
+	}
+	if !slices.Equal(seen, []string{"46", "43", "42"}) {
+		t.Errorf("listed %v", seen)
+	}
+	if q := a.bookings.asked; q.Agency != 1 || q.Client != "client-1" {
+		t.Errorf("asked %+v", q)
+	}
+	r := a.asClient(http.MethodGet, "/api/v1/client/bookings?status=upcoming").wants(200, "")
+	if list := r.body.Data.([]any); len(list) != 1 {
+		t.Errorf("upcoming: %v", list)
+	}
+	a.asClient(http.MethodGet, "/api/v1/client/bookings?status=lost").wants(422, "validation_failed")
+	a.asClient(http.MethodGet, "/api/v1/client/bookings?cursor=x").wants(422, "validation_failed")
+	none := a.asClient(http.MethodGet, "/api/v1/client/bookings", withToken(otherClient(t))).wants(200, "")
+	if list, ok := none.body.Data.([]any); !ok || len(list) != 0 {
+		t.Errorf("another client sees %v", none.body.Data)
+	}
+}
+
+func TestAnAdministratorListsBookings(t *testing.T) {
+	a := newBookingAPI(t)
+	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&limit=3").wants(200, "")
+	if list := r.body.Data.([]any); len(list) != 1 || list[0].(map[string]any)["client"] != "client-1" {
+		t.Errorf("listed %v", list)
+	}
+	q := a.bookings.asked
+	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Limit != 4 {
+		t.Errorf("asked %+v", q)
+	}
+	if list := a.get("/api/v1/admin/bookings", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 1 {
+		t.Errorf("agency 2 sees %d", len(list))
+	}
+	if list := a.get("/api/v1/admin/bookings?agency_id=1", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 0 {
+		t.Errorf("agency 2 sees %d of agency 1", len(list))
+	}
+	a.get("/api/v1/admin/bookings?agency_id=x").wants(422, "validation_failed")
+	a.get("/api/v1/admin/bookings?vehicle_id=0").wants(422, "validation_failed")
+}
+
+func TestWithoutTheRecordBookingsAreNotTold(t *testing.T) {
+	a := newBookingAPI(t)
+	a.bookings.err = fmt.Errorf("read booking: %w", gone{})
+	for _, target := range []string{"", "/42", "/42/payment-action"} {
+		a.asClient(http.MethodGet, "/api/v1/client/bookings"+target).wants(503, "service_unavailable").wantsRetryAfter("10")
+	}
+	a.get(adminBooking).wants(503, "service_unavailable")
+	a.asClient(http.MethodPost, ownBooking+"/cancel").wants(503, "service_unavailable")
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Action != "booking.cancel" || lines[0].Outcome != telematics.MayHave || lines[0].Booking != 42 {
+		t.Errorf("history %+v", lines)
+	}
+	a.bookings.err = errors.New("secret detail")
+	if r := a.get(adminBooking).wants(500, "internal"); strings.Contains(r.text, "secret") {
+		t.Error(r.text)
+	}
+}

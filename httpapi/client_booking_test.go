@@ -1,0 +1,131 @@
+package httpapi_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+func TestAClientCancelsAnUpcomingBooking(t *testing.T) {
+	a := newBookingAPI(t)
+	r := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
+	if r.at("status") != "cancelled" || r.at("can_cancel") != false || r.body.Meta["agency_id"] != 1.0 || a.nudges != 1 {
+		t.Errorf("%s, %d nudges", r.text, a.nudges)
+	}
+	line := a.bookings.lines[0]
+	if line.Action != rental.BookingCancel || line.Actor.Subject != "client-1" || line.RequestID.String() != r.body.RequestID {
+		t.Errorf("line %+v", line)
+	}
+	again := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(409, "booking_not_cancellable")
+	again.wantsRetryAfter("")
+	if again.body.Error.Retryable || a.nudges != 1 {
+		t.Errorf("%s, %d nudges", again.text, a.nudges)
+	}
+	a.asClient(http.MethodPost, ownBooking+"/cancel").wants(409, "booking_not_cancellable")
+	for _, line := range a.history.all() {
+		if line.Action != rental.BookingCancel || line.Outcome != telematics.NotExecuted || line.Code != rental.BookingNotCancellable ||
+			line.Agency != 1 || line.Vehicle != 42 || line.Booking == 0 {
+			t.Errorf("history %+v", line)
+		}
+	}
+	if n := len(a.history.all()); n != 2 {
+		t.Errorf("%d refusals are written down", n)
+	}
+}
+
+func TestAClientExtendsABooking(t *testing.T) {
+	a := newBookingAPI(t)
+	extend := func(end string) *response {
+		return a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date":"`+end+`"}`))
+	}
+	same := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "") // the present end, to the millisecond
+	if len(a.bookings.byID[42].Charges) != 2 || same.at("end_date") != "2026-01-02T16:00:00.000Z" {
+		t.Errorf("the present end costs something: %s", same.text)
+	}
+	r := extend("2026-01-02T18:30:00.123Z").wants(200, "")
+	if r.at("end_date") != "2026-01-02T18:30:00.123Z" || !strings.Contains(r.data(), `"duration_hours":10.5,`) {
+		t.Error(r.text)
+	}
+	if charge := a.bookings.byID[42].Charges[2]; charge.Kind != rental.ExtensionCharge || charge.Amount != 4_125 {
+		t.Errorf("charge %+v", charge)
+	}
+	extend("2026-01-02T18:00:00Z").wants(409, "booking_not_extendable")
+	a.set(42, func(d *rental.Dossier) { d.Next = now.Add(10 * time.Hour) })
+	extend("2026-01-02T20:30:00Z").wants(409, "vehicle_not_available")
+	a.set(42, func(d *rental.Dossier) { d.Extensions = rental.MaxExtensions })
+	extend("2026-01-02T19:30:00Z").wants(409, "booking_not_extendable")
+	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`, `{"end_date":""}`, `{"end_date":"tomorrow"}`, `{"end_date":"2026-01-02"}`,
+		`{"end_date":"2026-02-30T10:00:00Z"}`, `{"end_date":"2026-01-02T18:00:00"}`} {
+		r := a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(body)).wants(422, "validation_failed")
+		if len(r.body.Errors["end_date"]) == 0 {
+			t.Errorf("%s: %v", body, r.body.Errors)
+		}
+	}
+	a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date"`)).wants(400, "malformed_json")
+	a.asClient(http.MethodPost, ownBooking+"/extend", withBody(`{"end_date":"2026-01-02T18:00:00Z"}`)).wants(415, "unsupported_media_type")
+}
+
+func TestARepeatedChangeOfABookingIsAnsweredFromThePresent(t *testing.T) {
+	a := newBookingAPI(t)
+	cancel := func() *response {
+		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", withHeader("Idempotency-Key", "k-1"))
+	}
+	first, second := cancel().wants(200, ""), cancel().wants(200, "")
+	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" || first.data() != second.data() {
+		t.Errorf("%v %v", first.header, second.header)
+	}
+	if first.body.RequestID == second.body.RequestID || a.nudges != 1 || len(a.bookings.lines) != 1 {
+		t.Error("the repetition is not one")
+	}
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Outcome != "" || lines[0].Booking != 43 {
+		t.Errorf("history %+v", lines)
+	}
+	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "k-1")).wants(422, "idempotency_mismatch")
+	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "a b")).wants(422, "validation_failed")
+}
+
+func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
+	a := newBookingAPI(t)
+	action := func() *response { return a.asClient(http.MethodGet, ownBooking+"/payment-action") }
+	if r := action().wants(409, "booking_state_conflict"); !strings.Contains(r.body.Message, "No payment of the booking waits") {
+		t.Error(r.body.Message)
+	}
+	a.set(42, func(d *rental.Dossier) {
+		d.Charges[0].State, d.Charges[1].State = rental.RequiresAction, rental.RequiresAction
+	})
+	a.payments.byID["pi_1"] = rental.Intent{ID: "pi_1", Status: rental.IntentSucceeded, Secret: "pi_1_secret"} // confirmed a moment ago
+	action().wants(409, "booking_state_conflict")
+	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentAction, Secret: "pi_2_secret_x"}
+	r := action().wants(200, "")
+	if r.data() != `{"client_secret":"pi_2_secret_x"}` || r.body.Meta["agency_id"] != 1.0 {
+		t.Error(r.text)
+	}
+	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"} // refused without its owner
+	action().wants(200, "")
+	if strings.Contains(a.log.String(), "secret_x") {
+		t.Error("the secret is in the log")
+	}
+	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
+		t.Errorf("payment.status %v", got)
+	}
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Release }) // nobody wants it any more
+	action().wants(409, "booking_state_conflict")
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Hold })
+	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}
+	failed := action().wants(503, "payment_processor_unavailable").wantsRetryAfter("10")
+	if !failed.body.Error.Retryable || strings.Contains(failed.text, "example.com") {
+		t.Error(failed.text)
+	}
+}
+
+func TestABookingIsChangedWithoutAnybodyToNudge(t *testing.T) {
+	a := newBookingAPI(t, func(c *httpapi.Config) { c.Nudge = nil })
+	a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// Dossier returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
+func (p *Postgres) Dossier(ctx context.Context, id rental.BookingID) (rental.Dossier, error) {
+	d, err := dossier(ctx, p.db, id, time.Now())
+	return d, wrap("read booking", err)
+}
+
+func dossier(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.Dossier, error) {
+	found, err := dossiersOf(ctx, db, selectDossiers+` where b.id = $2`, written(now), id)
+	if err != nil {
+		return rental.Dossier{}, err
+	}
+	if len(found) == 0 {
+		return rental.Dossier{}, rental.NoSuchBooking(id)
+	}
+	return found[0], nil
+}
+
+// Dossiers returns bookings by descending id, which is also the position in the page.
+func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
+	if !searchable(q.Client, string(q.State)) {
+		return nil, nil
+	}
+	// The page is found first, so that charges and neighbours are read of what is on it alone.
+	found, err := dossiersOf(ctx, p.lists, `
+		with page as materialized (
+			select b.id
+			from bookings b join clients c on c.id = b.client_id
+			where ($2::bigint = 0 or b.agency_id = $2)
+				and ($3::text = '' or c.subject = $3)
+				and ($4::text = '' or b.state = $4)
+				and ($5::bigint = 0 or b.vehicle_id = $5)
+				and ($6::bigint = 0 or b.id < $6)
+			order by b.id desc
+			limit nullif($7::bigint, 0)
+		)`+selectDossiers+`
+		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
+		order by b.id desc`,
+		written(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
+	return found, wrap("read bookings", err)
+}
+
+// followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
+// that is withdrawn stays so.
+func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID) error {
+	_, err := tx.ExecContext(ctx, `
+		update vehicles v
+		set status = n.status
+		from (
+			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked' else 'available' end as status
+			from bookings
+			where vehicle_id = $1 and state in ('upcoming', 'active')
+		) n
+		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`,
+		vehicle)
+	return err
+}
+
+// changeAttempts is how often a change of a booking is tried that the database gives up in favour of another one.
+const changeAttempts = 5
+
+// change runs a transaction, and again where it was given up: then it has done nothing.
+func (p *Postgres) change(ctx context.Context, run func(*sqlx.Tx) error) error {
+	var err error
+	for range changeAttempts {
+		if err = p.within(ctx, run); !isGivenUp(err) {
+			return translated(err)
+		}
+	}
+	return awayError{err}
+}
+
+// errKeyCame says that an idempotency key came into use after it was looked for.
+var errKeyCame = errors.New("the idempotency key came into use meanwhile")
+
+// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, or over a key.
+func isGivenUp(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && refusal.Code.Class() == "40" || errors.Is(err, errKeyCame)
+}
+
+// keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.
+func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
+	earlier, err := takeKey(ctx, tx, key, names{Booking: id})
+	if err == nil && earlier != nil {
+		return errKeyCame
+	}
+	return err
+}
+
+// translated returns what a violated constraint means for who asked for the change.
+func translated(err error) error {
+	refusal := pq.As(err)
+	if refusal == nil {
+		return err
+	}
+	switch refusal.Constraint {
+	case "bookings_no_overlap":
+		return rental.NotAvailable("The vehicle is booked by somebody else in that time.")
+	case "bookings_one_active":
+		return rental.NotAvailable("The vehicle is still in the hands of another booking.")
+	}
+	return err
+}
