@@ -42,9 +42,9 @@ const (
 var chargeStates = map[ChargeState][]ChargeState{
 	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
 	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
-	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Released},
-	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Released},
-	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Released},
+	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Captured, Released},
+	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Captured, Released},
+	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Captured, Released},
 	Authorized:     {Unknown, Captured, Released},
 	Paid:           {},
 	Captured:       {},
