@@ -179,7 +179,7 @@ func (h *hand) withoutCard(ctx context.Context) (Result, error) {
 		return h.judge(ctx, in)
 	}
 	r := h.as(Declined)
-	r.DeclineCode, r.Hard, r.NextAttempt = cardGone, true, h.Now()
+	r.DeclineCode, r.Gone, r.NextAttempt = cardGone, h.job.Card.Token, h.Now()
 	return h.told(r), nil
 }
 

@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,6 +64,18 @@ func (s ChargeState) MayBecome(next ChargeState) bool {
 
 // IsFinal reports whether nothing follows.
 func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
+
+// FinalChargeStates lists the states that nothing follows.
+func FinalChargeStates() []ChargeState {
+	var final []ChargeState
+	for s := range chargeStates {
+		if s.IsFinal() {
+			final = append(final, s)
+		}
+	}
+	slices.Sort(final)
+	return final
+}
 
 // Goal is what is wanted of a deposit.
 type Goal string

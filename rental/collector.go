@@ -80,7 +80,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() {
 		serve(ctx, working, c.line("charges", c.charges), func(ctx context.Context, limit int) ([]Job, error) {
-			return c.Ledger.Take(ctx, limit, c.Lease)
+			return c.Ledger.TakeCharges(ctx, limit, c.Lease)
 		}, c.carry)
 	})
 	loops.Go(func() {

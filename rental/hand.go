@@ -49,7 +49,7 @@ func (h *hand) carryOut(ctx context.Context) (Result, error) {
 
 // write writes down what is about to be done [MON-2], and takes it over into the job.
 func (h *hand) write(ctx context.Context, r Result) error {
-	ok, err := h.Ledger.Write(ctx, h.job, r)
+	ok, err := h.Ledger.WriteCharge(ctx, h.job, r)
 	if err != nil {
 		return fmt.Errorf("write a charge down before it is carried out: %w", err)
 	}
@@ -67,7 +67,7 @@ func (h *hand) write(ctx context.Context, r Result) error {
 }
 
 func (h *hand) settle(ctx context.Context, r Result) error {
-	ok, err := h.Ledger.Settle(ctx, h.job, r)
+	ok, err := h.Ledger.SettleCharge(ctx, h.job, r)
 	if err != nil {
 		return fmt.Errorf("settle a charge: %w", err)
 	}

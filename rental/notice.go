@@ -37,7 +37,7 @@ func (c *Collector) follow(ctx context.Context, n Notice) error {
 
 // wake has the charge looked at that a notice is about. What the notice itself says may be old.
 func (c *Collector) wake(ctx context.Context, n Notice) error {
-	state, err := c.Ledger.Wake(ctx, n.Object)
+	state, err := c.Ledger.WakeCharge(ctx, n.Object)
 	switch {
 	case err != nil:
 		return err

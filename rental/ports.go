@@ -45,6 +45,7 @@ type Result struct {
 	Settled     Minor
 	DeclineCode string
 	Hard        bool      // the card that was tried must not be tried again
+	Gone        string    // token of a card that the processor does not take any more
 	Asked       bool      // an attempt is about to be made, or the next one needs a name of its own
 	Card        *Method   // with which it is about to be made; nil: as it was
 	Declined    bool      // another decline of this card
@@ -58,19 +59,19 @@ type Result struct {
 // Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
 //
 // Something may happen to a charge while a worker is at it: a new default card, another goal. Then what the worker writes
-// down does not hide it: Write refuses, Settle makes the charge due again at once, with the new card.
+// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again at once, with the new card.
 type Ledger interface {
-	// Take takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
+	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
 	// once its lease has run out.
-	Take(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
-	// Write writes down what is known now, keeps the job, and makes its lease as long as it was. It reports false where the
+	TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
+	// WriteCharge writes down what is known now, keeps the job, and makes its lease as long as it was. It reports false where the
 	// job is no longer the worker's, or is another one by now: then nothing was written, and the worker must do nothing more.
-	Write(ctx context.Context, job Job, r Result) (bool, error)
-	// Settle writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
-	Settle(ctx context.Context, job Job, r Result) (bool, error)
-	// Wake has the charge looked at that a processor's object belongs to, unless its state is final, and returns its
+	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
+	// SettleCharge writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
+	SettleCharge(ctx context.Context, job Job, r Result) (bool, error)
+	// WakeCharge has the charge looked at that a processor's object belongs to, unless its state is final, and returns its
 	// state. It is empty where there is none.
-	Wake(ctx context.Context, object string) (ChargeState, error)
+	WakeCharge(ctx context.Context, object string) (ChargeState, error)
 }
 
 // Notices keeps what the processor has told, until it is handled.

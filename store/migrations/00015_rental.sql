@@ -155,7 +155,7 @@ create table charges (
     tries             integer not null default 0, -- in a row that brought no news
     tried             text not null default '', -- fingerprint, else token, of the card of the last attempt
     tried_default     bigint, -- the client's default when it was made; may be removed meanwhile
-    refused           text[] not null default '{}', -- fingerprints, else tokens, of cards that must not be tried again
+    refused           text[] not null default '{}', -- fingerprints and tokens of cards that must not be tried again
     woken_at          timestamptz, -- something happened since the charge was last taken: it is due at once
     lease             uuid,
     lease_until       timestamptz,

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+)
+
+// heldCharge is what of a charge only its worker, and who wakes it, has to do with.
+type heldCharge struct {
+	State        string  `db:"state"`
+	Goal         *string `db:"goal"`
+	Woken        bool    `db:"woken"`
+	Tried        string  `db:"tried"`
+	TriedDefault *int64  `db:"tried_default"`
+}
+
+// hold locks a charge that is still a worker's; false: it is not.
+func hold(ctx context.Context, tx *sqlx.Tx, id, lease uuid.UUID) (h heldCharge, ok bool, err error) {
+	err = tx.GetContext(ctx, &h, `
+		select state, goal, woken_at is not null as woken, tried, tried_default
+		from charges where id = $1 and lease = $2 for update`, id, lease)
+	if errors.Is(err, sql.ErrNoRows) {
+		return heldCharge{}, false, nil
+	}
+	return h, err == nil, err
+}
+
+func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
+	if now := rental.ChargeState(h.State); !now.MayBecome(next) {
+		return fmt.Errorf("charge %s is %s and cannot become %s", job.ID, now, next)
+	}
+	return nil
+}
+
+// changed reports whether the charge is another job by now than the one that its worker was given.
+func (h heldCharge) changed(job rental.Job) bool {
+	return h.Woken || rental.Goal(value(h.Goal)) != job.Goal
+}
+
+// WriteCharge writes down what is known now, and keeps the job. A job that has become another one is given back.
+func (p *Postgres) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
+	err = p.within(ctx, func(tx *sqlx.Tx) error {
+		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
+		if err != nil || !mine {
+			return err
+		}
+		if held.changed(job) {
+			_, err := tx.ExecContext(ctx, `
+				update charges set lease = null, lease_until = null, taken_at = null, next_attempt_at = clock_timestamp()
+				where id = $1`, job.ID)
+			return err
+		}
+		if err := held.mayBecome(job, r.State); err != nil {
+			return err
+		}
+		ok = true
+		if err := writeAttempt(ctx, tx, job, r); err != nil {
+			return err
+		}
+		return writeLine(ctx, tx, r)
+	})
+	return ok && err == nil, wrap("write down what is about to be done about a charge", err)
+}
+
+func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
+	if r.Line == nil {
+		return nil
+	}
+	return addLines(ctx, tx, *r.Line)
+}
+
+// writeAttempt says that the charge is being carried out, and with which card: who finds it so later knows whose
+// outcome it is, and whether the client has chosen another default since.
+func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) error {
+	card := value(r.Card)
+	_, err := tx.ExecContext(ctx, `
+		update charges set
+			state = $2, settled = $3, decline_code = $4,
+			intent = coalesce(nullif($5, ''), intent), seen = coalesce(nullif($6, ''), seen),
+			attempts = attempts + $7,
+			payment_method_id = case when $8::bigint = 0 then payment_method_id else (select id from payment_methods where id = $8) end,
+			brand = case when $8 = 0 then brand else $9 end,
+			last_four = case when $8 = 0 then last_four else $10 end,
+			tried = case when $8 = 0 then tried else $11 end,
+			tried_default = case when $8 = 0 then tried_default else (select default_payment_method_id from clients where id = $12) end,
+			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- whoever comes after a crash looks at it
+			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
+		where id = $1`,
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
+		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), int64(job.Client))
+	return err
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// SettleCharge writes down what was learned, and gives the job back.
+func (p *Postgres) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
+	err = p.within(ctx, func(tx *sqlx.Tx) error {
+		// The client's row first, as everybody does: a default that is being set is seen here, or sees what is written here.
+		standing, err := defaultOf(ctx, tx, job, r)
+		if err != nil {
+			return err
+		}
+		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
+		if err != nil || !mine {
+			return err
+		}
+		if err := held.mayBecome(job, r.State); err != nil {
+			return err
+		}
+		ok = true
+		if err := writeOutcome(ctx, tx, job, r, held, standing); err != nil {
+			return err
+		}
+		return writeLine(ctx, tx, r)
+	})
+	return ok && err == nil, wrap("settle a charge", err)
+}
+
+// standing is a client's default payment method; zero: there is none.
+type standing struct {
+	ID    int64  `db:"id"`
+	Token string `db:"token"`
+	Card  string `db:"card"` // fingerprint, else token
+}
+
+// defaultOf returns the client's default, which nobody changes until the transaction ends, where it matters: after a refusal.
+func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (standing, error) {
+	if job.Kind == rental.RefundCharge || !refused(r.State) {
+		return standing{}, nil
+	}
+	if _, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, job.Client); err != nil {
+		return standing{}, err
+	}
+	var s standing
+	err := tx.GetContext(ctx, &s, `
+		select m.id, m.token, coalesce(m.fingerprint, m.token) as card
+		from clients c join payment_methods m on m.id = c.default_payment_method_id
+		where c.id = $1`, job.Client)
+	if errors.Is(err, sql.ErrNoRows) {
+		return standing{}, nil
+	}
+	return s, err
+}
+
+// refused reports whether another card may help.
+func refused(s rental.ChargeState) bool {
+	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
+}
+
+// writeOutcome writes what was learned. What happened meanwhile makes the charge due again at once: another goal, or a default
+// that was set since the card was tried.
+func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s standing) error {
+	other := s.ID != 0 && s.ID != value(held.TriedDefault) && s.Card != held.Tried
+	_, err := tx.ExecContext(ctx, `
+		with now as (
+			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (refused) and $21 <> all (refused)) as again,
+				-- the card that was tried is the one that paid, whatever was chosen meanwhile
+				case when $2 in ('paid', 'authorized') then (
+					select m.id from payment_methods m where m.client_id = $16 and coalesce(m.fingerprint, m.token) = tried limit 1
+				) end as paid_with
+			from charges where id = $1
+		)
+		update charges set
+			state = $2, settled = $3, decline_code = $4,
+			intent = coalesce(nullif($5, ''), intent), seen = coalesce(nullif($6, ''), seen),
+			attempts = attempts + $7, tries = case when $8 then tries + 1 else 0 end,
+			declines = case when now.again and $17 then 0 when $9 then declines + 1 else declines end,
+			hard = case when now.again and $17 then false when $9 or $10 then $10 else hard end,
+			refused = refused
+				|| case when $10 and tried <> all (refused) then array[tried] else '{}' end
+				|| case when $22 <> '' and $22 <> all (refused) then array[$22] else '{}' end,
+			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.paid_with, payment_method_id) end,
+			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
+			look_at = case when $18 then null when look_at > taken_at then look_at else $19::timestamptz end,
+			paid_at = $20::timestamptz,
+			lease = null, lease_until = null, taken_at = null
+		from now
+		where id = $1`,
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked), r.Again, r.Declined, r.Hard,
+		written(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), r.State.IsFinal(),
+		written(r.LookAt), written(r.PaidAt), s.Token, r.Gone)
+	return err
+}
+
+// WakeCharge has the charge looked at that a processor's object belongs to, unless its state is final.
+func (p *Postgres) WakeCharge(ctx context.Context, object string) (rental.ChargeState, error) {
+	if object == "" || !searchable(object) {
+		return "", nil
+	}
+	var states []rental.ChargeState
+	err := p.db.SelectContext(ctx, &states, `
+		update charges set look_at = case when state = any ($2) then look_at else clock_timestamp() end
+		where intent = $1 returning state`, object, pq.Array(rental.FinalChargeStates()))
+	if err != nil || len(states) == 0 {
+		return "", wrap("wake a charge", err)
+	}
+	return states[0], nil
+}
