@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"fmt"
 	"time"
 
 	"motorpool/telematics"
@@ -50,18 +51,8 @@ type Booking struct {
 	Created     time.Time
 }
 
-// Draft is a booking that an administrator asks for.
-type Draft struct {
-	Agency    telematics.AgencyID
-	Client    string // subject of its token
-	Vehicle   telematics.VehicleID
-	Start     time.Time
-	End       time.Time
-	Pickup    telematics.StationID
-	Dropoff   telematics.StationID
-	Method    MethodID // zero: the default
-	Requested time.Time
-}
+// Reference is the name of a booking between people: that of the nth one that was made in a year, counted from 1.
+func Reference(year int, n int64) string { return fmt.Sprintf("BK-%04d-%05d", year, n) }
 
 // BookingQuery selects bookings, newest (highest id) first. Zero fields select everything.
 type BookingQuery struct {

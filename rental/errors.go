@@ -60,6 +60,11 @@ func NoMethod() *telematics.Error {
 	return &telematics.Error{Code: MethodRequired, Message: "The client has no payment method; at least one is required for bookings."}
 }
 
+// NotTheirMethod is the error for a booking with a payment method that is unknown, or not its client's: the two read the same.
+func NotTheirMethod(id MethodID) *telematics.Error {
+	return &telematics.Error{Code: MethodInvalid, Message: fmt.Sprintf("The client has no payment method %d.", id)}
+}
+
 // ExceedsPaid is the error for a refund of more than is left of what was paid.
 func ExceedsPaid(c Currency, left Minor) *telematics.Error {
 	return &telematics.Error{Code: RefundExceedsPaid,

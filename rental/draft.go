@@ -1,0 +1,100 @@
+package rental
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Draft is a booking that an administrator asks for.
+type Draft struct {
+	Agency    telematics.AgencyID
+	Client    string // subject of its token
+	Vehicle   telematics.VehicleID
+	Start     time.Time
+	End       time.Time
+	Pickup    telematics.StationID
+	Dropoff   telematics.StationID
+	Method    MethodID // zero: the default
+	Requested time.Time
+}
+
+// Facts is what a draft is decided by.
+type Facts struct {
+	Terms   Terms
+	Rate    *Rate               // of the vehicle; nil: it is not for rent
+	Vehicle telematics.Vehicle  // zero: there is none with the id
+	Pickup  *telematics.Station // nil: there is none with the id
+	Dropoff *telematics.Station // nil: there is none with the id
+	Client  Client
+	Methods []Method // of the client
+}
+
+// MaxLate is how long ago the start of a new booking may be: a form takes a while to fill in.
+const MaxLate = 5 * time.Minute
+
+// Book returns the booking that a draft asks for, at the price of now. The record gives it an id and a reference, and
+// decides whether the vehicle is free for its time. Fails with
+//
+//   - a *FieldError for a time or a station that cannot be,
+//   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the two read the same,
+//   - VehicleNotAvailable for a vehicle that is withdrawn, or has no rate,
+//   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the client's.
+func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
+	d.Start, d.End = instant(d.Start), instant(d.End)
+	if err := d.check(now, f); err != nil {
+		return Booking{}, err
+	}
+	tariff := Tariff{Currency: f.Terms.Currency, HourlyRate: f.Rate.Hourly, Tax: f.Terms.Tax, Deposit: f.Rate.Deposit}
+	price, err := tariff.Over(d.Start, d.End)
+	if err != nil {
+		return Booking{}, wrong("end_date", "makes the booking cost more than can be charged")
+	}
+	return Booking{
+		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
+		Start: d.Start, End: d.End, Price: price, Method: d.Method, Created: now,
+	}, nil
+}
+
+func (d Draft) check(now time.Time, f Facts) error {
+	ofAgency := func(s *telematics.Station) bool { return s != nil && s.AgencyID == d.Agency }
+	switch {
+	case d.Start.Before(now.Add(-MaxLate)):
+		return wrong("start_date", "must not be in the past")
+	case !d.End.After(d.Start):
+		return wrong("end_date", "must be after start_date")
+	case d.End.Sub(d.Start) > MaxLength:
+		return wrong("end_date", fmt.Sprintf("must be at most %d days after start_date", MaxLength/(24*time.Hour)))
+	case !ofAgency(f.Pickup):
+		return wrong("pickup_station_id", "must be a station of the agency")
+	case !ofAgency(f.Dropoff):
+		return wrong("dropoff_station_id", "must be a station of the agency")
+	case f.Vehicle.ID != d.Vehicle || f.Vehicle.AgencyID != d.Agency:
+		return telematics.NoSuchVehicle(d.Vehicle)
+	case f.Vehicle.Withdrawn():
+		return NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", f.Vehicle.Status))
+	case f.Rate == nil:
+		return NotAvailable("The vehicle has no rate; it is not for rent.")
+	case len(f.Methods) == 0:
+		return NoMethod()
+	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):
+		return NotTheirMethod(d.Method)
+	}
+	return nil
+}
+
+// instant is a moment as the record and the interface tell it: whole milliseconds, in UTC. What is priced is what is kept.
+func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// FieldError is what is wrong with one field of a request.
+type FieldError struct {
+	Field   string // as the interface names it: start_date
+	Message string // goes on from the field: must be after start_date
+}
+
+// Error says it in one sentence.
+func (e *FieldError) Error() string { return e.Field + " " + e.Message }
+
+func wrong(field, message string) *FieldError { return &FieldError{Field: field, Message: message} }
