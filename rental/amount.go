@@ -3,6 +3,7 @@ package rental
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,8 +17,7 @@ const MaxAmount Minor = 1_000_000_000_000
 
 // Format writes an amount as a decimal number with all the currency's digits: 12.00.
 func (c Currency) Format(m Minor) string {
-	digits := c.Digits()
-	sign := ""
+	digits, sign := c.Digits(), ""
 	if m < 0 {
 		sign, m = "-", -m
 	}
@@ -29,46 +29,73 @@ func (c Currency) Format(m Minor) string {
 }
 
 var (
-	errAmountForm   = errors.New("must be a decimal number such as 12.50")
-	errAmountDigits = errors.New("has more decimals than the currency")
-	errAmountRange  = fmt.Errorf("must be at most %d minor units", int64(MaxAmount))
+	errAmountForm     = errors.New("must be a decimal number such as 12.5")
+	errAmountNegative = errors.New("must not be negative")
+	errAmountExponent = errors.New("must be written with a smaller exponent")
 )
 
+// jsonNumber is a number as JSON writes it: sign, whole, fraction, exponent.
+var jsonNumber = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$`)
+
 // Parse reads an amount that is written as a JSON number, exactly: 12, 12.5 and 12.50 are the same,
-// 12.505 is an error for EUR. Exponents are taken: 1e2 is 100.
+// 12.505 is an error for EUR. Exponents are taken: 1e2 is 100. An error goes on from the name of what was read: must be …
 func (c Currency) Parse(text string) (Minor, error) {
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(text), "e")
-	shift := 0
-	if hasExponent {
-		var err error
-		if shift, err = strconv.Atoi(exponent); err != nil || shift > 30 || shift < -30 {
-			return 0, errAmountForm
-		}
+	n, err := parseDecimal(text, c.Digits(), int64(MaxAmount))
+	switch {
+	case errors.Is(err, errDecimals):
+		return 0, c.tooFine()
+	case errors.Is(err, errRange):
+		return 0, fmt.Errorf("must be at most %s", c.Format(MaxAmount))
 	}
-	sign, unsigned := strings.HasPrefix(mantissa, "-"), strings.TrimPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(unsigned, ".")
-	digits := whole + fraction
-	if whole == "" || strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) {
+	return Minor(n), err
+}
+
+func (c Currency) tooFine() error {
+	if c.Digits() == 0 {
+		return fmt.Errorf("must be a whole number: %s has no decimals", c)
+	}
+	return fmt.Errorf("must have at most %d decimals", c.Digits())
+}
+
+var (
+	errDecimals = errors.New("has too many decimals")
+	errRange    = errors.New("is out of range")
+)
+
+// parseDecimal reads a JSON number, exactly, in units of ten to the power of -digits.
+func parseDecimal(text string, digits int, limit int64) (int64, error) {
+	parts := jsonNumber.FindStringSubmatch(text)
+	if parts == nil {
 		return 0, errAmountForm
 	}
-	shift += c.Digits() - len(fraction)
-	digits = strings.TrimLeft(digits, "0")
-	for ; shift < 0; shift++ {
-		rest, zero := strings.CutSuffix(digits, "0")
-		if digits != "" && !zero {
-			return 0, errAmountDigits
+	sign, fraction := parts[1], parts[3]
+	significant := strings.TrimLeft(parts[2]+fraction, "0")
+	if significant == "" {
+		return 0, nil // whatever its sign, and its exponent
+	}
+	if sign != "" {
+		return 0, errAmountNegative
+	}
+	shift := digits - len(fraction)
+	if parts[4] != "" {
+		exponent, err := strconv.Atoi(parts[4])
+		if err != nil || exponent < -maxExponent || exponent > maxExponent {
+			return 0, errAmountExponent
 		}
-		digits = rest
+		shift += exponent
 	}
-	if digits == "" {
-		return 0, nil
+	whole := strings.TrimRight(significant, "0")
+	switch shift += len(significant) - len(whole); {
+	case shift < 0:
+		return 0, errDecimals
+	case len(whole)+shift > 18: // more than an int64 holds
+		return 0, errRange
 	}
-	m, err := strconv.ParseInt(digits+strings.Repeat("0", shift), 10, 64)
-	if err != nil || Minor(m) > MaxAmount {
-		return 0, errAmountRange
+	n, err := strconv.ParseInt(whole+strings.Repeat("0", shift), 10, 64)
+	if err != nil || n > limit {
+		return 0, errRange
 	}
-	if sign {
-		m = -m
-	}
-	return Minor(m), nil
+	return n, nil
 }
+
+const maxExponent = 1000

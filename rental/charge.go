@@ -52,7 +52,7 @@ var chargeStates = map[ChargeState][]ChargeState{
 	Released:       {},
 }
 
-// MayBecome reports whether one state may follow another.
+// MayBecome reports whether one state may follow another, or is the same.
 func (s ChargeState) MayBecome(next ChargeState) bool {
 	for _, allowed := range chargeStates[s] {
 		if allowed == next {
@@ -62,7 +62,7 @@ func (s ChargeState) MayBecome(next ChargeState) bool {
 	return s == next
 }
 
-// IsFinal reports whether nothing follows.
+// IsFinal reports whether nothing follows. (Of a refund, see Charge.MayBecome.)
 func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
 
 // FinalChargeStates lists the states that nothing follows.
@@ -118,3 +118,48 @@ type Charge struct {
 	PaidAt      time.Time
 	Created     time.Time
 }
+
+// MayBecome reports whether a state may follow the charge's own. A hold is never paid, and only a hold is authorised, captured or
+// released. A refund has no owner to confirm it. What was paid back may still come back, as the card's bank says days later; a
+// refund that failed stays so, since its money may be in another one by then.
+func (c Charge) MayBecome(next ChargeState) bool {
+	switch {
+	case c.State == next:
+		return true
+	case c.Kind == RefundCharge && c.State == Paid:
+		return next == Failed
+	case c.Kind == RefundCharge && (c.State == Failed || next == RequiresAction || next == Declined),
+		c.Kind == DepositCharge && next == Paid,
+		c.Kind != DepositCharge && (next == Authorized || next == Captured || next == Released):
+		return false
+	}
+	return c.State.MayBecome(next)
+}
+
+// charge returns a new charge of the booking that is due at once. One of nothing is paid without the processor.
+func (d Dossier) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
+	c := Charge{Booking: d.ID, Kind: kind, State: Pending, Currency: d.Price.Currency, Amount: amount, NextAttempt: now, Created: now}
+	if amount == 0 {
+		c.State, c.PaidAt, c.NextAttempt = Paid, now, time.Time{}
+	}
+	return c
+}
+
+// isOwed reports whether a payment was refused and is still owed. A deposit that is no longer wanted is not.
+func (c Charge) isOwed() bool {
+	return (c.State == Declined || c.State == Failed) && c.ofClient()
+}
+
+// isUnderWay reports whether a payment is to be carried out, or may have been, and was not refused.
+func (c Charge) isUnderWay() bool {
+	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture)
+}
+
+// waitsForOwner reports whether the card's owner must confirm a payment.
+func (c Charge) waitsForOwner() bool { return c.State == RequiresAction && c.ofClient() }
+
+// isTaken reports whether the charge has taken the money that it settled.
+func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.State == Captured }
+
+// ofClient reports whether the client is asked for the money: not for a refund, nor for a deposit that is to be released.
+func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }

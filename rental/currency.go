@@ -11,13 +11,18 @@ type Currency string
 
 // ParseCurrency returns the currency with a code, in capitals.
 func ParseCurrency(code string) (Currency, error) {
-	if known := money.GetCurrency(code); known == nil || known.Code != code {
+	known := money.GetCurrency(code)
+	if known == nil || known.Code != code || known.NumericCode == "" || noMoney[code] {
 		return "", fmt.Errorf("currency %.10q: want an ISO 4217 code such as EUR", code)
 	}
 	return Currency(code), nil
 }
 
-// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD.
+// noMoney has codes of the standard for which it gives no minor unit: nobody pays with them.
+var noMoney = map[string]bool{"XAG": true, "XAU": true, "XDR": true}
+
+// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what ParseCurrency
+// never returned: an amount of nobody knows what must not be told, or charged.
 func (c Currency) Digits() int {
 	known := money.GetCurrency(string(c))
 	if known == nil {

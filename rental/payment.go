@@ -1,23 +1,105 @@
 package rental
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // PaymentStatus sums up the charges of a booking.
 type PaymentStatus string
 
 const (
-	PaymentRequiresAction    PaymentStatus = "requires_action"
-	PaymentFailed            PaymentStatus = "failed"
-	PaymentPending           PaymentStatus = "pending"
-	PaymentAuthorized        PaymentStatus = "authorized"
-	PaymentRefunded          PaymentStatus = "refunded"
-	PaymentPartiallyRefunded PaymentStatus = "partially_refunded"
-	PaymentPaid              PaymentStatus = "paid"
+	PaymentRequiresAction    PaymentStatus = "requires_action"    // the card's owner must confirm
+	PaymentFailed            PaymentStatus = "failed"             // the card was refused; another one is needed
+	PaymentPending           PaymentStatus = "pending"            // nothing was charged yet, or something is under way
+	PaymentAuthorized        PaymentStatus = "authorized"         // the deposit is held, the rental is under way
+	PaymentRefunded          PaymentStatus = "refunded"           // all that was paid is back
+	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part of what was paid is back
+	PaymentPaid              PaymentStatus = "paid"               // all that was asked for is paid
 )
+
+// PaymentStatuses lists every status, in the order in which they are looked at.
+var PaymentStatuses = []PaymentStatus{
+	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid,
+}
 
 // Payment is what a client is told of the money.
 type Payment struct {
 	Method string // label of the card; empty: there is none
 	Status PaymentStatus
 	PaidAt time.Time // zero: not paid
+}
+
+// Payment sums up the charges. The status is the first that applies:
+//
+//   - requires_action: a charge waits for the card's owner.
+//   - failed: a charge was refused, and is owed, though it be tried again by itself.
+//   - pending: nothing was ever charged (a booking that is upcoming, or was cancelled), or a charge is under way: it is to be
+//     carried out, or may have been. So is a capture that was asked for.
+//   - authorized: the deposit is held, and of all the rest only the charge of the start is under way. (That is
+//     looked at before pending, which would hide it.)
+//   - refunded: all of what was taken is back.
+//   - partially_refunded: some of it is back.
+//   - paid.
+//
+// A deposit counts like any charge until it is to be released; what becomes of it then, or that the processor let
+// it go, is no concern of what was paid. A refund counts once its money is back: one that is under way, or failed, changes nothing for the client.
+//
+// PaidAt is when the last of the charges that take money was paid, in the last three states; else zero.
+func (d Dossier) Payment() Payment {
+	p := Payment{Status: d.paymentStatus()}
+	if d.Card != nil {
+		p.Method = d.Card.Label()
+	}
+	if p.Status != PaymentPaid && p.Status != PaymentRefunded && p.Status != PaymentPartiallyRefunded {
+		return p
+	}
+	for _, c := range d.Charges {
+		if c.Kind.Pays() && c.PaidAt.After(p.PaidAt) {
+			p.PaidAt = c.PaidAt
+		}
+	}
+	return p
+}
+
+func (d Dossier) paymentStatus() PaymentStatus {
+	var paid, back Minor
+	for _, c := range d.Charges {
+		switch {
+		case c.isTaken():
+			paid += c.Settled
+		case c.Kind == RefundCharge && c.State == Paid:
+			back += c.Settled
+		}
+	}
+	some := func(is func(Charge) bool) bool { return slices.ContainsFunc(d.Charges, is) }
+	switch {
+	case some(Charge.waitsForOwner):
+		return PaymentRequiresAction
+	case some(Charge.isOwed):
+		return PaymentFailed
+	case d.onlyRentalUnderWay():
+		return PaymentAuthorized
+	case some(Charge.isUnderWay), len(d.Charges) == 0:
+		return PaymentPending
+	case back > 0 && back >= paid:
+		return PaymentRefunded
+	case back > 0:
+		return PaymentPartiallyRefunded
+	}
+	return PaymentPaid
+}
+
+// onlyRentalUnderWay reports whether the deposit is held, and of all the rest only the charge of the start is under way.
+func (d Dossier) onlyRentalUnderWay() bool {
+	deposit, _ := d.deposit()
+	held := deposit.State == Authorized && deposit.Goal == Hold
+	start := false
+	for _, c := range d.Charges {
+		if c.isUnderWay() && c.Kind != StartCharge {
+			return false
+		}
+		start = start || c.isUnderWay()
+	}
+	return held && start
 }

@@ -9,9 +9,6 @@ import (
 // Hundredths is a number in hundredths: 150 is 1.5.
 type Hundredths int64
 
-// TaxRate is a share in millionths: 190000 is 19 %.
-type TaxRate int64
-
 // Tariff is what a booking costs, fixed when it is made.
 type Tariff struct {
 	Currency   Currency
@@ -31,22 +28,20 @@ type Price struct {
 var errPriceRange = errors.New("the price is out of range")
 
 // Over returns the price of a time. Hours are rounded half up to two decimals first; then the subtotal, and
-// the tax on it, half up to the currency's minor unit, once each.
+// the tax on it, half up to the currency's minor unit, once each. It fails where the end is not after the start, and
+// where the rental is more than MaxAmount.
 func (t Tariff) Over(start, end time.Time) (Price, error) {
 	milliseconds := end.Sub(start).Milliseconds()
-	hours := divideHalfUp(product(milliseconds, 100), int64(time.Hour/time.Millisecond))
-	p := Price{Tariff: t}
-	if milliseconds <= 0 || !hours.IsInt64() {
+	if milliseconds <= 0 {
 		return Price{}, errPriceRange
 	}
-	p.Hours = Hundredths(hours.Int64())
-	subtotal := divideHalfUp(product(int64(p.Hours), int64(t.HourlyRate)), 100)
-	tax := divideHalfUp(new(big.Int).Mul(subtotal, big.NewInt(int64(t.Tax))), 1_000_000)
-	if limit := big.NewInt(int64(MaxAmount)); subtotal.Cmp(limit) > 0 || tax.Cmp(limit) > 0 {
+	hours := divideHalfUp(product(milliseconds, 100), int64(time.Hour/time.Millisecond)).Int64() // less than it divides
+	subtotal := divideHalfUp(product(hours, int64(t.HourlyRate)), 100)
+	tax := divideHalfUp(new(big.Int).Mul(subtotal, big.NewInt(int64(t.Tax))), int64(FullTax))
+	if new(big.Int).Add(subtotal, tax).Cmp(big.NewInt(int64(MaxAmount))) > 0 {
 		return Price{}, errPriceRange
 	}
-	p.Subtotal, p.TaxDue = Minor(subtotal.Int64()), Minor(tax.Int64())
-	return p, nil
+	return Price{Tariff: t, Hours: Hundredths(hours), Subtotal: Minor(subtotal.Int64()), TaxDue: Minor(tax.Int64())}, nil
 }
 
 // Rental is what is paid for the time: subtotal and tax.
@@ -57,7 +52,7 @@ func (p Price) Total() Minor { return p.Rental() + p.Deposit }
 
 func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// divideHalfUp divides what is not negative, and rounds half up.
+// divideHalfUp divides what is not negative by an even number, and rounds half up.
 func divideHalfUp(n *big.Int, by int64) *big.Int {
 	divisor := big.NewInt(by)
 	half := big.NewInt(by / 2)
