@@ -80,7 +80,8 @@ func (h *hand) underWay() Result {
 // judgeAttempt goes on with a payment that has moved nothing: its last attempt was declined, waits for the card's owner,
 // or never came to be.
 func (h *hand) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
-	isNews := in.Attempt != h.job.Seen
+	isNews := in.Attempt != h.job.Seen ||
+		in.Attempt == "" && in.Decline != nil && in.Decline.Code != h.job.DeclineCode // refused before it was made an attempt
 	switch {
 	case in.Status == IntentAction && (isNews || h.job.DeclineCode != authentication):
 		return h.declined(Decline{Code: authentication, Action: true}, in.Attempt), nil
@@ -178,9 +179,14 @@ func (h *hand) withoutCard(ctx context.Context) (Result, error) {
 	if in.Status != IntentPrepared && in.Status != IntentAction || in.Attempt != h.job.Seen {
 		return h.judge(ctx, in)
 	}
+	return h.cardGone(), nil
+}
+
+// cardGone is a charge that goes on with the next card at once.
+func (h *hand) cardGone() Result {
 	r := h.as(Declined)
 	r.DeclineCode, r.Gone, r.NextAttempt = cardGone, h.job.Card.Token, h.Now()
-	return h.told(r), nil
+	return h.told(r)
 }
 
 // lookUpRefusal asks which attempt it was that the processor has just told of as declined.
@@ -191,6 +197,9 @@ func (h *hand) lookUpRefusal(ctx context.Context, d *Decline) (Result, error) {
 	}
 	if d == nil || in.Status != IntentPrepared && in.Status != IntentAction {
 		return h.judge(ctx, in)
+	}
+	if d.Hard && in.Attempt == h.job.Seen {
+		return h.cardGone(), nil // it never was an attempt
 	}
 	return h.declined(*d, in.Attempt), nil
 }

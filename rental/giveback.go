@@ -1,6 +1,9 @@
 package rental
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // refund carries a refund on. It cannot be prepared, so the record says that it may have happened before the processor
 // is asked, and whoever finds it so looks for it first.
@@ -10,7 +13,7 @@ import "context"
 func (h *hand) refund(ctx context.Context) (Result, error) {
 	switch {
 	case h.job.State == Failed:
-		return h.as(Failed), nil // another refund may have taken its place
+		return h.unchanged(), nil // another refund may have taken its place
 	case h.job.Payment == "":
 		return h.refundFailed("payment_not_known"), nil
 	case h.job.Intent != "":
@@ -47,7 +50,7 @@ func (h *hand) findRefund(ctx context.Context) (Result, error) {
 	case found:
 		return h.judgeRefund(made), nil
 	case h.acted:
-		return h.again(), nil
+		return h.refundFailed(notAccepted), nil // it was refused just now, and is not there
 	}
 	if err := h.write(ctx, h.as(Unknown)); err != nil { // as it is, to be sure that the charge is still ours
 		return Result{}, err
@@ -84,6 +87,9 @@ func (h *hand) judgeRefund(made Refund) Result {
 	h.job.Intent = made.ID
 	switch made.Status {
 	case RefundSucceeded:
+		if h.job.State == Paid {
+			return h.unchanged()
+		}
 		r := h.settled(Paid)
 		r.Intent, r.Settled = made.ID, made.Amount
 		return h.told(r)
@@ -92,6 +98,9 @@ func (h *hand) judgeRefund(made Refund) Result {
 		r.Intent = made.ID
 		return r
 	default:
+		if h.job.State == Paid {
+			return h.unchanged()
+		}
 		r := h.underWay()
 		r.Intent = made.ID
 		return r
@@ -100,6 +109,6 @@ func (h *hand) judgeRefund(made Refund) Result {
 
 func (h *hand) refundFailed(why string) Result {
 	r := h.as(Failed)
-	r.DeclineCode = why
+	r.DeclineCode, r.Settled, r.PaidAt = why, 0, time.Time{}
 	return h.told(r)
 }

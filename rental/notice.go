@@ -37,13 +37,13 @@ func (c *Collector) follow(ctx context.Context, n Notice) error {
 
 // wake has the charge looked at that a notice is about. What the notice itself says may be old.
 func (c *Collector) wake(ctx context.Context, n Notice) error {
-	state, err := c.Ledger.WakeCharge(ctx, n.Object)
+	state, woken, err := c.Ledger.WakeCharge(ctx, n.Object)
 	switch {
 	case err != nil:
 		return err
 	case state == "":
 		c.Counts.add(noticesStrange)
-	case state.IsFinal():
+	case !woken:
 		c.Counts.add(noticesFinal)
 		c.Logger.Info("payment processor told of a charge that is settled; the record keeps it as it is",
 			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))

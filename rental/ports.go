@@ -69,9 +69,9 @@ type Ledger interface {
 	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
 	// SettleCharge writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
 	SettleCharge(ctx context.Context, job Job, r Result) (bool, error)
-	// WakeCharge has the charge looked at that a processor's object belongs to, unless its state is final, and returns its
-	// state. It is empty where there is none.
-	WakeCharge(ctx context.Context, object string) (ChargeState, error)
+	// WakeCharge has the charge looked at that a processor's object belongs to. It returns its state, empty where there is
+	// none, and whether it is looked at: what was paid, taken or released stays so; a refund may still come back.
+	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
 }
 
 // Notices keeps what the processor has told, until it is handled.

@@ -35,8 +35,8 @@ func hold(ctx context.Context, tx *sqlx.Tx, id, lease uuid.UUID) (h heldCharge, 
 }
 
 func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
-	if now := rental.ChargeState(h.State); !now.MayBecome(next) {
-		return fmt.Errorf("charge %s is %s and cannot become %s", job.ID, now, next)
+	if now := (rental.Charge{Kind: job.Kind, State: rental.ChargeState(h.State)}); !now.MayBecome(next) {
+		return fmt.Errorf("charge %s is %s and cannot become %s", job.ID, now.State, next)
 	}
 	return nil
 }
@@ -168,12 +168,12 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 	other := s.ID != 0 && s.ID != value(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
 		with now as (
-			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (refused) and $21 <> all (refused)) as again,
+			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (barred) and $21 <> all (barred)) as again,
+				m.id, m.brand, m.last_four
+			from charges c
 				-- the card that was tried is the one that paid, whatever was chosen meanwhile
-				case when $2 in ('paid', 'authorized') then (
-					select m.id from payment_methods m where m.client_id = $16 and coalesce(m.fingerprint, m.token) = tried limit 1
-				) end as paid_with
-			from charges where id = $1
+				left join payment_methods m on $2 in ('paid', 'authorized') and m.client_id = $16 and coalesce(m.fingerprint, m.token) = c.tried
+			where c.id = $1
 		)
 		update charges set
 			state = $2, settled = $3, decline_code = $4,
@@ -181,33 +181,40 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			attempts = attempts + $7, tries = case when $8 then tries + 1 else 0 end,
 			declines = case when now.again and $17 then 0 when $9 then declines + 1 else declines end,
 			hard = case when now.again and $17 then false when $9 or $10 then $10 else hard end,
-			refused = refused
-				|| case when $10 and tried <> all (refused) then array[tried] else '{}' end
-				|| case when $22 <> '' and $22 <> all (refused) then array[$22] else '{}' end,
-			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.paid_with, payment_method_id) end,
+			barred = barred
+				|| case when $10 and tried <> all (barred) then array[tried] else '{}' end
+				|| case when $22 <> '' and $22 <> all (barred) then array[$22] else '{}' end,
+			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.id, payment_method_id) end,
+			brand = coalesce(now.brand, charges.brand), last_four = coalesce(now.last_four, charges.last_four),
 			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
 			look_at = case when $18 then null when look_at > taken_at then look_at else $19::timestamptz end,
 			paid_at = $20::timestamptz,
 			lease = null, lease_until = null, taken_at = null
 		from now
-		where id = $1`,
+		where charges.id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked), r.Again, r.Declined, r.Hard,
-		written(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), r.State.IsFinal(),
+		written(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
 		written(r.LookAt), written(r.PaidAt), s.Token, r.Gone)
 	return err
 }
 
-// WakeCharge has the charge looked at that a processor's object belongs to, unless its state is final.
-func (p *Postgres) WakeCharge(ctx context.Context, object string) (rental.ChargeState, error) {
+// isOver reports whether nothing that the processor tells can change a charge any more. A refund may still come back.
+func isOver(k rental.ChargeKind, s rental.ChargeState) bool { return s.IsFinal() && k != rental.RefundCharge }
+
+// WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can change it any more.
+func (p *Postgres) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
 	if object == "" || !searchable(object) {
-		return "", nil
+		return "", false, nil
 	}
-	var states []rental.ChargeState
-	err := p.db.SelectContext(ctx, &states, `
-		update charges set look_at = case when state = any ($2) then look_at else clock_timestamp() end
-		where intent = $1 returning state`, object, pq.Array(rental.FinalChargeStates()))
-	if err != nil || len(states) == 0 {
-		return "", wrap("wake a charge", err)
+	var rows []struct {
+		State rental.ChargeState `db:"state"`
+		Kind  rental.ChargeKind  `db:"kind"`
 	}
-	return states[0], nil
+	err = p.db.SelectContext(ctx, &rows, `
+		update charges set look_at = case when state = any ($2) and kind <> 'refund' then look_at else clock_timestamp() end
+		where intent = $1 returning state, kind`, object, pq.Array(rental.FinalChargeStates()))
+	if err != nil || len(rows) == 0 {
+		return "", false, wrap("wake a charge", err)
+	}
+	return rows[0].State, !isOver(rows[0].Kind, rows[0].State), nil
 }

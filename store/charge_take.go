@@ -80,7 +80,7 @@ func (p *Postgres) TakeCharges(ctx context.Context, limit int, lease time.Durati
 			left join charges paid on paid.id = c.refunds_charge_id
 			left join lateral (
 				select m.* from payment_methods m
-				where m.client_id = b.client_id and m.token <> all (c.refused) and coalesce(m.fingerprint, '') <> all (c.refused)
+				where m.client_id = b.client_id and m.token <> all (c.barred) and coalesce(m.fingerprint, '') <> all (c.barred)
 					and m.id in (c.payment_method_id, b.payment_method_id, cl.default_payment_method_id)
 				order by m.id is not distinct from c.payment_method_id desc, m.id is not distinct from b.payment_method_id desc
 				limit 1

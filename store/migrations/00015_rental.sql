@@ -149,13 +149,13 @@ create table charges (
     declines          integer not null default 0,
     decline_code      text not null default '',
     hard              boolean not null default false, -- the last decline: that card must not be tried again
+    barred            text[] not null default '{}', -- cards that must not be tried again, by fingerprint or token
     next_attempt_at   timestamptz, -- null: nothing is to be done
     look_at           timestamptz, -- the processor told of it: it is to be looked at, whatever is to be done when
     due_at            timestamptz generated always as (least(next_attempt_at, look_at)) stored,
     tries             integer not null default 0, -- in a row that brought no news
     tried             text not null default '', -- fingerprint, else token, of the card of the last attempt
     tried_default     bigint, -- the client's default when it was made; may be removed meanwhile
-    refused           text[] not null default '{}', -- fingerprints and tokens of cards that must not be tried again
     woken_at          timestamptz, -- something happened since the charge was last taken: it is due at once
     lease             uuid,
     lease_until       timestamptz,
