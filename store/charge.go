@@ -199,7 +199,9 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 }
 
 // isOver reports whether nothing that the processor tells can change a charge any more. A refund may still come back.
-func isOver(k rental.ChargeKind, s rental.ChargeState) bool { return s.IsFinal() && k != rental.RefundCharge }
+func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
+	return s.IsFinal() && k != rental.RefundCharge
+}
 
 // WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can change it any more.
 func (p *Postgres) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
