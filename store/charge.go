@@ -187,7 +187,7 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.id, payment_method_id) end,
 			brand = coalesce(now.brand, charges.brand), last_four = coalesce(now.last_four, charges.last_four),
 			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
-			look_at = case when $18 then null when look_at > taken_at then look_at else $19::timestamptz end,
+			look_at = case when $18 then null when look_at >= taken_at then look_at else $19::timestamptz end,
 			paid_at = $20::timestamptz,
 			lease = null, lease_until = null, taken_at = null
 		from now

@@ -41,6 +41,7 @@ type entry struct {
 	barred       []string
 	woken        bool
 	lookAt       time.Time
+	told         bool // of by the processor, since it was taken
 	lease        uuid.UUID
 	leaseUntil   time.Time
 	takenAt      time.Time
@@ -150,7 +151,7 @@ func (l *Ledger) TakeCharges(_ context.Context, limit int, lease time.Duration) 
 	})
 	var jobs []rental.Job
 	for _, e := range due[:min(limit, len(due))] {
-		e.lease, e.leaseUntil, e.takenAt, e.woken = uuid.New(), now.Add(lease), now, false
+		e.lease, e.leaseUntil, e.takenAt, e.woken, e.told = uuid.New(), now.Add(lease), now, false, false
 		jobs = append(jobs, l.job(e))
 	}
 	return jobs, nil
@@ -283,7 +284,7 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 	if r.State == rental.Paid || r.State == rental.Authorized {
 		l.paidWith(e)
 	}
-	if !e.lookAt.After(e.takenAt) {
+	if !e.told {
 		e.lookAt = r.LookAt
 	}
 	if isOver(e.Charge) {
@@ -325,7 +326,7 @@ func (l *Ledger) WakeCharge(_ context.Context, object string) (rental.ChargeStat
 		if isOver(e.Charge) {
 			return e.State, false, nil
 		}
-		e.lookAt = time.Now()
+		e.lookAt, e.told = time.Now(), true
 		return e.State, true, nil
 	}
 	return "", false, nil
