@@ -91,7 +91,8 @@ func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			brand = case when $8 = 0 then brand else $9 end,
 			last_four = case when $8 = 0 then last_four else $10 end,
 			tried = case when $8 = 0 then tried else $11 end,
-			tried_default = case when $8 = 0 then tried_default else (select default_payment_method_id from clients where id = $12) end,
+			-- the same card again: what was the default when it was chosen
+			tried_default = case when $8 = 0 or tried = $11 then tried_default else (select default_payment_method_id from clients where id = $12) end,
 			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- whoever comes after a crash looks at it
 			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
 		where id = $1`,

@@ -222,8 +222,10 @@ func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result)
 	}
 	e.learn(r)
 	if r.Card != nil {
-		e.Method, e.Brand, e.LastFour, e.tried = r.Card.ID, r.Card.Brand, r.Card.LastFour, mark(r.Card.Card)
-		e.triedDefault = l.purse(e.client).standby
+		e.Method, e.Brand, e.LastFour = r.Card.ID, r.Card.Brand, r.Card.LastFour
+		if e.tried != mark(r.Card.Card) {
+			e.tried, e.triedDefault = mark(r.Card.Card), l.purse(e.client).standby
+		}
 	}
 	if e.NextAttempt.IsZero() || e.NextAttempt.After(now) {
 		e.NextAttempt = now

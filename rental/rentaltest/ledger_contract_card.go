@@ -74,6 +74,20 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 	}
 }
 
+func newDefaultBefore(t *testing.T, r ChargeRecord) {
+	client, _, c := r.withCard(rental.FeeCharge)
+	job := mustTakeFor(t, r.Here, c.ID, shortLease)
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	other := r.GiveCard(client, AnyCard())
+	r.SetDefault(client, other)
+	again := takeInTime(t, r.There, c.ID)
+	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+	must(t, settle(t, r.There), again, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+	if job := mustTake(t, r.Here, c.ID); job.Look || job.Card == nil || job.Card.ID != other.ID {
+		t.Errorf("job %+v, want it with card %d", job, other.ID)
+	}
+}
+
 func anotherGoal(t *testing.T, r ChargeRecord) {
 	for _, asked := range []bool{false, true} {
 		_, _, c := r.withCard(rental.DepositCharge)

@@ -155,7 +155,7 @@ create table charges (
     due_at            timestamptz generated always as (least(next_attempt_at, look_at)) stored,
     tries             integer not null default 0, -- in a row that brought no news
     tried             text not null default '', -- fingerprint, else token, of the card of the last attempt
-    tried_default     bigint, -- the client's default when it was made; may be removed meanwhile
+    tried_default     bigint, -- the client's default when that card was chosen; may be removed meanwhile
     woken_at          timestamptz, -- something happened since the charge was last taken: it is due at once
     lease             uuid,
     lease_until       timestamptz,
