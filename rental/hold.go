@@ -39,8 +39,6 @@ func (h *hand) judgeHold(ctx context.Context, in Intent) (Result, error) {
 			return r, nil
 		}
 		return h.told(r), nil
-	case h.acted:
-		return h.again(), nil
 	case h.job.Goal == Capture && h.job.CaptureAmount > 0:
 		return h.capture(ctx)
 	default:

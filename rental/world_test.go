@@ -31,9 +31,7 @@ type world struct {
 func inWorld(t *testing.T, story func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second}
-		w.bank.Processor = w.cards
-		w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
+		w := newWorld(t)
 		defer func() {
 			w.bank.FailWith(nil)
 			for _, end := range w.ended {
@@ -44,9 +42,19 @@ func inWorld(t *testing.T, story func(*testing.T, *world)) {
 	})
 }
 
+// quiet is where nobody listens.
+var quiet = slog.New(slog.DiscardHandler)
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second}
+	w.bank.Processor = w.cards
+	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
+	return w
+}
+
 // collect runs a collector, over ports that may be others than the world's own.
 func (w *world) collect(change func(*rental.CollectorConfig)) *rental.Collector {
-	config := rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: slog.New(slog.DiscardHandler)}
+	config := rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
 	if change != nil {
 		change(&config)
 	}
