@@ -37,6 +37,12 @@ func (b *slowBank) enter(n int) {
 	b.most = max(b.most, b.now)
 }
 
+func (b *slowBank) mostAtOnce() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most
+}
+
 func TestNoMoreChargesAreUnderWayThanThereAreWorkers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		bank := &slowBank{Processor: w.bank, takes: 10 * time.Second}
@@ -53,8 +59,8 @@ func TestNoMoreChargesAreUnderWayThanThereAreWorkers(t *testing.T) {
 				paid++
 			}
 		}
-		if bank.most != 3 || paid != 9 {
-			t.Errorf("at most %d at once, %d paid", bank.most, paid)
+		if most := bank.mostAtOnce(); most != 3 || paid != 9 {
+			t.Errorf("at most %d at once, %d paid", most, paid)
 		}
 		w.after(10 * time.Second)
 	})

@@ -45,10 +45,10 @@ func newCounts() *Counts {
 
 // outcomes lists what may become of a charge of a kind.
 func outcomes(k ChargeKind) []ChargeState {
-	switch {
-	case k == RefundCharge:
+	switch k {
+	case RefundCharge:
 		return []ChargeState{Unknown, Failed, Paid}
-	case k == DepositCharge:
+	case DepositCharge:
 		return []ChargeState{Unknown, RequiresAction, Declined, Failed, Authorized, Captured, Released}
 	default:
 		return []ChargeState{Unknown, RequiresAction, Declined, Failed, Paid}

@@ -32,7 +32,7 @@ func (h *hand) lookAtRefund(ctx context.Context) (Result, error) {
 	made, err := h.Processor.RefundByID(bounded, h.job.Intent)
 	cancel()
 	if err != nil {
-		h.why("look", err)
+		_ = h.why("look", err)
 		return h.again(), nil
 	}
 	return h.judgeRefund(made), nil
@@ -45,7 +45,7 @@ func (h *hand) findRefund(ctx context.Context) (Result, error) {
 	cancel()
 	switch {
 	case err != nil:
-		h.why("look", err)
+		_ = h.why("look", err)
 		return h.again(), nil
 	case found:
 		return h.judgeRefund(made), nil
