@@ -49,6 +49,12 @@ func (h heldCharge) changed(job rental.Job) bool {
 // WriteCharge writes down what is known now, and keeps the job. A job that has become another one is given back.
 func (p *Postgres) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.within(ctx, func(tx *sqlx.Tx) error {
+		if r.Card != nil {
+			// Who removes a card holds it first, and then the charges that name it.
+			if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for key share`, int64(r.Card.ID)); err != nil {
+				return err
+			}
+		}
 		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
 		if err != nil || !mine {
 			return err
