@@ -126,7 +126,7 @@ func (h *hand) again() Result {
 	return r
 }
 
-// settled is what became of a charge, with a line of the history where that is news.
+// settled is what became of a charge. What it was refused for is over.
 func (h *hand) settled(s ChargeState) Result {
 	r := h.as(s)
 	r.DeclineCode = ""

@@ -3,6 +3,7 @@ package rental_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,6 +109,7 @@ func (s *telling) tell() []string {
 	}
 	s.after(30 * time.Minute)
 	s.check("at the end")
+	s.checkLooks()
 	s.checkEnd()
 	return s.wrong
 }
@@ -207,6 +209,22 @@ func (s *telling) check(when string) {
 		}
 		if is.State == rental.Released && e.Held+e.Taken != 0 {
 			s.fail("%s: the deposit is released, the bank says %+v", when, e)
+		}
+	}
+}
+
+// checkLooks holds of what the bank was asked for: nobody confirms a payment again without having looked at it [MON-3].
+func (s *telling) checkLooks() {
+	asked := map[string]bool{} // payments that were confirmed since somebody looked
+	for _, call := range s.bank.Calls() {
+		switch words := strings.Fields(call); words[0] {
+		case "Confirm":
+			if asked[words[1]] {
+				s.fail("%s without a look; the bank was asked for %v", call, s.bank.Calls())
+			}
+			asked[words[1]] = true
+		case "Intent":
+			asked[words[1]] = false
 		}
 	}
 }

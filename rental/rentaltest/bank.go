@@ -247,7 +247,7 @@ func (b *Bank) Of(charge rental.ChargeID) Entry {
 	return e
 }
 
-// Calls returns what the bank was asked for, in order: "Confirm charge-…-confirm-1".
+// Calls returns what the bank was asked for, in order: "Confirm pi_1 charge-…-confirm-1".
 func (b *Bank) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

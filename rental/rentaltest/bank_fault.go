@@ -67,7 +67,7 @@ func (b *Bank) perform(ctx context.Context, c Call, key string, do func(*reply))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.log = append(b.log, c.Method+" "+key)
+	b.log = append(b.log, c.Method+" "+c.About+" "+key)
 	known := b.keys[key]
 	switch {
 	case known != nil && !known.done:
