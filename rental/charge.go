@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,9 +43,9 @@ const (
 var chargeStates = map[ChargeState][]ChargeState{
 	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
 	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
-	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Released},
-	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Released},
-	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Released},
+	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Captured, Released},
+	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Captured, Released},
+	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Captured, Released},
 	Authorized:     {Unknown, Captured, Released},
 	Paid:           {},
 	Captured:       {},
@@ -63,6 +64,18 @@ func (s ChargeState) MayBecome(next ChargeState) bool {
 
 // IsFinal reports whether nothing follows. (Of a refund, see Charge.MayBecome.)
 func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
+
+// FinalChargeStates lists the states that nothing follows.
+func FinalChargeStates() []ChargeState {
+	var final []ChargeState
+	for s := range chargeStates {
+		if s.IsFinal() {
+			final = append(final, s)
+		}
+	}
+	slices.Sort(final)
+	return final
+}
 
 // Goal is what is wanted of a deposit.
 type Goal string

@@ -24,6 +24,7 @@ const (
 	MethodRequired        telematics.Code = "payment_method_required"
 	RefundExceedsPaid     telematics.Code = "refund_exceeds_paid"
 	ProcessorUnavailable  telematics.Code = "payment_processor_unavailable"
+	RefundFailure         telematics.Code = "refund_failed" // in the history
 )
 
 const retryProcessor = 10 * time.Second

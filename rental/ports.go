@@ -26,9 +26,11 @@ type Decision func(Dossier) (Change, error)
 type Job struct {
 	Charge
 	Lease     uuid.UUID
+	Look      bool // only to be looked at: the processor told of it, and it is not due otherwise
+	Tries     int  // in a row that brought no news
 	Client    ClientID
 	Customer  string  // the processor's id
-	Card      *Method // to try now; nil: the client has none
+	Card      *Method // to try now, never one that must not be tried again; nil: there is none
 	Payment   string  // of a refund: the processor's id of the payment that it gives back
 	Reference string  // of the booking
 	Agency    telematics.AgencyID
@@ -42,26 +44,34 @@ type Result struct {
 	Seen        string // the attempt whose outcome this is; empty: as it was
 	Settled     Minor
 	DeclineCode string
-	Hard        bool      // the card must not be tried again
-	Asked       bool      // an attempt was made, or is about to be made
+	Hard        bool      // the card that was tried must not be tried again
+	Gone        string    // token of a card that the processor does not take any more
+	Asked       bool      // an attempt is about to be made, or the next one needs a name of its own
+	Card        *Method   // with which it is about to be made; nil: as it was
 	Declined    bool      // another decline of this card
+	Again       bool      // another try that brought no news
 	NextAttempt time.Time // zero: nothing is to be done
+	LookAt      time.Time // when to look again, whatever is to be done when; zero: no need
 	PaidAt      time.Time
 	Line        *telematics.Activity // of the history; nil: nothing to tell
 }
 
-// Ledger keeps the charges that are to be carried out.
+// Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
+//
+// Something may happen to a charge while a worker is at it: a new default card, another goal. Then what the worker writes
+// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again at once, with the new card.
 type Ledger interface {
-	// Take takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
+	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
 	// once its lease has run out.
-	Take(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
-	// Write writes down what is known now, and keeps the job. It reports false where the job is no longer the worker's:
-	// then nothing was written, and the worker must do nothing more.
-	Write(ctx context.Context, job Job, r Result) (bool, error)
-	// Settle writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
-	Settle(ctx context.Context, job Job, r Result) (bool, error)
-	// Wake makes the charge due that a processor's object belongs to. It reports false where there is none.
-	Wake(ctx context.Context, object string) (bool, error)
+	TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
+	// WriteCharge writes down what is known now, keeps the job, and makes its lease as long as it was. It reports false where the
+	// job is no longer the worker's, or is another one by now: then nothing was written, and the worker must do nothing more.
+	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
+	// SettleCharge writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
+	SettleCharge(ctx context.Context, job Job, r Result) (bool, error)
+	// WakeCharge has the charge looked at that a processor's object belongs to. It returns its state, empty where there is
+	// none, and whether it is looked at: what was paid, taken or released stays so; a refund may still come back.
+	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
 }
 
 // Notices keeps what the processor has told, until it is handled.

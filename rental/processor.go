@@ -114,6 +114,8 @@ type Notice struct {
 	Object string // id of what changed
 	Kind   NoticeKind
 	Live   bool // about real money
+
+	Attempts int // how often it was taken to be handled
 }
 
 // NoticeKind is what kind of object a notice is about.

@@ -142,9 +142,15 @@ create table charges (
     hard              boolean not null default false, -- the last decline: that card must not be tried again
     barred            text[] not null default '{}', -- cards that must not be tried again, by fingerprint or token
     next_attempt_at   timestamptz, -- null: nothing is to be done
-    woken_at          timestamptz, -- something happened that a worker at it may not know
+    look_at           timestamptz, -- the processor told of it: it is to be looked at, whatever is to be done when
+    due_at            timestamptz generated always as (least(next_attempt_at, look_at)) stored,
+    tries             integer not null default 0, -- in a row that brought no news
+    tried             text not null default '', -- fingerprint, else token, of the card of the last attempt
+    tried_default     bigint, -- the client's default when that card was chosen; may be removed meanwhile
+    woken_at          timestamptz, -- something happened since the charge was last taken: it is due at once
     lease             uuid,
     lease_until       timestamptz,
+    taken_at          timestamptz, -- since when what is learned is news
     paid_at           timestamptz,
     created_at        timestamptz not null,
     constraint charges_once unique (booking_id, kind, number),
@@ -153,7 +159,7 @@ create table charges (
     constraint charges_start_once check (kind not in ('start', 'deposit') or number = 1)
 ) with (fillfactor = 80);
 
-create index charges_due on charges (next_attempt_at) where next_attempt_at is not null;
+create index charges_due on charges (due_at) where due_at is not null;
 create index charges_refunds on charges (refunds_charge_id) where refunds_charge_id is not null;
 create index charges_method on charges (payment_method_id) where payment_method_id is not null;
 

@@ -31,6 +31,12 @@ func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
 		}
 		for more := true; more && ctx.Err() == nil; {
 			var err error
+			if more, err = p.ForgetNotices(ctx, forgetBatch); err != nil {
+				log.Warn("old notices of the payment processor not removed", "err", err)
+			}
+		}
+		for more := true; more && ctx.Err() == nil; {
+			var err error
 			if more, err = p.ForgetStrangers(ctx, forgetBatch); err != nil {
 				log.Warn("units without a vehicle that are silent for long not removed", "err", err)
 			}

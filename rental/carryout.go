@@ -1,0 +1,205 @@
+package rental
+
+import "context"
+
+// Words of ours for why a charge stands, beside the processor's.
+const (
+	noCard       = "no_card"   // the client has none that may be tried
+	cardGone     = "card_gone" // the processor does not take it any more
+	holdExpired  = "expired"   // the processor gave the hold up by itself
+	notAccepted  = "refused"   // the request makes no sense to the processor
+	givenUpThere = "canceled"  // somebody gave the payment up at the processor
+)
+
+// payment carries a payment or a deposit on from where it is. What the processor knows of is looked at first, whatever
+// the state: only what was prepared a moment ago is carried out without [MON-3].
+func (h *hand) payment(ctx context.Context) (Result, error) {
+	if h.job.Intent == "" {
+		return h.prepare(ctx)
+	}
+	return h.look(ctx)
+}
+
+// look asks how the payment is now, and goes on from there.
+func (h *hand) look(ctx context.Context) (Result, error) {
+	in, err := h.intent(ctx)
+	if err != nil {
+		return h.again(), nil
+	}
+	return h.judge(ctx, in)
+}
+
+// intent returns the payment as the processor has it now. What is wrong where it does not is told.
+func (h *hand) intent(ctx context.Context) (Intent, error) {
+	bounded, cancel := h.call(ctx)
+	defer cancel()
+	in, err := h.Processor.Intent(bounded, h.job.Intent)
+	if err != nil {
+		return Intent{}, h.why("look", err)
+	}
+	return in, nil
+}
+
+// judge goes on from how the payment is at the processor.
+func (h *hand) judge(ctx context.Context, in Intent) (Result, error) {
+	if h.job.Kind == DepositCharge {
+		return h.judgeDeposit(ctx, in)
+	}
+	switch in.Status {
+	case IntentSucceeded:
+		r := h.settled(Paid)
+		r.Settled, r.Seen = in.Amount, in.Attempt
+		return h.told(r), nil
+	case IntentCanceled:
+		return h.givenUp(), nil
+	case IntentPrepared, IntentAction:
+		return h.judgeAttempt(ctx, in)
+	default:
+		return h.underWay(), nil
+	}
+}
+
+// givenUp is a payment that can never be carried out any more.
+func (h *hand) givenUp() Result {
+	if h.job.State == Failed && h.job.DeclineCode == givenUpThere {
+		return h.as(Failed)
+	}
+	r := h.as(Failed)
+	r.DeclineCode = givenUpThere
+	return h.told(r)
+}
+
+// underWay is a payment about which the processor has not decided yet.
+func (h *hand) underWay() Result {
+	if !h.job.Look {
+		h.job.State = Unknown
+	}
+	return h.again()
+}
+
+// judgeAttempt goes on with a payment that has moved nothing: its last attempt was declined, waits for the card's owner,
+// or never came to be.
+func (h *hand) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
+	isNews := in.Attempt != h.job.Seen ||
+		in.Attempt == "" && in.Decline != nil && in.Decline.Code != h.job.DeclineCode // refused before it was made an attempt
+	switch {
+	case in.Status == IntentAction && (isNews || h.job.DeclineCode != authentication):
+		return h.declined(Decline{Code: authentication, Action: true}, in.Attempt), nil
+	case in.Decline != nil && isNews:
+		return h.declined(*in.Decline, in.Attempt), nil
+	case h.acted:
+		return h.again(), nil
+	case h.job.Look:
+		return h.unchanged(), nil
+	}
+	return h.confirm(ctx, in.ID)
+}
+
+// prepare makes the payment at the processor, and carries it out. Until its id is written down nothing can move, so one that
+// was made and never heard of does no harm.
+func (h *hand) prepare(ctx context.Context) (Result, error) {
+	switch {
+	case h.job.Goal == Release || h.job.Goal == Capture:
+		return h.told(h.settled(Released)), nil
+	case h.job.Look:
+		return h.unchanged(), nil
+	case h.job.Card == nil:
+		return h.noCard(), nil
+	}
+	bounded, cancel := h.call(ctx)
+	in, err := h.Processor.CreateIntent(bounded, h.firstKey(h.job.Attempts), h.request())
+	cancel()
+	if err == nil {
+		return h.confirm(ctx, in.ID)
+	}
+	switch h.why("prepare", err).Kind {
+	case Refused, NotKnown, CardRefused:
+		r := h.as(Failed)
+		r.DeclineCode = notAccepted
+		return h.told(r), nil
+	case BrokenThere:
+		r := h.again()
+		r.Asked = true // the next try needs another name
+		return r, nil
+	default:
+		return h.again(), nil
+	}
+}
+
+func (h *hand) request() IntentRequest {
+	return IntentRequest{
+		Charge: h.job.ID, Customer: h.job.Customer, Amount: h.job.Amount, Currency: h.job.Currency, Hold: h.job.Kind == DepositCharge,
+		Description: h.job.Reference + " " + string(h.job.Kind),
+		Metadata:    map[string]string{"charge": h.job.ID.String(), "booking": h.job.Reference, "kind": string(h.job.Kind)},
+	}
+}
+
+// confirm carries the payment out with the card.
+func (h *hand) confirm(ctx context.Context, intent string) (Result, error) {
+	if h.job.Card == nil {
+		r := h.noCard()
+		r.Intent = intent
+		return r, nil
+	}
+	about := h.about()
+	about.Intent, about.Card = intent, h.job.Card
+	if err := h.write(ctx, about); err != nil {
+		return Result{}, err
+	}
+	h.acted = true
+	bounded, cancel := h.call(ctx)
+	in, err := h.Processor.Confirm(bounded, h.key("confirm"), intent, h.job.Card.Token)
+	cancel()
+	if err == nil {
+		return h.judge(ctx, in)
+	}
+	failure := h.why("confirm", err)
+	switch failure.Kind {
+	case CardRefused:
+		if failure.Decline != nil && failure.Intent != nil && failure.Intent.Attempt != "" {
+			return h.declined(*failure.Decline, failure.Intent.Attempt), nil
+		}
+		return h.lookUpRefusal(ctx, failure.Decline)
+	case WrongState:
+		return h.look(ctx)
+	case Refused, NotKnown:
+		return h.withoutCard(ctx)
+	default:
+		return h.again(), nil
+	}
+}
+
+// withoutCard goes on after the processor found no sense in carrying a payment out: where the payment is as it was, it is
+// the card that is gone, and the next one is tried.
+func (h *hand) withoutCard(ctx context.Context) (Result, error) {
+	in, err := h.intent(ctx)
+	if err != nil {
+		return h.again(), nil
+	}
+	if in.Status != IntentPrepared && in.Status != IntentAction || in.Attempt != h.job.Seen {
+		return h.judge(ctx, in)
+	}
+	return h.cardGone(), nil
+}
+
+// cardGone is a charge that goes on with the next card at once.
+func (h *hand) cardGone() Result {
+	r := h.as(Declined)
+	r.DeclineCode, r.Gone, r.NextAttempt = cardGone, h.job.Card.Token, h.Now()
+	return h.told(r)
+}
+
+// lookUpRefusal asks which attempt it was that the processor has just told of as declined.
+func (h *hand) lookUpRefusal(ctx context.Context, d *Decline) (Result, error) {
+	in, err := h.intent(ctx)
+	if err != nil {
+		return h.again(), nil
+	}
+	if d == nil || in.Status != IntentPrepared && in.Status != IntentAction {
+		return h.judge(ctx, in)
+	}
+	if d.Hard && in.Attempt == h.job.Seen {
+		return h.cardGone(), nil // it never was an attempt
+	}
+	return h.declined(*d, in.Attempt), nil
+}

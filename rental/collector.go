@@ -1,0 +1,163 @@
+package rental
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// CollectorConfig is what a collector is built of. All ports are needed.
+type CollectorConfig struct {
+	Ledger    Ledger
+	Notices   Notices
+	Cards     Cards
+	Processor Processor
+
+	Workers int              // charges that are carried out at once, and notices. Defaults to 8.
+	Lease   time.Duration    // for which a charge is taken. Defaults to 1 min.
+	Every   time.Duration    // between two looks for what is due. Defaults to 1 s.
+	Timeout time.Duration    // of one call of the processor; at most a third of the lease. Defaults to 20 s.
+	Logger  *slog.Logger     // Defaults to slog.Default().
+	Now     func() time.Time // Defaults to time.Now.
+}
+
+func (c CollectorConfig) withDefaults() CollectorConfig {
+	c.Workers = cmp.Or(c.Workers, 8)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.Every = cmp.Or(c.Every, time.Second)
+	// Between two writes, which renew the lease, there are at most two calls.
+	c.Timeout = min(cmp.Or(c.Timeout, 20*time.Second), c.Lease/3)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Collector carries out the charges that are due, and handles what the processor tells. Any number of them may
+// work on one record. It is safe for concurrent use.
+type Collector struct {
+	CollectorConfig
+	Counts  *Counts
+	charges chan struct{} // something may be due
+	notices chan struct{}
+}
+
+// NewCollector assembles a collector. It does nothing before Run.
+func NewCollector(c CollectorConfig) *Collector {
+	return &Collector{CollectorConfig: c.withDefaults(), Counts: newCounts(),
+		charges: make(chan struct{}, 1), notices: make(chan struct{}, 1)}
+}
+
+// Nudge has the collector look for what is due now rather than at the next look. It does not block.
+func (c *Collector) Nudge() {
+	poke(c.charges)
+	poke(c.notices)
+}
+
+func poke(hint chan struct{}) {
+	select {
+	case hint <- struct{}{}:
+	default: // somebody did already
+	}
+}
+
+// Run carries out charges and handles notices until the context ends. What is under way then is finished for as long as one
+// call of the processor may take; what is not done by that is looked at once its lease has run out.
+func (c *Collector) Run(ctx context.Context) error {
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(c.Timeout):
+			stop()
+		case <-working.Done():
+		}
+	})()
+
+	var loops sync.WaitGroup
+	loops.Go(func() {
+		serve(ctx, working, c.line("charges", c.charges), func(ctx context.Context, limit int) ([]Job, error) {
+			return c.Ledger.TakeCharges(ctx, limit, c.Lease)
+		}, c.carry)
+	})
+	loops.Go(func() {
+		serve(ctx, working, c.line("notices", c.notices), func(ctx context.Context, limit int) ([]Notice, error) {
+			return c.Notices.TakeNotices(ctx, limit, c.Lease)
+		}, c.handle)
+	})
+	loops.Wait()
+	return nil
+}
+
+// line is one kind of work that comes due.
+type line struct {
+	what  string
+	hands int
+	every time.Duration
+	hint  chan struct{}
+	log   *slog.Logger
+}
+
+func (c *Collector) line(what string, hint chan struct{}) line {
+	return line{what: what, hands: c.Workers, every: c.Every, hint: hint, log: c.Logger}
+}
+
+// serve takes what is due, as much as there are free hands for, until the context ends, and waits for its
+// hands. They work under a context of their own.
+func serve[T any](ctx, working context.Context, l line, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
+	var hands sync.WaitGroup
+	defer hands.Wait()
+	free := make(chan struct{}, l.hands)
+	for range l.hands {
+		free <- struct{}{}
+	}
+	tick := time.NewTicker(l.every)
+	defer tick.Stop()
+	for {
+		n := claim(ctx, free)
+		if n == 0 {
+			return
+		}
+		due, err := take(ctx, n)
+		if err != nil && ctx.Err() == nil {
+			l.log.Warn("what is due not readable", "what", l.what, "err", err)
+		}
+		for _, one := range due {
+			hands.Go(func() {
+				defer func() { free <- struct{}{} }()
+				do(working, one)
+			})
+		}
+		for range n - len(due) {
+			free <- struct{}{}
+		}
+		if len(due) == n {
+			continue // there may be more
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-l.hint:
+		}
+	}
+}
+
+// claim waits for a free hand, and returns how many are free: zero once the context has ended.
+func claim(ctx context.Context, free chan struct{}) int {
+	select {
+	case <-ctx.Done():
+		return 0
+	case <-free:
+	}
+	for n := 1; ; n++ {
+		select {
+		case <-free:
+		default:
+			return n
+		}
+	}
+}

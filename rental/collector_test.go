@@ -1,0 +1,139 @@
+package rental_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/rental"
+)
+
+// slowBank takes its time for each confirmation, and counts how many are under way.
+type slowBank struct {
+	rental.Processor
+	takes time.Duration
+	mu    sync.Mutex
+	now   int
+	most  int
+}
+
+func (b *slowBank) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+	b.enter(1)
+	defer b.enter(-1)
+	select {
+	case <-ctx.Done():
+		return rental.Intent{}, &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: ctx.Err()}
+	case <-time.After(b.takes):
+		return b.Processor.Confirm(ctx, key, intent, token)
+	}
+}
+
+func (b *slowBank) enter(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now += n
+	b.most = max(b.most, b.now)
+}
+
+func (b *slowBank) mostAtOnce() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most
+}
+
+func TestNoMoreChargesAreUnderWayThanThereAreWorkers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		bank := &slowBank{Processor: w.bank, takes: 10 * time.Second}
+		client, _ := w.client(pays)
+		var charges []rental.Charge
+		for range 10 {
+			charges = append(charges, w.add(client, rental.FeeCharge))
+		}
+		w.collect(func(c *rental.CollectorConfig) { c.Processor, c.Workers = bank, 3 })
+		w.after(39 * time.Second)
+		paid := 0
+		for _, c := range charges {
+			if w.is(c).State == rental.Paid {
+				paid++
+			}
+		}
+		if most := bank.mostAtOnce(); most != 3 || paid != 9 {
+			t.Errorf("at most %d at once, %d paid", most, paid)
+		}
+		w.after(10 * time.Second)
+	})
+}
+
+func TestANudgeIsHeardAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Hour
+		c := w.collect(nil)
+		w.after(time.Minute)
+		client, _ := w.client(pays)
+		charge := w.add(client, rental.FeeCharge)
+		for range 100 {
+			c.Nudge() // however often
+		}
+		w.after(0)
+		w.wantState(charge, rental.Paid)
+	})
+}
+
+func TestACollectorThatStopsFinishesWhatIsUnderWay(t *testing.T) {
+	for name, story := range map[string]struct {
+		takes, ends time.Duration
+		state       rental.ChargeState
+	}{
+		"in time":           {takes: 10 * time.Second, ends: 5 * time.Second, state: rental.Paid},
+		"as long as it may": {takes: time.Hour, ends: 15 * time.Second, state: rental.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				client, _ := w.client(pays)
+				charge := w.add(client, rental.FeeCharge)
+				c := rental.NewCollector(rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Timeout: 20 * time.Second,
+					Processor: &slowBank{Processor: w.bank, takes: story.takes}, Logger: quiet})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				began := time.Now()
+				if err := c.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began) - 5*time.Second; took != story.ends {
+					t.Errorf("it ended %v after it was told to, want %v", took, story.ends)
+				}
+				if is := w.is(charge); is.State != story.state {
+					t.Errorf("the charge is %s, want %s", is.State, story.state)
+				}
+			})
+		})
+	}
+}
+
+func TestALedgerThatIsAwayStopsNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		charge := w.add(client, rental.FeeCharge)
+		m := &mortal{}
+		m.ledger, m.notices = w.ledger, w.notices
+		m.kill()
+		w.collect(func(c *rental.CollectorConfig) { c.Ledger, c.Notices = m, heard{m} })
+		w.after(time.Minute)
+		w.wantState(charge, rental.Pending)
+		m.mu.Lock()
+		m.dead = false
+		m.mu.Unlock()
+		w.after(2 * time.Second)
+		w.wantState(charge, rental.Paid)
+	})
+}
+
+func TestATimeoutIsWellBelowTheLease(t *testing.T) {
+	c := rental.NewCollector(rental.CollectorConfig{Lease: 30 * time.Second, Timeout: time.Minute})
+	if c.Timeout > c.Lease/3 || c.Workers != 8 || c.Every != time.Second {
+		t.Errorf("config %+v", c.CollectorConfig)
+	}
+}

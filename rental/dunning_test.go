@@ -1,0 +1,236 @@
+package rental_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+)
+
+func TestAChargeThatIsDueIsPaid(t *testing.T) {
+	for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.ExtensionCharge, rental.FeeCharge} {
+		t.Run(string(kind), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client, cards := w.client(pays)
+				charge := w.add(client, kind)
+				c := w.collect(nil)
+				w.after(2 * time.Second)
+				w.wantState(charge, rental.Paid)
+				w.wantOnce(charge)
+				is := w.is(charge)
+				if is.Method != cards[0].ID || is.PaidAt.IsZero() || is.Seen == "" || is.Attempts != 1 {
+					t.Errorf("the charge is %+v", is)
+				}
+				lines := w.ledger.Lines()
+				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" || lines[0].Details["currency"] != "EUR" || lines[0].Booking != 1 {
+					t.Errorf("history %+v", lines)
+				}
+				if n := c.Counts.Get("charge_" + string(kind) + "_paid"); n != 1 || c.Counts.All()["charges_taken"] < 1 {
+					t.Errorf("counts %v", c.Counts.All())
+				}
+			})
+		})
+	}
+}
+
+func TestADeclinedChargeIsTriedAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Minute
+		client, _ := w.client(broke)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(2 * time.Minute)
+		for declines, wait := range []time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour} {
+			w.wantState(charge, rental.Declined)
+			if is := w.is(charge); is.Declines != declines+1 || is.DeclineCode != "insufficient_funds" {
+				t.Fatalf("after %d declines: %+v", declines+1, is)
+			}
+			if left := time.Until(w.is(charge).NextAttempt); left > wait || left < wait-10*time.Minute {
+				t.Fatalf("after %d declines it is tried in %v, want %v", declines+1, left, wait)
+			}
+			w.after(time.Until(w.is(charge).NextAttempt) - time.Minute)
+			if is := w.is(charge); is.Attempts != declines+1 {
+				t.Fatalf("tried %d times before %v had passed", is.Attempts, wait)
+			}
+			w.after(3 * time.Minute)
+			if is := w.is(charge); is.Attempts != declines+2 {
+				t.Fatalf("tried %d times after %v", is.Attempts, wait)
+			}
+		}
+		w.wantState(charge, rental.Failed)
+		w.after(30 * 24 * time.Hour)
+		if is := w.is(charge); is.Attempts != 5 || !is.NextAttempt.IsZero() {
+			t.Fatalf("what was given up is tried: %+v", is)
+		}
+
+		second := w.card(client, pays)
+		w.ledger.SetDefault(client, second)
+		w.after(2 * time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+		if is := w.is(charge); is.Method != second.ID {
+			t.Errorf("paid with card %d", is.Method)
+		}
+		if got := w.lines(rental.StartCharge); !slices.Equal(got, []string{"declined", "declined", "declined", "declined", "failed", "paid"}) {
+			t.Errorf("history %v", got)
+		}
+	})
+}
+
+// The processor tells of each decline, too. That is no reason to try before the time.
+func TestANoticeOfADeclineIsNoOtherAttempt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(broke)
+		charge := w.add(client, rental.FeeCharge)
+		c := w.collect(nil)
+		w.after(time.Minute)
+		if c.Counts.Get("notices_woke") == 0 || w.notices.Open() != 0 {
+			t.Fatalf("%d notices woke, %d are open", c.Counts.Get("notices_woke"), w.notices.Open())
+		}
+		is := w.is(charge)
+		if is.Attempts != 1 || is.Declines != 1 || is.State != rental.Declined || time.Until(is.NextAttempt) < 55*time.Minute {
+			t.Errorf("the charge is %+v", is)
+		}
+	})
+}
+
+func TestACardThatIsRefusedForGoodIsNeverTriedAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Minute
+		client, cards := w.client(stolen)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(60 * 24 * time.Hour)
+		w.wantState(charge, rental.Failed)
+		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "stolen_card" {
+			t.Fatalf("the charge is %+v", is)
+		}
+		second := w.card(client, broke)
+		w.ledger.SetDefault(client, second)
+		w.after(2 * time.Minute)
+		w.wantState(charge, rental.Declined)
+		w.ledger.SetDefault(client, cards[0])
+		w.after(60 * 24 * time.Hour)
+		third := w.card(client, pays)
+		w.ledger.SetDefault(client, third)
+		w.after(2 * time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+	})
+}
+
+func TestACardThatTheProcessorLostGivesWayToTheDefault(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, cards := w.client(pays, gone)
+		charge := w.add(client, rental.FeeCharge)
+		w.ledger.SetDefault(client, cards[1])
+		w.collect(nil)
+		w.after(time.Minute)
+		w.wantState(charge, rental.Declined)
+		if is := w.is(charge); is.DeclineCode != "no_card" || !is.NextAttempt.IsZero() || is.Attempts != 1 {
+			t.Fatalf("without another card: %+v", is)
+		}
+		w.ledger.SetDefault(client, cards[0])
+		w.after(time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+		if got := w.lines(rental.FeeCharge); !slices.Equal(got, []string{"declined", "declined", "paid"}) {
+			t.Errorf("history %v", got)
+		}
+	})
+}
+
+func TestAClientWithoutACardPaysWithTheFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client()
+		charge := w.add(client, rental.FeeCharge)
+		w.collect(nil)
+		w.after(time.Minute)
+		w.wantState(charge, rental.Declined)
+		if calls := w.bank.Calls(); len(calls) != 0 || w.is(charge).DeclineCode != "no_card" {
+			t.Fatalf("the bank was asked for %v, the charge is %+v", calls, w.is(charge))
+		}
+		w.card(client, pays)
+		w.after(time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+	})
+}
+
+func TestWhatTheOwnerConfirmsIsPaidByANotice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Minute
+		client, _ := w.client(asksFor)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(10 * 24 * time.Hour)
+		w.wantState(charge, rental.RequiresAction)
+		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "authentication_required" {
+			t.Fatalf("the charge is %+v", is)
+		}
+		w.bank.OwnerConfirms(w.is(charge).Intent)
+		w.after(2 * time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "" {
+			t.Errorf("the charge is %+v", is)
+		}
+	})
+}
+
+func TestAnOwnerWhoDoesNotConfirmMayChooseAnotherCard(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(asksFor)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(time.Minute)
+		w.wantState(charge, rental.RequiresAction)
+		w.ledger.SetDefault(client, w.card(client, pays))
+		w.after(time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+	})
+}
+
+func TestAPaymentThatSomebodyGaveUpAtTheProcessorFails(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(broke)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(time.Minute)
+		if _, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent); err != nil {
+			t.Fatal(err)
+		}
+		w.after(time.Minute)
+		w.wantState(charge, rental.Failed)
+		if is := w.is(charge); is.DeclineCode != "canceled" || !is.NextAttempt.IsZero() {
+			t.Errorf("the charge is %+v", is)
+		}
+	})
+}
+
+// A processor that is busy, or has lost our credentials, has refused no card.
+func TestAProcessorThatDoesNothingIsNoDecline(t *testing.T) {
+	for _, kind := range []rentaltest.FaultKind{rentaltest.Busy, rentaltest.Misconfigured, rentaltest.Lost} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.bank.FailWith(func(rentaltest.Call) rentaltest.Fault { return rentaltest.Fault{Kind: kind} })
+			client, _ := w.client(pays)
+			charge := w.add(client, rental.StartCharge)
+			w.collect(nil)
+			w.after(2 * time.Hour)
+			if is := w.is(charge); is.State != rental.Pending || is.Declines != 0 {
+				t.Fatalf("fault %d: the charge is %+v", kind, is)
+			}
+			if calls := len(slices.DeleteFunc(w.bank.Calls(), func(c string) bool { return !strings.HasPrefix(c, "Confirm") })); calls != 0 {
+				t.Errorf("fault %d: %d confirmations", kind, calls)
+			}
+			w.bank.FailWith(nil)
+			w.after(6 * time.Minute)
+			w.wantState(charge, rental.Paid)
+			w.wantOnce(charge)
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package rental_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+)
+
+// paid returns a charge that is paid.
+func (w *world) paid(client rental.ClientID) rental.Charge {
+	w.t.Helper()
+	charge := w.add(client, rental.StartCharge)
+	w.after(time.Minute)
+	w.wantState(charge, rental.Paid)
+	return charge
+}
+
+func (w *world) wantGivenBack(refund rental.Charge) {
+	w.t.Helper()
+	if e := w.bank.Of(refund.ID); e.Refunds != 1 || e.Returned != refund.Amount || w.is(refund).Settled != refund.Amount {
+		w.t.Errorf("the bank says %+v, we %+v; it was asked for %v", e, w.is(refund), w.bank.Calls())
+	}
+}
+
+func TestARefundIsMadeOnceThroughEveryFault(t *testing.T) {
+	for _, method := range []string{"Refund", "RefundOf", "RefundByID"} {
+		for _, kind := range rentaltest.FaultKinds {
+			t.Run(fmt.Sprintf("%s, fault %d", method, kind), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					client, _ := w.client(pays)
+					w.collect(nil)
+					charge := w.paid(client)
+					fault := twice(method, kind)
+					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+						if method == "RefundOf" && c.Method == "Refund" && len(w.bank.Calls()) < 3 {
+							return rentaltest.Fault{Kind: rentaltest.Unheard} // so that there is something to look for
+						}
+						return fault(c)
+					})
+					refund := w.refundOf(client, charge, 3_200)
+					w.after(time.Hour)
+					w.wantState(refund, rental.Paid)
+					w.wantGivenBack(refund)
+				})
+			})
+		}
+	}
+}
+
+func TestARefundThatTakesDaysIsPaidWhenItIsThere(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Minute
+		client, _ := w.client(pays)
+		w.collect(nil)
+		charge := w.paid(client)
+		w.bank.SlowRefunds()
+		refund := w.refundOf(client, charge, amount)
+		w.after(3 * 24 * time.Hour)
+		w.wantState(refund, rental.Unknown)
+		w.bank.SettleRefund(refund.ID, "")
+		w.after(10 * time.Minute)
+		w.wantState(refund, rental.Paid)
+		w.wantGivenBack(refund)
+	})
+}
+
+func TestARefundMayFailAndComeBack(t *testing.T) {
+	for _, slow := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			client, _ := w.client(pays)
+			w.collect(nil)
+			charge := w.paid(client)
+			if slow {
+				w.bank.SlowRefunds()
+			}
+			refund := w.refundOf(client, charge, amount)
+			w.after(time.Minute)
+			w.bank.SettleRefund(refund.ID, "lost_or_stolen_card")
+			w.after(10 * time.Minute)
+			w.wantState(refund, rental.Failed)
+			if is := w.is(refund); is.Settled != 0 || is.DeclineCode != "lost_or_stolen_card" || !is.NextAttempt.IsZero() {
+				t.Errorf("slow %v: the refund is %+v", slow, is)
+			}
+			last := w.ledger.Lines()[len(w.ledger.Lines())-1]
+			if last.Code != rental.RefundFailure || last.Outcome != "failed" {
+				t.Errorf("history %+v", last)
+			}
+		})
+	}
+}
+
+func TestMoreThanWasPaidIsNotGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		w.collect(nil)
+		charge := w.paid(client)
+		refund := w.refundOf(client, charge, amount+1)
+		w.after(time.Hour)
+		w.wantState(refund, rental.Failed)
+		if e := w.bank.Of(refund.ID); e.Refunds != 0 || w.is(refund).DeclineCode != "refused" {
+			t.Errorf("the bank says %+v, we %+v", e, w.is(refund))
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package rental
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"motorpool/telematics"
+)
+
+// errLost means that the job is not the worker's any more: it must do nothing about it.
+var errLost = errors.New("the charge is somebody else's by now")
+
+// hand carries out one charge.
+type hand struct {
+	*Collector
+	job Job
+	log *slog.Logger
+	// acted is set once this hand has asked the processor to move something: from then on it only looks, since whoever
+	// asks twice in a row has not understood the first answer.
+	acted bool
+}
+
+// carry does what is due about a charge, and writes down what was learned.
+func (c *Collector) carry(ctx context.Context, job Job) {
+	c.Counts.add(chargesTaken)
+	h := &hand{Collector: c, job: job, log: c.Logger.With("charge", job.ID, "booking", job.Booking, "kind", string(job.Kind))}
+	r, err := h.carryOut(ctx)
+	if err == nil {
+		err = h.settle(ctx, r)
+	}
+	switch {
+	case errors.Is(err, errLost):
+		c.Counts.add(chargesLost)
+		h.log.Info("charge has changed meanwhile, and is left alone")
+	case err != nil:
+		c.Counts.add(chargesNotKept)
+		h.log.Warn("charge not written down; it is looked at again once its lease has run out", "err", err)
+	}
+}
+
+func (h *hand) carryOut(ctx context.Context) (Result, error) {
+	if h.job.Kind == RefundCharge {
+		return h.refund(ctx)
+	}
+	return h.payment(ctx)
+}
+
+// write writes down what is about to be done [MON-2], and takes it over into the job.
+func (h *hand) write(ctx context.Context, r Result) error {
+	ok, err := h.Ledger.WriteCharge(ctx, h.job, r)
+	if err != nil {
+		return fmt.Errorf("write a charge down before it is carried out: %w", err)
+	}
+	if !ok {
+		return errLost
+	}
+	h.job.State = r.State
+	if r.Intent != "" {
+		h.job.Intent = r.Intent
+	}
+	if r.Asked {
+		h.job.Attempts++
+	}
+	return nil
+}
+
+func (h *hand) settle(ctx context.Context, r Result) error {
+	ok, err := h.Ledger.SettleCharge(ctx, h.job, r)
+	if err != nil {
+		return fmt.Errorf("settle a charge: %w", err)
+	}
+	if !ok {
+		return errLost
+	}
+	if r.Again {
+		h.Counts.add(chargesAgain)
+	}
+	if r.Line != nil {
+		h.Counts.add(countOf(h.job.Kind, r.State))
+		h.log.Info("charge settled", "state", string(r.State), "code", r.DeclineCode)
+	}
+	return nil
+}
+
+// call bounds one call of the processor.
+func (h *hand) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, h.Timeout)
+}
+
+// as is the charge as it is, in a state, with nothing to be done.
+func (h *hand) as(s ChargeState) Result {
+	return Result{State: s, Settled: h.job.Settled, DeclineCode: h.job.DeclineCode, PaidAt: h.job.PaidAt}
+}
+
+// unchanged is the charge as it was, on the schedule that it had.
+func (h *hand) unchanged() Result {
+	r := h.as(h.job.State)
+	if h.job.Look {
+		r.NextAttempt = h.job.NextAttempt
+	}
+	return r
+}
+
+// about is what is about to be done: whoever finds the charge so must look first [MON-3].
+func (h *hand) about() Result {
+	r := h.as(Unknown)
+	r.Asked = true
+	return r
+}
+
+// again is a try that brought no news: another follows soon.
+func (h *hand) again() Result {
+	soon := h.Now().Add(againAfter(h.job.Tries + 1))
+	if h.job.Look && !h.acted {
+		r := h.unchanged()
+		r.LookAt, r.Again = soon, true
+		return r
+	}
+	r := h.as(h.job.State)
+	r.NextAttempt, r.Again = soon, true
+	if h.job.State == Unknown && h.acted && h.job.Tries == 0 {
+		r.Line = h.line(r, telematics.MayHave, ProcessorUnavailable)
+	}
+	return r
+}
+
+// settled is what became of a charge. What it was refused for is over.
+func (h *hand) settled(s ChargeState) Result {
+	r := h.as(s)
+	r.DeclineCode = ""
+	switch s {
+	case Paid, Captured:
+		r.PaidAt = h.Now()
+	case Released:
+		r.Settled = 0
+	}
+	return r
+}
+
+// told adds the line of the history that tells of a result.
+func (h *hand) told(r Result) Result {
+	switch r.State {
+	case Paid, Authorized, Captured, Released:
+		r.Line = h.line(r, telematics.Executed, "")
+	case Declined, RequiresAction:
+		r.Line = h.line(r, telematics.HasFailed, CardDeclined)
+	case Failed:
+		code := CardDeclined
+		if h.job.Kind == RefundCharge {
+			code = RefundFailure
+		}
+		r.Line = h.line(r, telematics.HasFailed, code)
+	}
+	return r
+}
+
+func (h *hand) line(r Result, o telematics.Outcome, code telematics.Code) *telematics.Activity {
+	amount := h.job.Amount
+	if r.State == Captured {
+		amount = r.Settled
+	}
+	details := map[string]any{
+		"amount": h.job.Currency.Format(amount), "currency": string(h.job.Currency), "number": h.job.Number, "state": string(r.State),
+	}
+	if r.DeclineCode != "" {
+		details["decline_code"] = r.DeclineCode
+	}
+	return &telematics.Activity{
+		At: h.Now(), Actor: System(), Agency: h.job.Agency, Vehicle: h.job.Vehicle, Booking: int64(h.job.Booking),
+		Action: ChargeActivity(h.job.Kind), Details: details, Outcome: o, Code: code,
+	}
+}
+
+// why returns what is known after a call failed, and tells of it. An error that is not the processor's says nothing.
+func (h *hand) why(doing string, err error) *ProcessorError {
+	var failure *ProcessorError
+	if !errors.As(err, &failure) {
+		failure = &ProcessorError{Kind: MayHaveHappened, Cause: err}
+	}
+	log := h.log.With("doing", doing, "intent", h.job.Intent, "failure", string(failure.Kind), "err", failure)
+	switch failure.Kind {
+	case MayHaveHappened, BrokenThere:
+		h.Counts.add(processorUnsure)
+		log.Warn("payment processor left open what it did")
+	case NotDone:
+		h.Counts.add(processorBusy)
+		log.Warn("payment processor is busy")
+	case NotOurs:
+		h.Counts.add(processorRefused)
+		log.Error("payment processor refuses our credentials: correct its key")
+	case NotKnown, Refused:
+		h.Counts.add(processorRefused)
+		log.Error("payment processor finds no sense in the request")
+	case WrongState, CardRefused: // what became of the charge says it
+	}
+	return failure
+}
+
+// key names the request that is about to be made: the attempt is written down before.
+func (h *hand) key(doing string) string {
+	return fmt.Sprintf("charge-%s-%s-%d", h.job.ID, doing, h.job.Attempts)
+}
+
+// firstKey names what is made once. Under that name nothing more may come of it, once the processor has answered with
+// an error of its own: the next one has a number.
+func (h *hand) firstKey(used int) string {
+	if used == 0 {
+		return fmt.Sprintf("charge-%s", h.job.ID)
+	}
+	return fmt.Sprintf("charge-%s-%d", h.job.ID, used)
+}

@@ -1,0 +1,179 @@
+package rental_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"motorpool/rental"
+)
+
+var errDead = errors.New("the process is dead")
+
+// mortal is what a worker sees of the world until its process dies: at a step, before it has an effect or after. From
+// then on nothing that the worker does has any.
+type mortal struct {
+	ledger  rental.Ledger
+	notices rental.Notices
+
+	mu    sync.Mutex
+	steps int  // until it dies; zero: only when it is killed
+	after bool // the last step has its effect
+	dead  bool
+	died  func()
+}
+
+// kill ends the process.
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.die()
+}
+
+func (m *mortal) die() {
+	if !m.dead {
+		m.dead = true
+		if m.died != nil {
+			m.died()
+		}
+	}
+}
+
+// begin reports whether the step is the last one, or comes after it.
+func (m *mortal) begin() (last, dead bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return false, true
+	}
+	if m.steps > 0 {
+		m.steps--
+		last = m.steps == 0
+	}
+	if last && !m.after {
+		m.die()
+		return false, true
+	}
+	return last, false
+}
+
+func step[T any](m *mortal, do func() (T, error)) (none T, err error) {
+	last, dead := m.begin()
+	if dead {
+		return none, errDead
+	}
+	made, err := do()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last {
+		m.die()
+	}
+	if m.dead {
+		return none, errDead
+	}
+	return made, err
+}
+
+func (m *mortal) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func (m *mortal) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
+	if m.isDead() {
+		return nil, errDead
+	}
+	jobs, err := m.ledger.TakeCharges(ctx, limit, lease)
+	if len(jobs) == 0 { // a look that finds nothing is no step
+		return nil, err
+	}
+	return step(m, func() ([]rental.Job, error) { return jobs, err })
+}
+
+func (m *mortal) WriteCharge(ctx context.Context, j rental.Job, r rental.Result) (bool, error) {
+	return step(m, func() (bool, error) { return m.ledger.WriteCharge(ctx, j, r) })
+}
+
+func (m *mortal) SettleCharge(ctx context.Context, j rental.Job, r rental.Result) (bool, error) {
+	return step(m, func() (bool, error) { return m.ledger.SettleCharge(ctx, j, r) })
+}
+
+func (m *mortal) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
+	state, err = step(m, func() (s rental.ChargeState, err error) {
+		s, woken, err = m.ledger.WakeCharge(ctx, object)
+		return s, err
+	})
+	return state, woken, err
+}
+
+// heard is what such a worker hears of the processor.
+type heard struct{ m *mortal }
+
+func (h heard) Keep(context.Context, rental.Notice) error { panic("a worker keeps no notices") }
+
+func (h heard) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
+	if h.m.isDead() {
+		return nil, errDead
+	}
+	notices, err := h.m.notices.TakeNotices(ctx, limit, lease)
+	if len(notices) == 0 {
+		return nil, err
+	}
+	return step(h.m, func() ([]rental.Notice, error) { return notices, err })
+}
+
+func (h heard) Handled(ctx context.Context, id string, again time.Time) error {
+	_, err := step(h.m, func() (struct{}, error) { return struct{}{}, h.m.notices.Handled(ctx, id, again) })
+	return err
+}
+
+// dyingBank is a bank as a mortal worker sees it.
+type dyingBank struct {
+	rental.Processor
+	m *mortal
+}
+
+func (b dyingBank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
+	return step(b.m, func() (rental.Intent, error) { return b.Processor.CreateIntent(ctx, key, r) })
+}
+
+func (b dyingBank) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+	return step(b.m, func() (rental.Intent, error) { return b.Processor.Confirm(ctx, key, intent, token) })
+}
+
+func (b dyingBank) Intent(ctx context.Context, intent string) (rental.Intent, error) {
+	return step(b.m, func() (rental.Intent, error) { return b.Processor.Intent(ctx, intent) })
+}
+
+func (b dyingBank) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {
+	return step(b.m, func() (rental.Intent, error) { return b.Processor.Capture(ctx, key, intent, amount, c) })
+}
+
+func (b dyingBank) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
+	return step(b.m, func() (rental.Intent, error) { return b.Processor.Cancel(ctx, key, intent) })
+}
+
+func (b dyingBank) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
+	return step(b.m, func() (rental.Refund, error) { return b.Processor.Refund(ctx, key, r) })
+}
+
+func (b dyingBank) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (found rental.Refund, ok bool, err error) {
+	found, err = step(b.m, func() (r rental.Refund, err error) {
+		r, ok, err = b.Processor.RefundOf(ctx, intent, charge)
+		return r, err
+	})
+	return found, ok && err == nil, err
+}
+
+func (b dyingBank) RefundByID(ctx context.Context, id string) (rental.Refund, error) {
+	return step(b.m, func() (rental.Refund, error) { return b.Processor.RefundByID(ctx, id) })
+}
+
+// collectUntil runs a collector whose process dies at a step, and returns it.
+func (w *world) collectUntil(m *mortal) *mortal {
+	m.ledger, m.notices = w.ledger, w.notices
+	w.collect(func(c *rental.CollectorConfig) { c.Ledger, c.Notices, c.Processor = m, heard{m}, dyingBank{w.bank, m} })
+	return m
+}

@@ -1,0 +1,73 @@
+package rental
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// handle follows what the processor told. Where that fails, the notice comes again.
+func (c *Collector) handle(ctx context.Context, n Notice) {
+	c.Counts.add(noticesTaken)
+	var again time.Time
+	if err := c.follow(ctx, n); err != nil {
+		c.Counts.add(noticesFailed)
+		c.Logger.Warn("notice of the payment processor not handled; it comes again", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
+		again = c.Now().Add(againAfter(n.Attempts))
+	}
+	if err := c.Notices.Handled(ctx, n.ID, again); err != nil {
+		c.Logger.Warn("notice of the payment processor not given back; it comes again", "notice", n.ID, "err", err)
+	}
+}
+
+func (c *Collector) follow(ctx context.Context, n Notice) error {
+	switch n.Kind {
+	case AboutIntent, AboutRefund:
+		return c.wake(ctx, n)
+	case AboutCard:
+		c.Counts.add(noticesCards)
+		return c.lookAtCard(ctx, n.Object)
+	default:
+		c.Counts.add(noticesStrange)
+		return nil
+	}
+}
+
+// wake has the charge looked at that a notice is about. What the notice itself says may be old.
+func (c *Collector) wake(ctx context.Context, n Notice) error {
+	state, woken, err := c.Ledger.WakeCharge(ctx, n.Object)
+	switch {
+	case err != nil:
+		return err
+	case state == "":
+		c.Counts.add(noticesStrange)
+	case !woken:
+		c.Counts.add(noticesFinal)
+		c.Logger.Info("payment processor told of a charge that is settled; the record keeps it as it is",
+			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))
+	default:
+		c.Counts.add(noticesWoke)
+		poke(c.charges)
+	}
+	return nil
+}
+
+// lookAtCard takes over what the processor changed of a card. One that is bound to nobody can pay nothing any more.
+func (c *Collector) lookAtCard(ctx context.Context, token string) error {
+	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	card, customer, err := c.Processor.Card(bounded, token)
+	var failure *ProcessorError
+	switch {
+	case err == nil && customer != "":
+		return c.Cards.RefreshCard(ctx, card)
+	case err == nil, errors.As(err, &failure) && failure.Kind == NotKnown:
+		return c.Cards.DropCard(ctx, token, telematics.Activity{
+			At: c.Now(), Actor: System(), Action: MethodDropped, Outcome: telematics.Executed,
+		})
+	default:
+		return err
+	}
+}

@@ -1,0 +1,75 @@
+package rental_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+)
+
+func (w *world) tell(id string, k rental.NoticeKind, object string) {
+	w.t.Helper()
+	if err := w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "told", Object: object, Kind: k}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestANoticeAboutACardIsLookedUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.cards.bound = map[string]string{"pm_renewed": "cus_1", "pm_detached": ""}
+		c := w.collect(nil)
+		w.tell("1", rental.AboutCard, "pm_renewed")
+		w.tell("2", rental.AboutCard, "pm_detached")
+		w.tell("3", rental.AboutCard, "pm_deleted")
+		w.after(time.Minute)
+		slices.Sort(w.cards.dropped)
+		if !slices.Equal(w.cards.dropped, []string{"pm_deleted", "pm_detached"}) {
+			t.Errorf("dropped %v", w.cards.dropped)
+		}
+		if len(w.cards.refreshed) != 1 || w.cards.refreshed[0].Token != "pm_renewed" || w.cards.refreshed[0].ExpYear != 2031 {
+			t.Errorf("refreshed %v", w.cards.refreshed)
+		}
+		if n := c.Counts.Get("notices_cards"); n != 3 || w.notices.Open() != 0 {
+			t.Errorf("%d notices of cards, %d open", n, w.notices.Open())
+		}
+	})
+}
+
+func TestANoticeThatCannotBeHandledComesAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.cards.failing = true
+		c := w.collect(nil)
+		w.tell("1", rental.AboutCard, "pm_1")
+		w.after(10 * time.Minute)
+		if n := c.Counts.Get("notices_failed"); n < 4 || n > 7 || w.notices.Open() != 1 {
+			t.Fatalf("failed %d times in 10 minutes, %d open", n, w.notices.Open())
+		}
+		w.cards.mu.Lock()
+		w.cards.failing = false
+		w.cards.mu.Unlock()
+		w.after(6 * time.Minute)
+		if len(w.cards.dropped) != 1 || w.notices.Open() != 0 {
+			t.Errorf("dropped %v, %d open", w.cards.dropped, w.notices.Open())
+		}
+	})
+}
+
+func TestWhatIsNotOursOrSettledIsHandled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		c := w.collect(nil)
+		charge := w.paid(client)
+		before := w.is(charge)
+		w.tell("1", rental.AboutIntent, "pi_of_somebody")
+		w.tell("2", rental.AboutOther, "dp_1")
+		w.tell("3", rental.AboutIntent, before.Intent)
+		w.after(time.Minute)
+		if w.notices.Open() != 0 || c.Counts.Get("notices_strange") < 2 || c.Counts.Get("notices_final") < 1 {
+			t.Errorf("%d open, counts %v", w.notices.Open(), c.Counts.All())
+		}
+		if after := w.is(charge); after != before {
+			t.Errorf("the charge became %+v", after)
+		}
+	})
+}

@@ -1,0 +1,269 @@
+package rentaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/rental"
+)
+
+// Bank is a payment processor in memory that moves money, with a ledger of its own and faults on demand. It answers
+// a key that it knows as it answered it the first time. Holding cards is left to whom it embeds.
+type Bank struct {
+	rental.Processor // what a bank does not do itself; may be nil
+
+	mu       sync.Mutex
+	payments map[string]*payment // by id
+	refunds  []*refund
+	keys     map[string]*reply
+	cards    map[string]Conduct // by token
+	fault    func(Call) Fault
+	tell     func(rental.Notice)
+	last     int
+	log      []string
+	slow     bool // refunds wait
+}
+
+// Conduct is how a card behaves. The zero value pays.
+type Conduct struct {
+	Decline *rental.Decline // it is refused; with Action, its owner must confirm
+	Gone    bool            // the bank does not know it any more
+}
+
+type payment struct {
+	rental.Intent
+	charge rental.ChargeID
+	full   rental.Minor
+	hold   bool
+	taken  bool // money has moved, or was held, once
+}
+
+type refund struct {
+	rental.Refund
+	charge  rental.ChargeID
+	payment string
+}
+
+// reply is what a key was answered with; nil both: it is still being carried out.
+type reply struct {
+	done   bool
+	intent rental.Intent
+	refund rental.Refund
+	err    error
+}
+
+// NewBank returns a bank that is well, and tells nobody.
+func NewBank() *Bank {
+	return &Bank{payments: map[string]*payment{}, keys: map[string]*reply{}, cards: map[string]Conduct{}}
+}
+
+// Behave says how a card behaves from now on.
+func (b *Bank) Behave(token string, c Conduct) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cards[token] = c
+}
+
+// FailWith asks a function before each call what goes wrong with it. Nil: nothing.
+func (b *Bank) FailWith(fault func(Call) Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = fault
+}
+
+// Tell has the bank tell of each change. It is called while the bank stands still: it must not call the bank.
+func (b *Bank) Tell(tell func(rental.Notice)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tell = tell
+}
+
+// CreateIntent prepares a payment. No money moves.
+func (b *Bank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
+	return b.change(ctx, Call{"CreateIntent", r.Charge.String()}, key, func() (rental.Intent, error) {
+		b.last++
+		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, charge: r.Charge, full: r.Amount, hold: r.Hold}
+		b.payments[p.ID] = p
+		return p.Intent, nil
+	})
+}
+
+// Confirm carries a payment out with a card.
+func (b *Bank) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+	return b.change(ctx, Call{"Confirm", intent}, key, func() (rental.Intent, error) {
+		p, ok := b.payments[intent]
+		switch card := b.cards[token]; {
+		case !ok:
+			return rental.Intent{}, failed(rental.NotKnown, "no such payment")
+		case p.Status != rental.IntentPrepared && p.Status != rental.IntentAction:
+			return rental.Intent{}, &rental.ProcessorError{Kind: rental.WrongState, Intent: &p.Intent, Cause: errors.New("the payment is " + string(p.Status))}
+		case card.Gone:
+			return rental.Intent{}, failed(rental.Refused, "no such card")
+		case card.Decline != nil:
+			b.attempt(p)
+			p.Status, p.Decline = rental.IntentPrepared, card.Decline
+			if card.Decline.Action {
+				p.Status = rental.IntentAction
+				b.changed(rental.AboutIntent, p.ID, "payment_intent.requires_action")
+				return p.Intent, nil
+			}
+			b.changed(rental.AboutIntent, p.ID, "payment_intent.payment_failed")
+			told := p.Intent
+			return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: card.Decline, Intent: &told}
+		}
+		b.attempt(p)
+		b.succeed(p)
+		return p.Intent, nil
+	})
+}
+
+func (b *Bank) attempt(p *payment) {
+	b.last++
+	p.Attempt, p.Decline = fmt.Sprintf("ch_%d", b.last), nil
+}
+
+func (b *Bank) succeed(p *payment) {
+	p.Status, p.Amount, p.Decline, p.taken = rental.IntentSucceeded, p.full, nil, true
+	word := "payment_intent.succeeded"
+	if p.hold {
+		p.Status, word = rental.IntentHeld, "payment_intent.amount_capturable_updated"
+	}
+	b.changed(rental.AboutIntent, p.ID, word)
+}
+
+// Intent returns a payment as it is now.
+func (b *Bank) Intent(ctx context.Context, intent string) (rental.Intent, error) {
+	var found rental.Intent
+	err := b.read(ctx, Call{"Intent", intent}, func() error {
+		p, ok := b.payments[intent]
+		if !ok {
+			return failed(rental.NotKnown, "no such payment")
+		}
+		found = p.Intent
+		return nil
+	})
+	return found, err
+}
+
+// Capture takes a part of what is held. The rest is released.
+func (b *Bank) Capture(ctx context.Context, key, intent string, amount rental.Minor, _ rental.Currency) (rental.Intent, error) {
+	return b.change(ctx, Call{"Capture", intent}, key, func() (rental.Intent, error) {
+		p, ok := b.payments[intent]
+		switch {
+		case !ok:
+			return rental.Intent{}, failed(rental.NotKnown, "no such payment")
+		case p.Status != rental.IntentHeld:
+			return rental.Intent{}, failed(rental.WrongState, "the payment is "+string(p.Status))
+		case amount <= 0 || amount > p.Amount:
+			return rental.Intent{}, failed(rental.Refused, "more than is held")
+		}
+		p.Status, p.Amount = rental.IntentSucceeded, amount
+		b.changed(rental.AboutIntent, p.ID, "payment_intent.succeeded")
+		return p.Intent, nil
+	})
+}
+
+// Cancel gives up a payment that has moved nothing, and releases what it holds.
+func (b *Bank) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
+	return b.change(ctx, Call{"Cancel", intent}, key, func() (rental.Intent, error) {
+		p, ok := b.payments[intent]
+		switch {
+		case !ok:
+			return rental.Intent{}, failed(rental.NotKnown, "no such payment")
+		case p.Status == rental.IntentSucceeded || p.Status == rental.IntentCanceled:
+			return rental.Intent{}, failed(rental.WrongState, "the payment is "+string(p.Status))
+		}
+		p.Status, p.Amount = rental.IntentCanceled, 0
+		b.changed(rental.AboutIntent, p.ID, "payment_intent.canceled")
+		return p.Intent, nil
+	})
+}
+
+// OwnerConfirms has the card's owner do what the bank asked for.
+func (b *Bank) OwnerConfirms(intent string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.payments[intent]; p != nil && p.Status == rental.IntentAction {
+		b.attempt(p)
+		b.succeed(p)
+	}
+}
+
+// Lapse has the bank give a hold up by itself.
+func (b *Bank) Lapse(intent string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.payments[intent]; p != nil && p.Status == rental.IntentHeld {
+		p.Status, p.Amount = rental.IntentCanceled, 0
+		b.changed(rental.AboutIntent, p.ID, "payment_intent.canceled")
+	}
+}
+
+func (b *Bank) changed(k rental.NoticeKind, object, word string) {
+	if b.tell != nil {
+		b.last++
+		b.tell(rental.Notice{ID: fmt.Sprintf("evt_%d", b.last), Type: word, Object: object, Kind: k})
+	}
+}
+
+// Entry is what the bank's ledger says of one charge.
+type Entry struct {
+	Payments int          // that took or held money, ever
+	Taken    rental.Minor // what it has taken
+	Held     rental.Minor // what it holds
+	Refunds  int          // that succeeded, or will
+	Returned rental.Minor // by them
+}
+
+// Of returns what the ledger says of a charge.
+func (b *Bank) Of(charge rental.ChargeID) Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var e Entry
+	for _, p := range b.payments {
+		if p.charge != charge {
+			continue
+		}
+		if p.taken {
+			e.Payments++
+		}
+		switch p.Status {
+		case rental.IntentSucceeded:
+			e.Taken += p.Amount
+		case rental.IntentHeld:
+			e.Held += p.Amount
+		}
+	}
+	for _, r := range b.refunds {
+		if r.charge == charge && r.Status != rental.RefundFailed {
+			e.Refunds++
+			e.Returned += r.Amount
+		}
+	}
+	return e
+}
+
+// Calls returns what the bank was asked for, in order: "Confirm pi_1 charge-…-confirm-1".
+func (b *Bank) Calls() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.log)
+}
+
+func failed(kind rental.ProcessorFailure, why string) *rental.ProcessorError {
+	return &rental.ProcessorError{Kind: kind, Cause: errors.New(why)}
+}
+
+// wait passes time, or fails as a call does whose time is over.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: ctx.Err()}
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,335 @@
+package rentaltest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// Ledger keeps charges in memory, with the cards of the clients that pay them. It implements rental.Ledger.
+type Ledger struct {
+	mu      sync.Mutex
+	charges map[rental.ChargeID]*entry
+	clients map[rental.ClientID]*purse
+	lines   []telematics.Activity
+	last    rental.MethodID
+}
+
+// purse is what a client pays with.
+type purse struct {
+	methods []rental.Method
+	standby rental.MethodID // the default
+}
+
+// entry is a charge with what only its worker, and who wakes it, has to do with.
+type entry struct {
+	rental.Charge
+	client       rental.ClientID
+	named        rental.MethodID // the booking's
+	tries        int
+	tried        string
+	triedDefault rental.MethodID
+	barred       []string
+	woken        bool
+	lookAt       time.Time
+	told         bool // of by the processor, since it was taken
+	lease        uuid.UUID
+	leaseUntil   time.Time
+	takenAt      time.Time
+}
+
+// NewLedger returns a ledger without charges.
+func NewLedger() *Ledger {
+	return &Ledger{charges: map[rental.ChargeID]*entry{}, clients: map[rental.ClientID]*purse{}}
+}
+
+func (l *Ledger) purse(id rental.ClientID) *purse {
+	if l.clients[id] == nil {
+		l.clients[id] = &purse{}
+	}
+	return l.clients[id]
+}
+
+// GiveCard gives a client a card. The first is its default.
+func (l *Ledger) GiveCard(client rental.ClientID, c rental.Card) rental.Method {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	p := l.purse(client)
+	m := rental.Method{ID: l.last, Client: client, Card: c}
+	p.methods = append(p.methods, m)
+	if p.standby == 0 {
+		l.setDefault(client, m)
+	}
+	return m
+}
+
+// SetDefault makes a card the default, and what other cards did not pay due with it.
+func (l *Ledger) SetDefault(client rental.ClientID, m rental.Method) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setDefault(client, m)
+}
+
+func (l *Ledger) setDefault(client rental.ClientID, m rental.Method) {
+	l.purse(client).standby = m.ID
+	for _, e := range l.charges {
+		owed := refused(e.State) && e.Kind != rental.RefundCharge && (e.Goal == "" || e.Goal == rental.Hold)
+		if e.client == client && owed && e.Method != m.ID && !e.bars(m.Card) {
+			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt = m.ID, m.Brand, m.LastFour, 0, true, time.Now()
+		}
+	}
+}
+
+// Add puts a charge of a client in, as the change of a booking would.
+func (l *Ledger) Add(client rental.ClientID, c rental.Charge) rental.Charge {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.ID, c.Created = uuid.New(), time.Now()
+	l.charges[c.ID] = &entry{Charge: c, client: client}
+	return c
+}
+
+// Amend gives a deposit another goal, and makes it due.
+func (l *Ledger) Amend(id rental.ChargeID, g rental.Goal, capture rental.Minor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.charges[id]
+	e.Goal, e.CaptureAmount, e.woken = g, capture, true
+	if !e.State.IsFinal() {
+		e.NextAttempt = time.Now()
+	}
+}
+
+// Charge returns a charge as it is.
+func (l *Ledger) Charge(id rental.ChargeID) rental.Charge {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.charges[id].Charge
+}
+
+// Lines returns the history, oldest first.
+func (l *Ledger) Lines() []telematics.Activity {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+func mark(c rental.Card) string { return cmp.Or(c.Fingerprint, c.Token) }
+
+func (e *entry) bars(c rental.Card) bool {
+	return slices.Contains(e.barred, c.Token) || c.Fingerprint != "" && slices.Contains(e.barred, c.Fingerprint)
+}
+
+func (e *entry) isDue(now time.Time) bool {
+	due := !e.NextAttempt.IsZero() && !e.NextAttempt.After(now) || !e.lookAt.IsZero() && !e.lookAt.After(now)
+	return due && !e.leaseUntil.After(now)
+}
+
+// TakeCharges takes charges that are due.
+func (l *Ledger) TakeCharges(_ context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	var due []*entry
+	for _, e := range l.charges {
+		if e.isDue(now) {
+			due = append(due, e)
+		}
+	}
+	slices.SortFunc(due, func(a, b *entry) int {
+		return cmp.Or(a.NextAttempt.Compare(b.NextAttempt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	var jobs []rental.Job
+	for _, e := range due[:min(limit, len(due))] {
+		e.lease, e.leaseUntil, e.takenAt, e.woken, e.told = uuid.New(), now.Add(lease), now, false, false
+		jobs = append(jobs, l.job(e))
+	}
+	return jobs, nil
+}
+
+func (l *Ledger) job(e *entry) rental.Job {
+	p := l.purse(e.client)
+	j := rental.Job{
+		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: fmt.Sprintf("cus_%d", e.client),
+		Look: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
+	}
+	if of := l.charges[e.Refunds]; of != nil {
+		j.Payment = of.Intent
+	}
+	for _, id := range []rental.MethodID{e.Method, e.named, p.standby} {
+		at := slices.IndexFunc(p.methods, func(m rental.Method) bool { return m.ID == id && !e.bars(m.Card) })
+		if at >= 0 {
+			m := p.methods[at]
+			m.Default = m.ID == p.standby
+			j.Card = &m
+			break
+		}
+	}
+	return j
+}
+
+func (l *Ledger) held(job rental.Job) *entry {
+	if e := l.charges[job.ID]; e != nil && e.lease == job.Lease && e.lease != uuid.Nil {
+		return e
+	}
+	return nil
+}
+
+func (e *entry) giveBack() { e.lease, e.leaseUntil, e.takenAt = uuid.Nil, time.Time{}, time.Time{} }
+
+func (e *entry) check(next rental.ChargeState) error {
+	if !e.MayBecome(next) {
+		return fmt.Errorf("charge %s is %s and cannot become %s", e.ID, e.State, next)
+	}
+	return nil
+}
+
+// learn takes over what is known.
+func (e *entry) learn(r rental.Result) {
+	e.State, e.Settled, e.DeclineCode = r.State, r.Settled, r.DeclineCode
+	e.Intent, e.Seen = cmp.Or(r.Intent, e.Intent), cmp.Or(r.Seen, e.Seen)
+	if r.Asked {
+		e.Attempts++
+	}
+}
+
+// WriteCharge writes down what is about to be done.
+func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.held(job)
+	if e == nil {
+		return false, nil
+	}
+	now := time.Now()
+	if e.woken || e.Goal != job.Goal {
+		e.NextAttempt = now
+		e.giveBack()
+		return false, nil
+	}
+	if err := e.check(r.State); err != nil {
+		return false, err
+	}
+	e.learn(r)
+	if r.Card != nil {
+		e.Method, e.Brand, e.LastFour = r.Card.ID, r.Card.Brand, r.Card.LastFour
+		if e.tried != mark(r.Card.Card) {
+			e.tried, e.triedDefault = mark(r.Card.Card), l.purse(e.client).standby
+		}
+	}
+	if e.NextAttempt.IsZero() || e.NextAttempt.After(now) {
+		e.NextAttempt = now
+	}
+	e.leaseUntil, e.takenAt = now.Add(e.leaseUntil.Sub(e.takenAt)), now
+	l.tell(r)
+	return true, nil
+}
+
+func (l *Ledger) tell(r rental.Result) {
+	if r.Line != nil {
+		l.lines = append(l.lines, *r.Line)
+	}
+}
+
+func refused(s rental.ChargeState) bool {
+	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
+}
+
+// SettleCharge writes down what was learned, and gives the job back.
+func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.held(job)
+	if e == nil {
+		return false, nil
+	}
+	if err := e.check(r.State); err != nil {
+		return false, err
+	}
+	standby, hasDefault := l.standby(e)
+	again := e.woken || e.Goal != job.Goal || hasDefault && e.Kind != rental.RefundCharge && refused(r.State) &&
+		standby.ID != e.triedDefault && mark(standby.Card) != e.tried && !e.bars(standby.Card)
+	e.learn(r)
+	e.tries++
+	if !r.Again {
+		e.tries = 0
+	}
+	if r.Declined {
+		e.Declines++
+	}
+	if r.Hard {
+		e.barred = append(e.barred, e.tried)
+	}
+	if r.Gone != "" {
+		e.barred = append(e.barred, r.Gone)
+	}
+	e.NextAttempt, e.PaidAt = r.NextAttempt, r.PaidAt
+	if again {
+		e.NextAttempt = time.Now()
+		if refused(r.State) {
+			e.Declines = 0
+			if hasDefault && e.Kind != rental.RefundCharge {
+				e.Method = standby.ID
+			}
+		}
+	}
+	if r.State == rental.Paid || r.State == rental.Authorized {
+		l.paidWith(e)
+	}
+	if !e.told {
+		e.lookAt = r.LookAt
+	}
+	if isOver(e.Charge) {
+		e.NextAttempt, e.lookAt = time.Time{}, time.Time{}
+	}
+	e.giveBack()
+	l.tell(r)
+	return true, nil
+}
+
+// paidWith says which card it was, whatever was chosen meanwhile.
+func (l *Ledger) paidWith(e *entry) {
+	for _, m := range l.purse(e.client).methods {
+		if mark(m.Card) == e.tried {
+			e.Method, e.Brand, e.LastFour = m.ID, m.Brand, m.LastFour
+		}
+	}
+}
+
+func (l *Ledger) standby(e *entry) (rental.Method, bool) {
+	p := l.purse(e.client)
+	at := slices.IndexFunc(p.methods, func(m rental.Method) bool { return m.ID == p.standby })
+	if at < 0 {
+		return rental.Method{}, false
+	}
+	return p.methods[at], true
+}
+
+func isOver(c rental.Charge) bool { return c.State.IsFinal() && c.Kind != rental.RefundCharge }
+
+// WakeCharge has the charge looked at that an object belongs to.
+func (l *Ledger) WakeCharge(_ context.Context, object string) (rental.ChargeState, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.charges {
+		if e.Intent != object || object == "" {
+			continue
+		}
+		if isOver(e.Charge) {
+			return e.State, false, nil
+		}
+		e.lookAt, e.told = time.Now(), true
+		return e.State, true, nil
+	}
+	return "", false, nil
+}

@@ -1,0 +1,131 @@
+package rentaltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+)
+
+func whichCard(t *testing.T, r ChargeRecord) {
+	client := r.Client()
+	c := r.Add(client, due(rental.FeeCharge))
+	job := mustTake(t, r.Here, c.ID)
+	if job.Card != nil {
+		t.Fatalf("a client without a card pays with %+v", job.Card)
+	}
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "no_card", NextAttempt: time.Now().Add(-time.Second)})
+	first := r.GiveCard(client, AnyCard())
+	second := r.GiveCard(client, AnyCard())
+	job = mustTake(t, r.Here, c.ID)
+	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
+		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
+	}
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	r.SetDefault(client, second)
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(-time.Second)})
+	if job = mustTake(t, r.Here, c.ID); job.Card == nil || job.Card.ID != first.ID {
+		t.Errorf("what was asked with card %d goes on with %+v", first.ID, job.Card)
+	}
+}
+
+func barredCard(t *testing.T, r ChargeRecord) {
+	client, card, c := r.withCard(rental.FeeCharge)
+	job := mustTake(t, r.Here, c.ID)
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, DeclineCode: "stolen_card"})
+	mustNotBeDue(t, r.Here, c.ID)
+	other := r.GiveCard(client, AnyCard())
+	r.SetDefault(client, other)
+	job = mustTake(t, r.Here, c.ID)
+	if job.Card == nil || job.Card.ID != other.ID || job.Declines != 0 {
+		t.Fatalf("job %+v, want it with card %d", job, other.ID)
+	}
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Gone: other.Token, DeclineCode: "card_gone", NextAttempt: time.Now().Add(-time.Second)})
+	r.SetDefault(client, card)
+	if job, ok := take(t, r.Here, c.ID, longLease); ok && job.Card != nil {
+		t.Errorf("a card that must not be tried again is given out: %+v", job.Card)
+	}
+}
+
+func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
+	for _, asked := range []bool{false, true} {
+		client, _, c := r.withCard(rental.FeeCharge)
+		job := mustTake(t, r.Here, c.ID)
+		must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+		if !asked { // it waits for tomorrow when the worker takes it
+			must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)})
+			job = mustTake(t, r.Here, c.ID)
+		}
+		other := r.GiveCard(client, AnyCard())
+		r.SetDefault(client, other)
+		if !asked {
+			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+		} else {
+			must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, NextAttempt: time.Now().Add(time.Hour)})
+		}
+		again := mustTake(t, r.There, c.ID)
+		if again.Look || again.Declines != 0 || again.Card == nil || again.Card.ID != other.ID {
+			t.Errorf("asked %v: job %+v, want it with card %d", asked, again, other.ID)
+		}
+	}
+}
+
+func newDefaultBefore(t *testing.T, r ChargeRecord) {
+	client, _, c := r.withCard(rental.FeeCharge)
+	job := mustTakeFor(t, r.Here, c.ID, shortLease)
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	other := r.GiveCard(client, AnyCard())
+	r.SetDefault(client, other)
+	again := takeInTime(t, r.There, c.ID)
+	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+	must(t, settle(t, r.There), again, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+	if job := mustTake(t, r.Here, c.ID); job.Look || job.Card == nil || job.Card.ID != other.ID {
+		t.Errorf("job %+v, want it with card %d", job, other.ID)
+	}
+}
+
+func anotherGoal(t *testing.T, r ChargeRecord) {
+	for _, asked := range []bool{false, true} {
+		_, _, c := r.withCard(rental.DepositCharge)
+		job := mustTake(t, r.Here, c.ID)
+		if asked {
+			must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+		}
+		r.Amend(c, rental.Release, 0)
+		if !asked {
+			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+		} else {
+			must(t, settle(t, r.Here), job, rental.Result{State: rental.Authorized, Settled: c.Amount})
+		}
+		if again := mustTake(t, r.There, c.ID); again.Look || again.Goal != rental.Release {
+			t.Errorf("asked %v: job %+v", asked, again)
+		}
+	}
+}
+
+func namesPayment(t *testing.T, r ChargeRecord) {
+	client, _, paid := r.withCard(rental.FeeCharge)
+	intent := "pi_" + uuid.NewString()
+	must(t, settle(t, r.Here), mustTake(t, r.Here, paid.ID), rental.Result{State: rental.Paid, Intent: intent, Settled: paid.Amount})
+	refund := due(rental.RefundCharge)
+	refund.Refunds, refund.Amount, refund.Booking = paid.ID, 100, paid.Booking
+	refund = r.Add(client, refund)
+	job := mustTake(t, r.Here, refund.ID)
+	if job.Payment != intent {
+		t.Errorf("it gives back %q, want %q", job.Payment, intent)
+	}
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Intent: "re_" + uuid.NewString(), Settled: 100})
+	id := r.Charge(refund.ID).Intent
+	if state, woken, err := r.Here.WakeCharge(t.Context(), id); state != rental.Paid || !woken || err != nil {
+		t.Fatalf("WakeCharge = %q, %v, %v: a refund may still come back", state, woken, err)
+	}
+	job = mustTake(t, r.Here, refund.ID)
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, DeclineCode: "lost_or_stolen_card"})
+	if is := r.Charge(refund.ID); is.State != rental.Failed || is.Settled != 0 || !is.PaidAt.IsZero() {
+		t.Errorf("the refund is %+v", is)
+	}
+}

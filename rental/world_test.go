@@ -1,0 +1,190 @@
+package rental_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/telematics"
+)
+
+const amount = rental.Minor(13_200)
+
+// world is a bank, a ledger and collectors, in virtual time.
+type world struct {
+	t       *testing.T
+	bank    *rentaltest.Bank
+	ledger  *rentaltest.Ledger
+	notices *rentaltest.Notices
+	cards   *register
+	every   time.Duration
+	ended   []func()
+}
+
+// inWorld runs a story in virtual time, and ends its collectors.
+func inWorld(t *testing.T, story func(*testing.T, *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer func() {
+			w.bank.FailWith(nil)
+			for _, end := range w.ended {
+				end()
+			}
+		}()
+		story(t, w)
+	})
+}
+
+// quiet is where nobody listens.
+var quiet = slog.New(slog.DiscardHandler)
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second}
+	w.bank.Processor = w.cards
+	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
+	return w
+}
+
+// collect runs a collector, over ports that may be others than the world's own.
+func (w *world) collect(change func(*rental.CollectorConfig)) *rental.Collector {
+	config := rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
+	if change != nil {
+		change(&config)
+	}
+	c := rental.NewCollector(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	w.ended = append(w.ended, sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	}))
+	return c
+}
+
+// client returns a client with cards, the first of which is the default.
+func (w *world) client(cards ...rentaltest.Conduct) (rental.ClientID, []rental.Method) {
+	clientsMu.Lock()
+	clients++
+	id := clients
+	clientsMu.Unlock()
+	var methods []rental.Method
+	for _, conduct := range cards {
+		methods = append(methods, w.card(id, conduct))
+	}
+	return id, methods
+}
+
+var (
+	clientsMu sync.Mutex
+	clients   rental.ClientID
+)
+
+func (w *world) card(client rental.ClientID, conduct rentaltest.Conduct) rental.Method {
+	card := rentaltest.AnyCard()
+	w.bank.Behave(card.Token, conduct)
+	return w.ledger.GiveCard(client, card)
+}
+
+func (w *world) add(client rental.ClientID, k rental.ChargeKind) rental.Charge {
+	c := rental.Charge{Booking: 1, Kind: k, Number: 1, State: rental.Pending, Currency: "EUR", Amount: amount, NextAttempt: time.Now()}
+	if k == rental.DepositCharge {
+		c.Goal = rental.Hold
+	}
+	return w.ledger.Add(client, c)
+}
+
+// refundOf adds a refund of a charge.
+func (w *world) refundOf(client rental.ClientID, paid rental.Charge, m rental.Minor) rental.Charge {
+	return w.ledger.Add(client, rental.Charge{Booking: 1, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: m, Refunds: paid.ID, NextAttempt: time.Now()})
+}
+
+func (w *world) is(c rental.Charge) rental.Charge { return w.ledger.Charge(c.ID) }
+
+// after passes time, and lets everybody do what is due.
+func (w *world) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// wantState waits for what was asked for to be done, and checks a charge.
+func (w *world) wantState(c rental.Charge, s rental.ChargeState) {
+	w.t.Helper()
+	if is := w.is(c); is.State != s {
+		w.t.Fatalf("the %s is %s (%s), want %s; the bank was asked for %v", c.Kind, is.State, is.DeclineCode, s, w.bank.Calls())
+	}
+}
+
+// wantOnce checks that a payment is in the bank's ledger once, and ours equals it.
+func (w *world) wantOnce(c rental.Charge) {
+	w.t.Helper()
+	if e := w.bank.Of(c.ID); e.Payments != 1 || e.Taken != c.Amount || e.Held != 0 || w.is(c).Settled != c.Amount {
+		w.t.Errorf("the bank says %+v, we %+v", e, w.is(c))
+	}
+}
+
+func (w *world) lines(k rental.ChargeKind) (told []string) {
+	for _, l := range w.ledger.Lines() {
+		if l.Action == rental.ChargeActivity(k) {
+			told = append(told, l.Details["state"].(string))
+		}
+	}
+	return told
+}
+
+var (
+	pays    = rentaltest.Conduct{}
+	broke   = rentaltest.Conduct{Decline: &rental.Decline{Code: "insufficient_funds"}}
+	stolen  = rentaltest.Conduct{Decline: &rental.Decline{Code: "stolen_card", Hard: true}}
+	asksFor = rentaltest.Conduct{Decline: &rental.Decline{Code: "authentication_required", Action: true}}
+	gone    = rentaltest.Conduct{Gone: true}
+)
+
+// register is the part of a processor that holds cards, and the record of them.
+type register struct {
+	rental.Processor
+	rental.Cards
+	mu        sync.Mutex
+	bound     map[string]string // customers by token
+	dropped   []string
+	refreshed []rental.Card
+	failing   bool
+}
+
+func (r *register) Card(_ context.Context, token string) (rental.Card, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	customer, known := r.bound[token]
+	switch {
+	case r.failing:
+		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotDone, Cause: errors.New("busy")}
+	case !known:
+		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotKnown, Cause: errors.New("no such card")}
+	}
+	return rental.Card{Token: token, ExpYear: 2031}, customer, nil
+}
+
+func (r *register) DropCard(_ context.Context, token string, line telematics.Activity) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if line.Action == rental.MethodDropped && line.Actor == rental.System() && !line.At.IsZero() {
+		r.dropped = append(r.dropped, token)
+	}
+	return nil
+}
+
+func (r *register) RefreshCard(_ context.Context, c rental.Card) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refreshed = append(r.refreshed, c)
+	return nil
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+)
+
+// chargeColumns are the columns of a chargeRow, of charges under the name c.
+const chargeColumns = `c.id, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
+	c.refunds_charge_id, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
+	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at`
+
+// chargeRow is what of a row of charges everybody may know.
+type chargeRow struct {
+	ID              uuid.UUID  `db:"id"`
+	BookingID       int64      `db:"booking_id"`
+	Kind            string     `db:"kind"`
+	Number          int        `db:"number"`
+	State           string     `db:"state"`
+	Currency        string     `db:"currency"`
+	Amount          int64      `db:"amount"`
+	Settled         int64      `db:"settled"`
+	Goal            *string    `db:"goal"`
+	CaptureAmount   int64      `db:"capture_amount"`
+	RefundsChargeID *uuid.UUID `db:"refunds_charge_id"`
+	Fee             string     `db:"fee"`
+	Reason          string     `db:"reason"`
+	PaymentMethodID *int64     `db:"payment_method_id"`
+	Brand           string     `db:"brand"`
+	LastFour        string     `db:"last_four"`
+	Intent          *string    `db:"intent"`
+	Seen            string     `db:"seen"`
+	Attempts        int        `db:"attempts"`
+	Declines        int        `db:"declines"`
+	DeclineCode     string     `db:"decline_code"`
+	NextAttemptAt   *time.Time `db:"next_attempt_at"`
+	PaidAt          *time.Time `db:"paid_at"`
+	CreatedAt       time.Time  `db:"created_at"`
+}
+
+func (r chargeRow) charge() rental.Charge {
+	return rental.Charge{
+		ID: r.ID, Booking: rental.BookingID(r.BookingID), Kind: rental.ChargeKind(r.Kind), Number: r.Number,
+		State: rental.ChargeState(r.State), Currency: rental.Currency(r.Currency),
+		Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
+		Goal: rental.Goal(value(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: value(r.RefundsChargeID),
+		Fee: r.Fee, Reason: r.Reason,
+		Method: rental.MethodID(value(r.PaymentMethodID)), Brand: r.Brand, LastFour: r.LastFour,
+		Intent: value(r.Intent), Seen: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,
+		NextAttempt: read(r.NextAttemptAt), PaidAt: read(r.PaidAt), Created: r.CreatedAt.UTC(),
+	}
+}
