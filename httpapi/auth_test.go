@@ -164,6 +164,9 @@ func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
 func TestEveryRouteOfTheAPINeedsATokenOfAnAdministrator(t *testing.T) {
 	a := newAPI(t)
 	for path, item := range document().Paths.Map() {
+		if path == hook {
+			continue // its caller has a signature
+		}
 		for method := range item.Operations() {
 			target := strings.NewReplacer("{vehicle}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
 			a.do(method, target, anonymous).wants(401, "unauthenticated")

@@ -33,6 +33,9 @@ type Config struct {
 	// LiveMoney says that notices about real money are wanted, and no others.
 	LiveMoney bool
 
+	// Nudge is called when there may be something new to charge. Without it that is noticed in its own time.
+	Nudge func()
+
 	// Places says where vehicles stand, in words. Without one no address is known.
 	Places Places
 	// Limiter counts requests. Without one nothing is limited.

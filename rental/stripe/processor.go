@@ -100,7 +100,7 @@ func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.
 }
 
 // ids are what Stripe's may look like. An id goes into a path, and a caller's own words do, too.
-var ids = regexp.MustCompile(`^[A-Za-z0-9_]{1,255}$`)
+var ids = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
 // checkID refuses what can be no id at Stripe.
 func checkID(id string) error {
