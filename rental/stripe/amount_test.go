@@ -85,7 +85,7 @@ func TestWhatStripeCannotChargeIsRefusedThere(t *testing.T) {
 		"the most there is":  w.request(rental.MaxAmount, "UGX"),
 	} {
 		_, err := w.CreateIntent(t.Context(), uuid.NewString(), r)
-		if f := w.wants(err, rental.Refused); f.Cause == nil {
+		if f := w.failure(err, rental.Refused); f.Cause == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestARefusedCardSaysWhy(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			w := newWorld(t)
 			_, err := w.Attach(t.Context(), w.customerOf(), token)
-			got := *w.wants(err, rental.CardRefused).Decline
+			got := *w.failure(err, rental.CardRefused).Decline
 			if got.Message == "" {
 				t.Error("nothing for a person")
 			}
@@ -38,7 +38,7 @@ func TestADeclinedPaymentCanBeTriedAgain(t *testing.T) {
 	bad, good := w.card("pm_card_chargeCustomerFail"), w.card("pm_card_mastercard")
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, bad.Token)
-	f := w.wants(err, rental.CardRefused)
+	f := w.failure(err, rental.CardRefused)
 	if f.Decline.Code != "generic_decline" || f.Decline.Hard || f.Decline.Action {
 		t.Errorf("%+v", f.Decline)
 	}
@@ -51,7 +51,7 @@ func TestADeclinedPaymentCanBeTriedAgain(t *testing.T) {
 	}
 	// The same key again is the same attempt.
 	_, err = w.Confirm(t.Context(), "attempt-1", prepared.ID, bad.Token)
-	if again := w.wants(err, rental.CardRefused); again.Intent.Attempt != f.Intent.Attempt {
+	if again := w.failure(err, rental.CardRefused); again.Intent.Attempt != f.Intent.Attempt {
 		t.Errorf("%+v", again.Intent)
 	}
 	paid, err := w.Confirm(t.Context(), "attempt-2", prepared.ID, good.Token)
@@ -68,9 +68,9 @@ func TestAHardDeclineIsOneByItsCodeOrByTheIssuersAdvice(t *testing.T) {
 	card := w.card("pm_card_visa")
 	for behaviour, hard := range map[sandbox.Behaviour]bool{
 		{Decline: "insufficient_funds"}:                           false,
-		{Decline: "do_not_honor"}:                                 false,
-		{Decline: "do_not_honor", Advice: "try_again_later"}:      false,
-		{Decline: "do_not_honor", Advice: "do_not_try_again"}:     true,
+		{Decline: "call_issuer"}:                                  false,
+		{Decline: "call_issuer", Advice: "try_again_later"}:       false,
+		{Decline: "call_issuer", Advice: "do_not_try_again"}:      true,
 		{Decline: "do_not_try_again"}:                             true,
 		{Decline: "pickup_card"}:                                  true,
 		{Decline: "restricted_card"}:                              true,
@@ -83,7 +83,7 @@ func TestAHardDeclineIsOneByItsCodeOrByTheIssuersAdvice(t *testing.T) {
 		}
 		prepared := w.prepare(w.request(1_000, "EUR"))
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, card.Token)
-		f := w.wants(err, rental.CardRefused)
+		f := w.failure(err, rental.CardRefused)
 		looked, lookErr := w.Intent(t.Context(), prepared.ID)
 		if lookErr != nil || f.Decline.Hard != hard || looked.Decline.Hard != hard || looked.Decline.Code != behaviour.Decline || *f.Intent.Decline != *f.Decline {
 			t.Errorf("%+v: %+v %+v %v", behaviour, f.Decline, looked.Decline, lookErr)
@@ -96,7 +96,7 @@ func TestTheOwnerConfirmsWhatIsRefusedInItsAbsence(t *testing.T) {
 	card := w.card("pm_card_authenticationRequired")
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
-	f := w.wants(err, rental.CardRefused)
+	f := w.failure(err, rental.CardRefused)
 	if f.Decline.Code != "authentication_required" || !f.Decline.Action || f.Decline.Hard || f.Intent.Status != rental.IntentAction {
 		t.Errorf("%+v %v", f.Decline, f.Intent)
 	}
@@ -120,7 +120,7 @@ func TestACardThatIsGoneIsRefusedForEver(t *testing.T) {
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	for _, token := range []string{gone.Token, "pm_unknown"} {
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, token)
-		if f := w.wants(err, rental.CardRefused); !f.Decline.Hard || f.Decline.Action {
+		if f := w.failure(err, rental.CardRefused); !f.Decline.Hard || f.Decline.Action {
 			t.Errorf("%s: %+v", token, f.Decline)
 		}
 	}

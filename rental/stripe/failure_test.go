@@ -132,7 +132,7 @@ func TestAProcessorThatIsAwayHasDoneNothing(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = w.Cancel(ended, "cancel", prepared.ID)
-	if f := w.wants(err, rental.NotDone); !errors.Is(f, context.Canceled) {
+	if f := w.failure(err, rental.NotDone); !errors.Is(f, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -218,7 +218,7 @@ func TestNoErrorAndNoLogHasTheClientSecret(t *testing.T) {
 	_, refused := w.Confirm(t.Context(), "a", prepared.ID, card.Token)
 	w.wants(refused, rental.CardRefused)
 	_, wrong := w.Capture(t.Context(), "b", prepared.ID, 1, "EUR")
-	f := w.wants(wrong, rental.WrongState)
+	f := w.failure(wrong, rental.WrongState)
 	w.breaks(sandbox.Fault{Kind: sandbox.HangAfter})
 	_, lost := w.Intent(t.Context(), prepared.ID)
 	slog.New(slog.NewJSONHandler(&log, nil)).Error("all of it", "refused", refused, "wrong", wrong, "lost", lost, "intent", *f.Intent, "pointer", f.Intent)

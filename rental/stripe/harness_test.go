@@ -90,7 +90,13 @@ func (w *world) paid(amount rental.Minor, c rental.Currency, token string) renta
 }
 
 // wants checks what an error says is known.
-func (w *world) wants(err error, kind rental.ProcessorFailure) *rental.ProcessorError {
+func (w *world) wants(err error, kind rental.ProcessorFailure) {
+	w.Helper()
+	_ = w.failure(err, kind)
+}
+
+// failure returns an error of a kind.
+func (w *world) failure(err error, kind rental.ProcessorFailure) *rental.ProcessorError {
 	w.Helper()
 	var f *rental.ProcessorError
 	if !errors.As(err, &f) || f.Kind != kind {

@@ -103,7 +103,7 @@ func TestAPaymentIsPreparedAndThenCarriedOut(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	_, err = w.Confirm(t.Context(), "confirm-2", prepared.ID, card.Token)
-	if f := w.wants(err, rental.WrongState); f.Intent == nil || f.Intent.Status != rental.IntentSucceeded {
+	if f := w.failure(err, rental.WrongState); f.Intent == nil || f.Intent.Status != rental.IntentSucceeded {
 		t.Errorf("%+v", f)
 	}
 }

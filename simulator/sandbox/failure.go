@@ -68,7 +68,7 @@ func missingAt(param, kind, id string) *failure {
 	return refused(resourceMissing, param, "No such %s: '%s'", kind, id)
 }
 
-func unauthorized(message string) *failure {
+func noKey(message string) *failure {
 	return &failure{Status: http.StatusUnauthorized, Type: invalidRequest, Message: message, fleeting: true}
 }
 

@@ -53,7 +53,7 @@ func (s *Server) handler() http.Handler {
 }
 
 func nowhere(*ledger, *request) (view, *failure) {
-	f := refused("", "", "Unrecognized request URL, or this sandbox does not have it.")
+	f := refused("", "", "There is nothing at this address, or this sandbox does not have it.")
 	f.Status, f.fleeting = http.StatusNotFound, true
 	return nil, f
 }
@@ -128,11 +128,11 @@ func (s *Server) authenticate(r *http.Request, open bool) (publishable bool, f *
 	case key == s.cfg.Key:
 		return false, nil
 	case key == "":
-		return false, unauthorized("You did not provide an API key.")
+		return false, noKey("You did not provide an API key.")
 	case !strings.HasPrefix(key, publishablePrefix):
-		return false, unauthorized("Invalid API Key provided.")
+		return false, noKey("Invalid API Key provided.")
 	case !open:
-		f := unauthorized("This API call cannot be made with a publishable API key. Please use a secret API key.")
+		f := noKey("This API call cannot be made with a publishable API key. Please use a secret API key.")
 		f.Code = "secret_key_required"
 		return false, f
 	}
