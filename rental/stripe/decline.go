@@ -45,16 +45,15 @@ func declineOf(e *api.Error, advice string) *rental.Decline {
 	code := cmp.Or(string(e.DeclineCode), string(e.Code), "unknown")
 	return &rental.Decline{
 		Code:    code,
-		Message: cmp.Or(e.Msg, "the card was declined"),
+		Message: cmp.Or(e.Msg, "Your card was declined."),
 		Hard:    hard[code] || advice == adviceNever,
 		Action:  acts[string(e.Code)] || acts[code],
 	}
 }
 
-// goneCard is the refusal of a card that the processor does not hold any more.
-func goneCard(e *api.Error) *rental.Decline {
-	return &rental.Decline{Code: cmp.Or(string(e.Code), "payment_method_unusable"), Hard: true,
-		Message: "the payment processor does not hold this card any more"}
+// goneCard is the refusal of a card that the processor does not hold, or not any more.
+func goneCard() *rental.Decline {
+	return &rental.Decline{Code: "payment_method_unusable", Hard: true, Message: "The payment processor does not hold this card any more."}
 }
 
 // advised are the places of an issuer's advice in an answer. The library does not read it.

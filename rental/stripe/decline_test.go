@@ -118,7 +118,7 @@ func TestACardThatIsGoneIsRefusedForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepared := w.prepare(w.request(1_000, "EUR"))
-	for _, token := range []string{gone.Token, "pm_unknown"} {
+	for _, token := range []string{gone.Token, "pm_unknown", "", "../pm"} {
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, token)
 		if f := w.failure(err, rental.CardRefused); !f.Decline.Hard || f.Decline.Action {
 			t.Errorf("%s: %+v", token, f.Decline)

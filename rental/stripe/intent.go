@@ -18,6 +18,9 @@ const metaCharge = "charge_id"
 // other pages, and nobody is there to go. What is not a hold is captured as it is confirmed, so that
 // "succeeded" says that the money has moved.
 func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
+	if err := checkID(r.Customer); err != nil { // without one any card could pay
+		return rental.Intent{}, err
+	}
 	capture := api.PaymentIntentCaptureMethodAutomatic
 	if r.Hold {
 		capture = api.PaymentIntentCaptureMethodManual
@@ -50,6 +53,9 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 	if err := checkID(intent); err != nil {
 		return rental.Intent{}, err
 	}
+	if checkID(token) != nil { // without one Stripe would try the card of the last attempt
+		return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: goneCard(), Cause: errNoID}
+	}
 	params := &api.PaymentIntentConfirmParams{PaymentMethod: api.String(token), OffSession: api.Bool(true)}
 	params.SetIdempotencyKey(key)
 	var told *api.Error
@@ -60,7 +66,7 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 	})
 	var f *rental.ProcessorError
 	if errors.As(err, &f) && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(told) {
-		f.Kind, f.Decline = rental.CardRefused, goneCard(told)
+		f.Kind, f.Decline = rental.CardRefused, goneCard()
 	}
 	return made, err
 }

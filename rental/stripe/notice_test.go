@@ -165,3 +165,20 @@ func TestWhatTheSandboxTellsIsRead(t *testing.T) {
 	}
 	w.there.SetWebhook("")
 }
+
+func FuzzASignedBodyIsReadOrRefused(f *testing.F) {
+	for _, seed := range []string{
+		string(event("payment_intent.succeeded", `{"id":"pi_1"}`)), string(event("charge.refunded", `{"payment_intent":[]}`)), `{}`, `null`, `[]`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":null}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{}}`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":null}}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":[]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	p := stripe.New(stripe.Config{Key: "sk_test_x", WebhookSecret: hushed})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
+		if err == nil && (n.ID == "" || n.Type == "" || n.Object == "" && n.Kind != rental.AboutOther) {
+			t.Errorf("%+v of %q", n, body)
+		}
+	})
+}

@@ -75,6 +75,10 @@ func TestWhatIsNoIDAsksNobody(t *testing.T) {
 		w.wants(err, rental.NotKnown)
 		_, err = w.RefundByID(ctx, id)
 		w.wants(err, rental.NotKnown)
+		_, err = w.Refund(ctx, "k", rental.RefundRequest{Charge: uuid.New(), Intent: id, Amount: 1, Currency: "EUR"})
+		w.wants(err, rental.NotKnown)
+		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Charge: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
+		w.wants(err, rental.NotKnown)
 		if err := w.Detach(ctx, id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}

@@ -11,6 +11,9 @@ import (
 
 // Refund gives back a part of a payment.
 func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
+	if err := checkID(r.Intent); err != nil {
+		return rental.Refund{}, err
+	}
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
 		Amount:        api.Int64(amountThere(r.Amount, r.Currency)),
