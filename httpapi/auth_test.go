@@ -164,6 +164,9 @@ func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
 func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 	a := newAPI(t)
 	for path, item := range document().Paths.Map() {
+		if path == hook {
+			continue // its caller has a signature
+		}
 		wrong := clientToken(t)
 		if strings.HasPrefix(path, "/api/v1/client/") {
 			wrong = adminToken(t)

@@ -81,17 +81,19 @@ const maxBody = 64 << 10
 
 // readBody reads the body to its end, even where it is ignored: what is too large is
 // refused everywhere, and net/http notices a caller's hang-up only behind it.
-func (call *call) readBody(c echo.Context) error {
+func (call *call) readBody(c echo.Context) error { return call.readUpTo(c, maxBody) }
+
+func (call *call) readUpTo(c echo.Context, limit int64) error {
 	request := c.Request()
-	if request.ContentLength > maxBody {
+	if request.ContentLength > limit {
 		c.Response().Header().Set(echo.HeaderConnection, "close") // else net/http waits for the body first
-		return tooLarge()
+		return tooLarge(limit)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, request.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, request.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return tooLarge()
+		return tooLarge(limit)
 	case err != nil:
 		return malformed("The request body could not be read to its end.", fmt.Errorf("read body: %w", err))
 	}

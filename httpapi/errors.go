@@ -168,8 +168,8 @@ func away(cause error) *telematics.Error {
 		Message: "A server that this answer needs is not available; try again."}
 }
 
-func tooLarge() *telematics.Error {
-	return &telematics.Error{Code: bodyTooLarge, Message: fmt.Sprintf("The request body is larger than %d KiB.", maxBody>>10)}
+func tooLarge(limit int64) *telematics.Error {
+	return &telematics.Error{Code: bodyTooLarge, Message: fmt.Sprintf("The request body is larger than %d KiB.", limit>>10)}
 }
 
 func malformed(message string, cause error) *telematics.Error {

@@ -176,7 +176,7 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 	a.handler.ServeHTTP(recorded, request)
 	checkContract(a.t, arrived, recorded)
 	r := &response{t: a.t, status: recorded.Code, header: recorded.Header(), text: recorded.Body.String()}
-	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") && strings.HasPrefix(target, "/api") {
+	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") && (strings.HasPrefix(target, "/api") || strings.HasPrefix(target, "/webhooks")) {
 		if err := json.Unmarshal(recorded.Body.Bytes(), &r.body); err != nil {
 			a.t.Fatalf("%s %s: %v\n%s", method, target, err, r.text)
 		}

@@ -56,6 +56,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/client/payment-methods", rental.MethodAdd, s.addPaymentMethod, ofClient, addsCard)
 	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, s.removePaymentMethod, ofClient)
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, s.setDefaultPaymentMethod, ofClient)
+	r.unsigned("/webhooks/stripe", s.stripeWebhook)
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
@@ -110,6 +111,12 @@ func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) 
 		option(&g)
 	}
 	r.echo.GET(echoPath(path), r.pass(g, h))
+}
+
+// unsigned adds a change that needs no token, because who asks for it proves otherwise who they are.
+func (r router) unsigned(path string, h echo.HandlerFunc) {
+	r.contract.operation(http.MethodPost, path)
+	r.echo.POST(path, h)
 }
 
 // open adds a read that needs no token.

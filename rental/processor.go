@@ -3,6 +3,7 @@ package rental
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"motorpool/telematics"
 )
@@ -73,6 +74,21 @@ type Intent struct {
 	Secret  string   // with which the card's owner confirms; never logged
 	Decline *Decline // of the last attempt; nil: it was not declined
 }
+
+// String leaves the secret out.
+func (i Intent) String() string {
+	decline := ""
+	if i.Decline != nil {
+		decline = " declined: " + i.Decline.Code
+	}
+	return fmt.Sprintf("%s %s %d%s", i.ID, i.Status, i.Amount, decline)
+}
+
+// GoString leaves the secret out.
+func (i Intent) GoString() string { return i.String() }
+
+// LogValue leaves the secret out.
+func (i Intent) LogValue() slog.Value { return slog.StringValue(i.String()) }
 
 // RefundRequest is money to give back.
 type RefundRequest struct {

@@ -31,10 +31,15 @@ type TB interface {
 }
 
 // NeedServer skips the test if a real server is not installed, and says what did not run. With REQUIRE_SERVERS=1 it fails it.
-// This is the only place where that is decided.
+// Need is the only place where that is decided.
 func NeedServer(tb TB, server string) {
 	tb.Helper()
-	err := Available(server)
+	Need(tb, Available(server))
+}
+
+// Need does as NeedServer where something else that a test needs could not be had; nil: it could.
+func Need(tb TB, err error) {
+	tb.Helper()
 	switch {
 	case err == nil:
 	case os.Getenv(RequireServers) == "1":

@@ -49,7 +49,10 @@ type Config struct {
 	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: nobody is asked)."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
 
-	AgencySecretsKey Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/operating.md (default none: no client is let in)."`
+	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/operating.md (default none: no client is let in)."`
+	StripeKey           Secret `default:"" placeholder:"KEY" help:"Secret (sk_…) or restricted (rk_…) key of the account at Stripe that holds cards and moves money; sk_live_ and rk_live_ move real money. Better set by the environment. See docs/operating.md (default none: there are no payments)."`
+	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"Where Stripe's API is, or something that speaks it (default ${default})."`
+	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"What Stripe signs notices to /webhooks/stripe with (whsec_…); better set by the environment (default none: no notice is believed)."`
 
 	// Version is the program's. Defaults to "dev".
 	Version string `kong:"-"`
@@ -81,6 +84,7 @@ func (c Config) Check() error {
 		notEmpty("token-audience", c.TokenAudience),
 		c.checkGeocoder(),
 		c.checkAgencySecretsKey(),
+		c.checkStripe(),
 		c.checkFiles(),
 	)
 }

@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// maxNotice is the largest body of a notice in bytes.
+const maxNotice = 256 << 10
+
+// stripeWebhook takes what the payment processor tells. It only writes it down: the processor wants an answer soon, and
+// what is not answered with 2xx comes again.
+//
+// A notice of the other mode (of test money where there is real money, or the other way round) bears a good signature, so
+// sending it again mends nothing: it is answered like one that is wanted, told to the log, and not kept.
+func (s *server) stripeWebhook(c echo.Context) error {
+	call, request := callOf(c), c.Request()
+	if err := call.readUpTo(c, maxNotice); err != nil {
+		return err // 413
+	}
+	if s.Webhooks == nil {
+		return nobodyListens()
+	}
+	notice, err := s.Webhooks.Read(request.Header, call.body)
+	if err != nil {
+		return forgedNotice(err)
+	}
+	if notice.Live != s.LiveMoney {
+		s.Log.WarnContext(request.Context(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
+			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", call.id)
+		return s.answer(c, "This notice is not about the money that is moved here; it was ignored.", nil)
+	}
+	if notice.Kind == rental.AboutOther {
+		return s.answer(c, "This notice is about nothing that is kept here; it was ignored.", nil)
+	}
+	// Who hangs up has told it all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), s.ReadBudget)
+	defer cancel()
+	if err := s.Webhooks.Keep(ctx, notice); err != nil {
+		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: it comes again
+	}
+	if s.Nudge != nil {
+		s.Nudge()
+	}
+	return s.answer(c, "The notice was taken.", nil)
+}
+
+func forgedNotice(cause error) *telematics.Error {
+	return &telematics.Error{Code: webhookSignatureInvalid, Cause: cause, Message: "The notice is not signed as the payment processor signs."}
+}
+
+func nobodyListens() *telematics.Error {
+	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryAway, Message: "No payment processor is set up here."}
+}

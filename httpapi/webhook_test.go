@@ -1,0 +1,224 @@
+package httpapi_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+)
+
+const hook = "/webhooks/stripe"
+
+// ear takes notices with signatures as Stripe makes them, at the time of the tests.
+type ear struct {
+	mu     sync.Mutex
+	kept   map[string]rental.Notice
+	nudges int
+	err    error
+	block  bool
+}
+
+func listening(e *ear) func(*httpapi.Config) {
+	e.kept = map[string]rental.Notice{}
+	return func(c *httpapi.Config) {
+		c.Webhooks = e
+		c.Nudge = func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.nudges++
+		}
+	}
+}
+
+func noticeSignature(secret string, at time.Time, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%d.%s", at.Unix(), body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func (e *ear) Read(header http.Header, body []byte) (rental.Notice, error) {
+	stamp, rest, _ := strings.Cut(header.Get("Stripe-Signature"), ",")
+	var at int64
+	if _, err := fmt.Sscanf(stamp, "t=%d", &at); err != nil || now.Sub(time.Unix(at, 0)) > 5*time.Minute {
+		return rental.Notice{}, errors.New("no time, or an old one")
+	}
+	want := "v1=" + noticeSignature("whsec_test", time.Unix(at, 0), string(body))
+	for one := range strings.SplitSeq(rest, ",") {
+		var n rental.Notice
+		if hmac.Equal([]byte(one), []byte(want)) {
+			return n, json.Unmarshal(body, &n)
+		}
+	}
+	return rental.Notice{}, errors.New("another signature")
+}
+
+func (e *ear) Keep(ctx context.Context, n rental.Notice) error {
+	if e.block {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.kept[n.ID] = n
+	}
+	return e.err
+}
+
+// noticed sends a body with a signature, without a token.
+func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
+	stamp := fmt.Sprintf("t=%d,v1=%s", now.Unix(), noticeSignature("whsec_test", now, body))
+	return append([]func(*http.Request){anonymous, withJSON(body), withHeader("Stripe-Signature", stamp)}, change...)
+}
+
+const aboutPayment = `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`
+
+func TestANoticeIsKeptOnceAndTheCollectorIsTold(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	for range 3 {
+		r := a.post(hook, noticed(aboutPayment)...).wants(200, "")
+		if !r.body.Success || r.body.Data != nil {
+			t.Error(r.text)
+		}
+	}
+	if n := e.kept["evt_1"]; len(e.kept) != 1 || n.Object != "pi_1" || n.Kind != rental.AboutIntent || e.nudges != 3 {
+		t.Errorf("%+v, %d nudges", e.kept, e.nudges)
+	}
+}
+
+func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	good := noticeSignature("whsec_test", now, aboutPayment)
+	with := func(value string) []func(*http.Request) {
+		return []func(*http.Request){anonymous, withJSON(aboutPayment), withHeader("Stripe-Signature", value)}
+	}
+	stamp := fmt.Sprintf("t=%d,", now.Unix())
+	old := now.Add(-6 * time.Minute)
+	for name, change := range map[string][]func(*http.Request){
+		"none":              {anonymous, withJSON(aboutPayment)},
+		"a token instead":   {withJSON(aboutPayment)},
+		"forged":            with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment)),
+		"of another body":   append(noticed(aboutPayment), withBody(strings.Replace(aboutPayment, "pi_1", "pi_2", 1))),
+		"of a longer body":  append(noticed(aboutPayment), withBody(aboutPayment+" ")),
+		"of another time":   with(fmt.Sprintf("t=%d,v1=%s", now.Unix()+1, good)),
+		"old":               with(fmt.Sprintf("t=%d,v1=%s", old.Unix(), noticeSignature("whsec_test", old, aboutPayment))),
+		"of an empty body":  {anonymous, withHeader("Stripe-Signature", stamp+"v1="+good)},
+		"of the old scheme": with(stamp + "v0=" + good),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			a.post(hook, change...).wants(400, "webhook_signature_invalid")
+		})
+	}
+	a.t = t
+	if len(e.kept) != 0 || e.nudges != 0 {
+		t.Errorf("%+v", e.kept)
+	}
+	for _, change := range [][]func(*http.Request){
+		with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment) + ",v1=" + good), // while a secret is replaced
+		noticed(aboutPayment, func(r *http.Request) { r.Header.Del("Content-Type") }),
+		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain; charset=utf-8") }),
+		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }),
+		noticed(aboutPayment, withToken("nonsense")),
+	} {
+		a.post(hook, change...).wants(200, "")
+	}
+}
+
+func TestANoticeHasALimitOfItsOwn(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	fill := func(size int) string { return aboutPayment + strings.Repeat(" ", size-len(aboutPayment)) }
+	a.post(hook, noticed(fill(256<<10))...).wants(200, "")
+	a.post(hook, noticed(fill(256<<10+1))...).wants(413, "body_too_large")
+	chunked := func(r *http.Request) { r.ContentLength = -1 }
+	if r := a.post(hook, noticed(fill(257<<10), chunked)...).wants(413, "body_too_large"); !strings.Contains(r.body.Message, "256 KiB") {
+		t.Error(r.text)
+	}
+}
+
+func TestANoticeOfTheOtherModeIsNeverActedOn(t *testing.T) {
+	live := strings.Replace(aboutPayment, "{", `{"Live":true,`, 1)
+	for _, wanted := range []bool{false, true} {
+		e := &ear{}
+		a := newAPI(t, listening(e), func(c *httpapi.Config) { c.LiveMoney = wanted })
+		other, own := live, aboutPayment
+		if wanted {
+			other, own = own, other
+		}
+		a.post(hook, noticed(other)...).wants(200, "")
+		if len(e.kept) != 0 || e.nudges != 0 || !strings.Contains(a.log.String(), "notice of the other mode ignored") {
+			t.Errorf("live %v: %+v\n%s", wanted, e.kept, a.log)
+		}
+		a.post(hook, noticed(own)...).wants(200, "")
+		if len(e.kept) != 1 || e.nudges != 1 {
+			t.Errorf("live %v: %+v", wanted, e.kept)
+		}
+	}
+}
+
+func TestANoticeAboutNothingOfOursIsNotKept(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	a.post(hook, noticed(strings.Replace(aboutPayment, `"intent"`, `"other"`, 1))...).wants(200, "")
+	if len(e.kept) != 0 || e.nudges != 0 {
+		t.Errorf("%+v", e.kept)
+	}
+}
+
+type awayError struct{}
+
+func (awayError) Error() string     { return "the store is away" }
+func (awayError) Unavailable() bool { return true }
+
+func TestANoticeThatCannotBeKeptComesAgain(t *testing.T) {
+	e := &ear{err: awayError{}}
+	a := newAPI(t, listening(e))
+	a.post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
+	e.err = errors.New("something broke")
+	a.post(hook, noticed(aboutPayment)...).wants(500, "internal")
+	if e.nudges != 0 {
+		t.Error("the collector was told of nothing")
+	}
+	newAPI(t).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
+	synctest.Test(t, func(t *testing.T) {
+		stuck := &ear{block: true}
+		newAPI(t, listening(stuck)).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable")
+	})
+}
+
+func TestWhoHangsUpHasToldItAllTheSame(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	a.post(hook, noticed(aboutPayment, func(r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		*r = *r.WithContext(ctx)
+	})...)
+	if len(e.kept) != 1 {
+		t.Error("the notice was lost")
+	}
+}
+
+func TestTheWebhookIsAPOST(t *testing.T) {
+	a := newAPI(t, listening(&ear{}))
+	r := a.get(hook, anonymous).wants(405, "method_not_allowed")
+	if r.header.Get("Allow") == "" {
+		t.Errorf("%v", r.header)
+	}
+	a.post("/webhooks/other", anonymous).wants(404, "not_found")
+}

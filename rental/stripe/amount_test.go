@@ -1,0 +1,95 @@
+package stripe_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+)
+
+func TestAmountsAreThoseOfTheCurrency(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	for _, c := range []struct {
+		currency rental.Currency
+		amount   rental.Minor
+		there    int64        // what Stripe is asked for
+		charged  rental.Minor // what it tells
+	}{
+		{"EUR", 13_200, 13_200, 13_200},
+		{"USD", 1, 1, 1},
+		{"HUF", 1_050, 1_050, 1_050},
+		{"JPY", 500, 500, 500},
+		{"KRW", 12_345, 12_345, 12_345},
+		{"ISK", 5, 500, 5},
+		{"UGX", 12_000, 1_200_000, 12_000},
+		{"BHD", 5_120, 5_120, 5_120},
+		{"BHD", 5_124, 5_120, 5_120},
+		{"BHD", 5_125, 5_130, 5_130},
+		{"KWD", 9, 10, 10},
+		{"TND", 1_995, 2_000, 2_000},
+		{"MGA", 1_249, 12, 1_200},
+		{"MGA", 1_250, 13, 1_300},
+	} {
+		r := w.request(c.amount, c.currency)
+		paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
+		if err != nil || paid.Amount != c.charged {
+			t.Errorf("%d %s: %v %v", c.amount, c.currency, paid, err)
+			continue
+		}
+		for _, m := range w.there.Ledger() {
+			if m.Charge == r.Charge.String() && (m.Captured != c.there || m.Currency != string(c.currency)) {
+				t.Errorf("%d %s: %+v", c.amount, c.currency, m)
+			}
+		}
+		back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: c.charged, Currency: c.currency})
+		if err != nil || back.Amount != c.charged {
+			t.Errorf("%d %s back: %+v %v", c.amount, c.currency, back, err)
+		}
+	}
+}
+
+func TestAPartOfAHoldIsRoundedAsTheHoldWas(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	for _, c := range []struct {
+		currency          rental.Currency
+		hold, part, taken rental.Minor
+	}{
+		{"BHD", 20_003, 20_000, 20_000},
+		{"BHD", 20_000, 19_999, 20_000},
+		{"BHD", 20_000, 55, 60},
+		{"ISK", 30_000, 29_999, 29_999},
+		{"JPY", 30_000, 1, 1},
+	} {
+		r := w.request(c.hold, c.currency)
+		r.Hold = true
+		held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := w.Capture(t.Context(), uuid.NewString(), held.ID, c.part, c.currency)
+		if err != nil || taken.Amount != c.taken {
+			t.Errorf("%d %s of %d: %v %v", c.part, c.currency, c.hold, taken, err)
+		}
+	}
+}
+
+func TestWhatStripeCannotChargeIsRefusedThere(t *testing.T) {
+	w := newWorld(t)
+	for name, r := range map[string]rental.IntentRequest{
+		"nothing":            w.request(0, "EUR"),
+		"rounded to nothing": w.request(4, "BHD"),
+		"too much":           w.request(100_000_000, "EUR"),
+		"the most there is":  w.request(rental.MaxAmount, "UGX"),
+	} {
+		_, err := w.CreateIntent(t.Context(), uuid.NewString(), r)
+		if f := w.failure(err, rental.Refused); f.Cause == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if all := w.there.Ledger(); len(all) != 0 {
+		t.Errorf("%+v", all)
+	}
+}

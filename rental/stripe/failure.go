@@ -1,0 +1,121 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+)
+
+// failure says what is known after a call has failed [STR-2].
+func failure(err error, t *trip, reads bool) *rental.ProcessorError {
+	var told *api.Error
+	if !errors.As(err, &told) {
+		return unanswered(err, t, reads)
+	}
+	f := &rental.ProcessorError{Kind: kindOf(told, reads), Cause: causeOf(told)}
+	advice := adviceIn(told.LastResponse)
+	if told.PaymentIntent != nil && told.PaymentIntent.ID != "" {
+		intent := intentOf(told.PaymentIntent, advice)
+		f.Intent = &intent
+	}
+	if f.Kind == rental.CardRefused {
+		f.Decline = declineOf(told, advice)
+	}
+	return f
+}
+
+// codes are the errors whose kind is another than their status tells (https://docs.stripe.com/error-codes).
+var codes = map[api.ErrorCode]rental.ProcessorFailure{
+	api.ErrorCodeResourceMissing:                    rental.NotKnown,
+	api.ErrorCodeLockTimeout:                        rental.NotDone,
+	api.ErrorCodePaymentIntentUnexpectedState:       rental.WrongState,
+	api.ErrorCodeChargeAlreadyCaptured:              rental.WrongState,
+	api.ErrorCodeChargeAlreadyRefunded:              rental.WrongState,
+	api.ErrorCodeChargeExpiredForCapture:            rental.WrongState,
+	api.ErrorCodePaymentIntentPaymentAttemptExpired: rental.WrongState,
+	// An earlier request with the key is still being carried out: what becomes of it is not known.
+	api.ErrorCodeIdempotencyKeyInUse: rental.MayHaveHappened,
+}
+
+func kindOf(e *api.Error, reads bool) rental.ProcessorFailure {
+	switch status := e.HTTPStatusCode; {
+	case status >= http.StatusInternalServerError:
+		return broken(reads)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return rental.NotOurs
+	case e.Type == api.ErrorTypeCard:
+		return rental.CardRefused
+	case codes[e.Code] != "":
+		return codes[e.Code]
+	case status == http.StatusTooManyRequests:
+		return rental.NotDone
+	case status == http.StatusNotFound:
+		return rental.NotKnown
+	case status == http.StatusConflict:
+		return rental.MayHaveHappened
+	}
+	return rental.Refused
+}
+
+// broken is an error of the processor's own. A read has changed nothing, and may be repeated.
+func broken(reads bool) rental.ProcessorFailure {
+	if reads {
+		return rental.NotDone
+	}
+	return rental.BrokenThere
+}
+
+var (
+	errNoID       = errors.New("this is no id of the processor's")
+	errNotCard    = errors.New("this payment method is no card")
+	errUnreadable = errors.New("the answer is not Stripe's, or not whole")
+)
+
+// unanswered is of a call without an answer of Stripe's: none came, or somebody else's, or half of one. Nothing of such an
+// answer is told [STR-3].
+func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
+	status := int(t.status.Load())
+	f := &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: err}
+	if status != 0 {
+		f.Cause = fmt.Errorf("status %d: %w", status, errUnreadable)
+		for _, known := range []error{context.DeadlineExceeded, context.Canceled} {
+			if errors.Is(err, known) {
+				f.Cause = fmt.Errorf("status %d: %w", status, known)
+			}
+		}
+	}
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		f.Kind = rental.NotOurs
+	case status >= http.StatusInternalServerError:
+		f.Kind = broken(reads)
+	case reads, status >= http.StatusMultipleChoices: // somebody on the way refused it
+		f.Kind = rental.NotDone
+	case status == 0 && !t.left.Load():
+		f.Kind = rental.NotDone
+	}
+	return f
+}
+
+// causeOf words an error of Stripe's, without the objects that come along [STR-3].
+func causeOf(e *api.Error) error {
+	words := []string{fmt.Sprint(e.HTTPStatusCode), string(e.Type)}
+	for _, word := range []string{string(e.Code), string(e.DeclineCode), e.Param, e.Msg, e.RequestID} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return errors.New(strings.Join(words, ", "))
+}
+
+// kindIs reports whether an error is of a kind.
+func kindIs(err error, kind rental.ProcessorFailure) bool {
+	var f *rental.ProcessorError
+	return errors.As(err, &f) && f.Kind == kind
+}

@@ -1,0 +1,338 @@
+package stripe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+	"motorpool/rental/stripe"
+	"motorpool/simulator/sandbox"
+)
+
+func quick(c *stripe.Config) { c.Timeout = 150 * time.Millisecond }
+
+func TestAnAnswerThatIsLostMayHaveHappened(t *testing.T) {
+	for kind, happened := range map[sandbox.FaultKind]bool{
+		sandbox.HangAfter: true, sandbox.ResetAfter: true, sandbox.HangBefore: false, sandbox.ResetBefore: false,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t, quick)
+			card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
+			w.breaks(sandbox.Fault{Kind: kind, Path: confirms, Times: -1})
+			_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
+			w.wants(err, rental.MayHaveHappened)
+			w.there.Heal()
+			looked, err := w.Intent(t.Context(), prepared.ID)
+			if err != nil || (looked.Status == rental.IntentSucceeded) != happened {
+				t.Errorf("%v %v", looked, err)
+			}
+			paid, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
+			if err != nil || paid.Status != rental.IntentSucceeded {
+				t.Errorf("%v %v", paid, err)
+			}
+			if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
+				t.Errorf("the same key is one attempt: %+v", m)
+			}
+		})
+	}
+}
+
+func TestAnErrorOfTheProcessorsOwnIsTheKeysAnswerForEver(t *testing.T) {
+	for kind, happened := range map[sandbox.FaultKind]bool{sandbox.FailAfter: true, sandbox.FailBefore: false} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t)
+			card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
+			w.breaks(sandbox.Fault{Kind: kind, Path: confirms})
+			for range 3 {
+				_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
+				w.wants(err, rental.BrokenThere)
+			}
+			looked, err := w.Intent(t.Context(), prepared.ID)
+			if err != nil || (looked.Status == rental.IntentSucceeded) != happened {
+				t.Errorf("%v %v", looked, err)
+			}
+			_, err = w.Confirm(t.Context(), "attempt-2", prepared.ID, card.Token)
+			if happened {
+				w.wants(err, rental.WrongState)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+}
+
+func TestWhatIsBusyHasDoneNothing(t *testing.T) {
+	w := newWorld(t)
+	card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
+	w.breaks(sandbox.Fault{Kind: sandbox.TooMany, Path: confirms})
+	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
+	w.wants(err, rental.NotDone)
+
+	// One object, two keys; one key, two requests.
+	w.breaks(sandbox.Fault{Kind: sandbox.Slow, Path: confirms, For: 1500 * time.Millisecond})
+	var first sync.WaitGroup
+	first.Go(func() {
+		if _, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token); err != nil {
+			t.Error(err)
+		}
+	})
+	for len(w.there.Faults()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	_, err = w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
+	w.wants(err, rental.MayHaveHappened)
+	_, err = w.Cancel(t.Context(), "cancel", prepared.ID)
+	w.wants(err, rental.NotDone)
+	first.Wait()
+	if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestAKeyStandsForOneRequest(t *testing.T) {
+	w := newWorld(t)
+	w.prepare(w.request(1_000, "EUR"))
+	r := w.request(1_000, "EUR")
+	w.prepare(r)
+	r.Amount = 2_000
+	_, err := w.CreateIntent(t.Context(), "charge-"+r.Charge.String(), r)
+	w.wants(err, rental.Refused)
+}
+
+func TestAProcessorThatIsAwayHasDoneNothing(t *testing.T) {
+	w := newWorld(t)
+	prepared := w.prepare(w.request(1_000, "EUR"))
+	if err := w.there.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close() // on an old connection the request may have left
+	_, err := w.Cancel(t.Context(), "cancel", prepared.ID)
+	w.wants(err, rental.NotDone)
+	if err := w.there.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := w.Cancel(t.Context(), "cancel", prepared.ID); err != nil || gone.Status != rental.IntentCanceled {
+		t.Errorf("%v %v", gone, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = w.Cancel(ended, "cancel", prepared.ID)
+	if f := w.failure(err, rental.NotDone); !errors.Is(f, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestARefusedKeyIsOurs(t *testing.T) {
+	for _, key := range []string{"sk_test_other", "pk_test_app", ""} {
+		w := newWorld(t, func(c *stripe.Config) { c.Key = key })
+		_, err := w.CreateCustomer(t.Context(), "customer", rental.Client{ID: 1})
+		w.wants(err, rental.NotOurs)
+	}
+}
+
+// answering is a server that answers everything in one way.
+func answering(t *testing.T, status int, body string) *stripe.Processor {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	p := stripe.New(stripe.Config{Key: "sk_test_x", BaseURL: server.URL})
+	t.Cleanup(func() { p.Close(); server.Close() })
+	return p
+}
+
+func TestEveryAnswerHasItsKind(t *testing.T) {
+	told := func(kind, code string) string {
+		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"m"}}`, kind, code)
+	}
+	for name, c := range map[string]struct {
+		status          int
+		body            string
+		changed, looked rental.ProcessorFailure
+	}{
+		"broken":                        {500, told("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"broken, not in JSON":           {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
+		"unavailable":                   {503, told("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"too many":                      {429, told("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
+		"too many, not in JSON":         {429, "slow down", rental.NotDone, rental.NotDone},
+		"locked":                        {429, told("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
+		"key in use":                    {409, told("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened},
+		"some conflict":                 {409, told("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
+		"key of another":                {400, told("idempotency_error", ""), rental.Refused, rental.Refused},
+		"key refused":                   {401, told("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
+		"no right":                      {403, told("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
+		"somebody's gate":               {403, "forbidden", rental.NotOurs, rental.NotOurs},
+		"unknown":                       {404, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"unknown, named by a parameter": {400, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"no such address":               {404, "404 page not found", rental.NotDone, rental.NotDone},
+		"bad parameter":                 {400, told("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
+		"other state":                   {400, told("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
+		"given back already":            {400, told("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
+		"declined":                      {402, told("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
+		"no more money of ours":         {402, told("invalid_request_error", ""), rental.Refused, rental.Refused},
+		"elsewhere":                     {307, "", rental.NotDone, rental.NotDone},
+		"half an answer":                {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := answering(t, c.status, c.body)
+			_, changed := p.Cancel(t.Context(), "key", "pi_1")
+			_, looked := p.Intent(t.Context(), "pi_1")
+			for err, want := range map[error]rental.ProcessorFailure{changed: c.changed, looked: c.looked} {
+				f, ok := err.(*rental.ProcessorError) //nolint:errorlint // the contract is the type itself
+				if !ok || f.Kind != want || (f.Decline != nil) != (want == rental.CardRefused) {
+					t.Errorf("%v, want %s", err, want)
+				}
+				if text := fmt.Sprintf("%v %+v %#v", err, err, f.Cause); strings.Contains(text, "hush") {
+					t.Errorf("the answer is in the error: %s", text)
+				}
+			}
+		})
+	}
+}
+
+func TestNoErrorAndNoLogHasTheClientSecret(t *testing.T) {
+	var log lines
+	w := newWorld(t, quick, func(c *stripe.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	card, prepared := w.card("pm_card_chargeCustomerFail"), w.prepare(w.request(1_000, "EUR"))
+	_, secret, _ := strings.Cut(prepared.Secret, "_secret_")
+	_, refused := w.Confirm(t.Context(), "a", prepared.ID, card.Token)
+	w.wants(refused, rental.CardRefused)
+	_, wrong := w.Capture(t.Context(), "b", prepared.ID, 1, "EUR")
+	f := w.failure(wrong, rental.WrongState)
+	w.breaks(sandbox.Fault{Kind: sandbox.HangAfter})
+	_, lost := w.Intent(t.Context(), prepared.ID)
+	slog.New(slog.NewJSONHandler(&log, nil)).Error("all of it", "refused", refused, "wrong", wrong, "lost", lost, "intent", *f.Intent, "pointer", f.Intent)
+	text := log.String() + fmt.Sprintf("%v %+v %#v %s", *f.Intent, *f.Intent, *f.Intent, f.Intent) + fmt.Sprintf("%+v %#v", f, f)
+	for _, err := range []error{refused, wrong, lost} {
+		text += fmt.Sprintf("%v %+v %#v", err, err, err)
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			text += fmt.Sprintf("%+v %#v", e, e)
+		}
+	}
+	if secret == "" || strings.Contains(text, secret) || strings.Contains(text, w.there.Key()) {
+		t.Errorf("a secret is in %s", text)
+	}
+	if !strings.Contains(log.String(), prepared.ID) {
+		t.Error("nothing was logged")
+	}
+}
+
+// lines is a log that is written from several goroutines.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestARequestTellsNothingOfThisMachine(t *testing.T) {
+	var seen http.Header
+	count := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen, count = r.Header.Clone(), count+1
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"error":{"type":"api_error","message":"m"}}`)
+	}))
+	defer server.Close()
+	key, version := api.Key, api.EnableTelemetry
+	p := stripe.New(stripe.Config{Key: "sk_test_x", BaseURL: server.URL + "/"})
+	defer p.Close()
+	_, err := p.CreateCustomer(t.Context(), "the-key", rental.Client{ID: 1})
+	if err == nil || count != 1 {
+		t.Errorf("%d requests, %v: nothing is repeated in here", count, err)
+	}
+	allowed := map[string]string{
+		"Authorization": "Bearer sk_test_x", "Content-Type": "application/x-www-form-urlencoded", "Stripe-Version": api.APIVersion,
+		"User-Agent": "Motorpool stripe-go/" + api.ClientVersion, "Idempotency-Key": "the-key",
+	}
+	for name := range seen {
+		if want, ok := allowed[name]; ok && seen.Get(name) != want || !ok && name != "Content-Length" && name != "Accept-Encoding" {
+			t.Errorf("%s: %q", name, seen.Get(name))
+		}
+	}
+	if api.Key != key || api.EnableTelemetry != version {
+		t.Error("the library's own state was changed")
+	}
+}
+
+func TestAConfigPrintsNoSecret(t *testing.T) {
+	c := stripe.Config{Key: "sk_hush", WebhookSecret: "whsec_hush"}
+	var log lines
+	slog.New(slog.NewTextHandler(&log, nil)).Info("config", "config", c)
+	if text := fmt.Sprintf("%v %+v %#v %s", c, c, c, log.String()); strings.Contains(text, "hush") {
+		t.Errorf("a secret is in %s", text)
+	}
+	for key, live := range map[string]bool{"sk_live_1": true, "rk_live_1": true, "sk_test_1": false, "rk_test_1": false, "": false} {
+		p := stripe.New(stripe.Config{Key: key})
+		if p.Live() != live {
+			t.Errorf("%q: live %v", key, p.Live())
+		}
+	}
+}
+
+func TestManyPaymentsAtOnceAreOneEach(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	w.breaks(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Times: -1, Percent: 20})
+	var all sync.WaitGroup
+	for range 20 {
+		r := w.request(1_000, "EUR")
+		for range 2 {
+			all.Go(func() {
+				until := time.Now().Add(10 * time.Second)
+				for time.Now().Before(until) {
+					intent, err := w.CreateIntent(t.Context(), "create-"+r.Charge.String(), r)
+					if err != nil {
+						continue
+					}
+					if _, err := w.Confirm(t.Context(), "confirm-"+r.Charge.String(), intent.ID, card.Token); err == nil {
+						return
+					}
+				}
+				t.Error("not paid")
+			})
+		}
+	}
+	all.Wait()
+	ledger := w.there.Ledger()
+	charges := map[string]bool{}
+	for _, m := range ledger {
+		if charges[m.Charge] || m.Captured != 1_000 || m.Attempts != 1 {
+			t.Errorf("%+v", m)
+		}
+		charges[m.Charge] = true
+	}
+	if len(charges) != 20 {
+		t.Errorf("%d charges", len(charges))
+	}
+}

@@ -1,0 +1,157 @@
+package stripe
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+)
+
+// metaCharge is under which name an object at Stripe carries the charge that it is for.
+const metaCharge = "charge_id"
+
+// CreateIntent prepares a payment by card. The kind is named, not left to the account's settings: other kinds send the payer to
+// other pages, and nobody is there to go. What is not a hold is captured as it is confirmed, so that
+// "succeeded" says that the money has moved.
+func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
+	if err := checkID(r.Customer); err != nil { // without one any card could pay
+		return rental.Intent{}, err
+	}
+	capture := api.PaymentIntentCaptureMethodAutomatic
+	if r.Hold {
+		capture = api.PaymentIntentCaptureMethodManual
+	}
+	metadata := maps.Clone(r.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	metadata[metaCharge] = r.Charge.String()
+	params := &api.PaymentIntentCreateParams{
+		Amount:             api.Int64(amountThere(r.Amount, r.Currency)),
+		Currency:           api.String(strings.ToLower(string(r.Currency))),
+		Customer:           api.String(r.Customer),
+		CaptureMethod:      api.String(capture),
+		PaymentMethodTypes: api.StringSlice([]string{"card"}),
+		Metadata:           metadata,
+	}
+	if r.Description != "" {
+		params.Description = api.String(r.Description)
+	}
+	params.SetIdempotencyKey(key)
+	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
+		return p.api.V1PaymentIntents.Create(ctx, params)
+	})
+}
+
+// Confirm carries a payment out with a card. A card that Stripe does not hold any more is a card that is refused for ever:
+// the payment itself is sound.
+func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+	if err := checkID(intent); err != nil {
+		return rental.Intent{}, err
+	}
+	if checkID(token) != nil { // without one Stripe would try the card of the last attempt
+		return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: goneCard(), Cause: errNoID}
+	}
+	params := &api.PaymentIntentConfirmParams{PaymentMethod: api.String(token), OffSession: api.Bool(true)}
+	params.SetIdempotencyKey(key)
+	var told *api.Error
+	made, err := p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
+		intent, err := p.api.V1PaymentIntents.Confirm(ctx, intent, params)
+		_ = errors.As(err, &told)
+		return intent, err
+	})
+	var f *rental.ProcessorError
+	if errors.As(err, &f) && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(told) {
+		f.Kind, f.Decline = rental.CardRefused, goneCard()
+	}
+	return made, err
+}
+
+func isAboutCard(e *api.Error) bool {
+	return e != nil && (e.Param == "payment_method" || e.Code == api.ErrorCodePaymentMethodUnactivated || e.Code == api.ErrorCodePaymentMethodUnexpectedState)
+}
+
+// Intent returns a payment as it is now.
+func (p *Processor) Intent(ctx context.Context, intent string) (rental.Intent, error) {
+	if err := checkID(intent); err != nil {
+		return rental.Intent{}, err
+	}
+	return p.intent(ctx, reads, func(ctx context.Context) (*api.PaymentIntent, error) {
+		return p.api.V1PaymentIntents.Retrieve(ctx, intent, &api.PaymentIntentRetrieveParams{})
+	})
+}
+
+// Capture takes a part of what is held. The rest is released.
+func (p *Processor) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {
+	if err := checkID(intent); err != nil {
+		return rental.Intent{}, err
+	}
+	params := &api.PaymentIntentCaptureParams{AmountToCapture: api.Int64(amountThere(amount, c))}
+	params.SetIdempotencyKey(key)
+	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
+		return p.api.V1PaymentIntents.Capture(ctx, intent, params)
+	})
+}
+
+// Cancel gives a payment up, and releases what it holds.
+func (p *Processor) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
+	if err := checkID(intent); err != nil {
+		return rental.Intent{}, err
+	}
+	params := &api.PaymentIntentCancelParams{}
+	params.SetIdempotencyKey(key)
+	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
+		return p.api.V1PaymentIntents.Cancel(ctx, intent, params)
+	})
+}
+
+func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Context) (*api.PaymentIntent, error)) (rental.Intent, error) {
+	made, err := call(ctx, p, reads, do)
+	if err != nil {
+		return rental.Intent{}, err
+	}
+	return intentOf(made, adviceIn(made.LastResponse)), nil
+}
+
+// statuses are Stripe's, in the words of the domain (https://docs.stripe.com/payments/paymentintents/lifecycle).
+var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
+	api.PaymentIntentStatusRequiresPaymentMethod: rental.IntentPrepared,
+	api.PaymentIntentStatusRequiresConfirmation:  rental.IntentPrepared,
+	api.PaymentIntentStatusRequiresAction:        rental.IntentAction,
+	api.PaymentIntentStatusProcessing:            rental.IntentUnderWay,
+	api.PaymentIntentStatusRequiresCapture:       rental.IntentHeld,
+	api.PaymentIntentStatusSucceeded:             rental.IntentSucceeded,
+	api.PaymentIntentStatusCanceled:              rental.IntentCanceled,
+}
+
+func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
+	status, ok := statuses[pi.Status]
+	if !ok {
+		status = rental.IntentUnderWay // a word that is new to us: it is looked at again
+	}
+	i := rental.Intent{ID: pi.ID, Status: status, Secret: pi.ClientSecret}
+	switch status {
+	case rental.IntentHeld:
+		i.Amount = amountHere(pi.AmountCapturable, string(pi.Currency))
+	case rental.IntentSucceeded:
+		i.Amount = amountHere(pi.AmountReceived, string(pi.Currency))
+	}
+	if pi.LatestCharge != nil {
+		i.Attempt = pi.LatestCharge.ID
+	}
+	if e := pi.LastPaymentError; e != nil && (status == rental.IntentPrepared || status == rental.IntentAction || status == rental.IntentCanceled) {
+		i.Decline = declineOf(e, advice)
+		if i.Attempt == "" {
+			i.Attempt = e.ChargeID
+		}
+	}
+	if status == rental.IntentPrepared && i.Decline != nil && i.Decline.Action {
+		// Stripe says that it waits for a payment method: the same one, with its owner.
+		i.Status = rental.IntentAction
+	}
+	return i
+}

@@ -1,0 +1,90 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+)
+
+// Attach binds a card to a customer. One that is bound to it already stays so.
+func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.Card, error) {
+	if err := cmp.Or(checkID(customer), checkID(token)); err != nil {
+		return rental.Card{}, err
+	}
+	method, err := call(ctx, p, changes, func(ctx context.Context) (*api.PaymentMethod, error) {
+		return p.api.V1PaymentMethods.Attach(ctx, token, &api.PaymentMethodAttachParams{Customer: api.String(customer)})
+	})
+	if kindIs(err, rental.Refused) {
+		// So is answered, too, where an earlier attempt whose answer was lost has bound it.
+		if card, owner, looked := p.Card(ctx, token); looked == nil && owner == customer {
+			return card, nil
+		}
+	}
+	if err != nil {
+		return rental.Card{}, err
+	}
+	card, err := cardOf(method)
+	if err != nil {
+		_ = p.Detach(ctx, method.ID) // what is left behind there is never used
+	}
+	return card, err
+}
+
+// Detach makes a payment method useless. One that is unknown, or bound to nobody, is useless already.
+func (p *Processor) Detach(ctx context.Context, token string) error {
+	if checkID(token) != nil {
+		return nil
+	}
+	_, err := call(ctx, p, changes, func(ctx context.Context) (*api.PaymentMethod, error) {
+		return p.api.V1PaymentMethods.Detach(ctx, token, &api.PaymentMethodDetachParams{})
+	})
+	switch {
+	case kindIs(err, rental.NotKnown):
+		return nil
+	case kindIs(err, rental.Refused), kindIs(err, rental.WrongState):
+		if _, owner, looked := p.Card(ctx, token); looked == nil && owner == "" {
+			return nil
+		}
+	}
+	return err
+}
+
+// Card returns a card as it is now, and the customer that it is bound to.
+func (p *Processor) Card(ctx context.Context, token string) (rental.Card, string, error) {
+	if err := checkID(token); err != nil {
+		return rental.Card{}, "", err
+	}
+	method, err := call(ctx, p, reads, func(ctx context.Context) (*api.PaymentMethod, error) {
+		return p.api.V1PaymentMethods.Retrieve(ctx, token, &api.PaymentMethodRetrieveParams{})
+	})
+	if err != nil {
+		return rental.Card{}, "", err
+	}
+	card, err := cardOf(method)
+	if err != nil {
+		return rental.Card{}, "", err
+	}
+	owner := ""
+	if method.Customer != nil {
+		owner = method.Customer.ID
+	}
+	return card, owner, nil
+}
+
+func cardOf(m *api.PaymentMethod) (rental.Card, error) {
+	if m.Card == nil {
+		return rental.Card{}, &rental.ProcessorError{Kind: rental.Refused, Cause: errNotCard}
+	}
+	return rental.Card{
+		Token:       m.ID,
+		Brand:       strings.ToLower(cmp.Or(string(m.Card.Brand), "unknown")),
+		LastFour:    m.Card.Last4,
+		ExpMonth:    int(m.Card.ExpMonth),
+		ExpYear:     int(m.Card.ExpYear),
+		Fingerprint: m.Card.Fingerprint,
+	}, nil
+}

@@ -1,0 +1,194 @@
+package stripe_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/stripe"
+	"motorpool/simulator/devstack"
+)
+
+// mockModule is Stripe's own check of requests: it holds each against the published OpenAPI of the API, and remembers nothing.
+const (
+	mockModule = "github.com/stripe/stripe-mock"
+	mockAt     = "v0.203.0"
+)
+
+// installMock returns the program, which is built once into the user's cache.
+func installMock(ctx context.Context) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder to build stripe-mock into: %w", err)
+	}
+	dir := filepath.Join(cache, "motorpool", "stripe-mock-"+mockAt)
+	program := filepath.Join(dir, "stripe-mock")
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	install := exec.CommandContext(ctx, "go", "install", mockModule+"@"+mockAt)
+	install.Dir = dir // away from this module
+	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	if said, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go install %s@%s: %w: %s", mockModule, mockAt, err, said)
+	}
+	return program, nil
+}
+
+// startMock returns the address of a running stripe-mock.
+func startMock(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	program, err := installMock(ctx)
+	devstack.Need(t, err)
+	port, err := devstack.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := devstack.StartProgram(t.Context(), devstack.ProgramConfig{
+		Name:    "stripe-mock",
+		Command: func() *exec.Cmd { return exec.Command(program, "-http-addr", fmt.Sprintf("127.0.0.1:%d", port)) },
+		Serving: "Listening for HTTP",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fmt.Sprintf("http://127.0.0.1:%d", port)
+}
+
+// witness notes what was answered.
+type witness struct {
+	next http.RoundTripper
+
+	mu      sync.Mutex
+	answers []string
+	bad     []string
+}
+
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := w.next.RoundTrip(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := fmt.Sprintf("%s %s", r.Method, r.URL)
+	if err != nil {
+		w.bad = append(w.bad, line+": "+err.Error())
+		return response, err
+	}
+	w.answers = append(w.answers, line)
+	if response.StatusCode != http.StatusOK {
+		w.bad = append(w.bad, fmt.Sprintf("%s: %d", line, response.StatusCode))
+	}
+	return response, err
+}
+
+// used is a rental.Processor that notes which of its methods were called.
+type used struct {
+	p    *stripe.Processor
+	seen map[string]bool
+}
+
+func (u used) as(method string) *stripe.Processor { u.seen[method] = true; return u.p }
+
+func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
+	url := startMock(t)
+	w := &witness{next: &http.Transport{}}
+	p := stripe.New(stripe.Config{Key: "sk_test_123", BaseURL: url, HTTPClient: &http.Client{Transport: w}})
+	defer w.next.(*http.Transport).CloseIdleConnections()
+	u, ctx := used{p: p, seen: map[string]bool{}}, t.Context()
+	key := func() string { return uuid.NewString() }
+	check := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	customer, err := u.as("CreateCustomer").CreateCustomer(ctx, key(), rental.Client{ID: 42, Agency: 7})
+	check("customer", err)
+	card, err := u.as("Attach").Attach(ctx, customer, "pm_card_visa")
+	check("attach", err)
+	if card.Token == "" || card.Brand == "" || len(card.LastFour) != 4 || card.ExpYear == 0 {
+		t.Errorf("%+v", card)
+	}
+	_, _, err = u.as("Card").Card(ctx, card.Token)
+	check("card", err)
+	check("detach", u.as("Detach").Detach(ctx, card.Token))
+	var intent rental.Intent
+	for _, hold := range []bool{true, false} {
+		for _, currency := range []rental.Currency{"EUR", "JPY", "BHD", "ISK", "UGX"} {
+			for _, words := range []string{"", "BK-2026-00001"} {
+				for _, metadata := range []map[string]string{nil, {"booking": "BK-2026-00001", "kind": "start"}} {
+					intent, err = u.as("CreateIntent").CreateIntent(ctx, key(), rental.IntentRequest{
+						Charge: uuid.New(), Customer: customer, Amount: 20_000, Currency: currency, Hold: hold, Description: words, Metadata: metadata,
+					})
+					check("intent", err)
+				}
+			}
+		}
+	}
+	if intent.ID == "" || intent.Secret == "" {
+		t.Errorf("%v", intent)
+	}
+	_, err = u.as("Confirm").Confirm(ctx, key(), intent.ID, card.Token)
+	check("confirm", err)
+	_, err = u.as("Intent").Intent(ctx, intent.ID)
+	check("intent", err)
+	_, err = u.as("Capture").Capture(ctx, key(), intent.ID, 5_000, "EUR")
+	check("capture", err)
+	_, err = u.as("Cancel").Cancel(ctx, key(), intent.ID)
+	check("cancel", err)
+	refund, err := u.as("Refund").Refund(ctx, key(), rental.RefundRequest{Charge: uuid.New(), Intent: intent.ID, Amount: 100, Currency: "EUR"})
+	check("refund", err)
+	_, err = u.as("RefundByID").RefundByID(ctx, refund.ID)
+	check("refund", err)
+	_, _, err = u.as("RefundOf").RefundOf(ctx, intent.ID, uuid.New())
+	check("refunds", err)
+
+	for _, bad := range w.bad {
+		t.Error(bad)
+	}
+	for method := range reflect.TypeFor[rental.Processor]().Methods() {
+		if !u.seen[method.Name] {
+			t.Errorf("%s was not tried", method.Name)
+		}
+	}
+	if len(w.answers) < len(u.seen) {
+		t.Errorf("%d requests for %d methods: %s", len(w.answers), len(u.seen), strings.Join(w.answers, "\n"))
+	}
+
+	// That it can refuse is what makes its assent worth something.
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/payment_intents", strings.NewReader("amount=12&currency=eur&colour=red"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer sk_test_123")
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := w.next.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("an unknown parameter was answered %d", response.StatusCode)
+	}
+}

@@ -1,0 +1,88 @@
+package stripe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	api "github.com/stripe/stripe-go/v85"
+	"github.com/stripe/stripe-go/v85/webhook"
+
+	"motorpool/rental"
+)
+
+const signatureHeader = "Stripe-Signature"
+
+var (
+	errNoWebhookSecret = errors.New("no secret is set that notices could be signed with")
+	errSignatures      = errors.New("want one " + signatureHeader + " header")
+	errNoEvent         = errors.New("this is no event")
+)
+
+// Read returns the notice that a request carries, whose signature over the very bytes of the body is at most five minutes old. The
+// version of the event does not matter: nothing is taken from it but what it is about.
+func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error) {
+	if p.webhookSecret == "" {
+		return rental.Notice{}, errNoWebhookSecret // anybody could sign with it
+	}
+	signatures := header.Values(signatureHeader)
+	if len(signatures) != 1 {
+		return rental.Notice{}, errSignatures
+	}
+	event, err := webhook.ConstructEventWithOptions(body, signatures[0], p.webhookSecret, webhook.ConstructEventOptions{
+		Tolerance: webhook.DefaultTolerance, IgnoreAPIVersionMismatch: true,
+	})
+	if err != nil {
+		return rental.Notice{}, fmt.Errorf("read event: %w", err)
+	}
+	if event.ID == "" || event.Type == "" || event.Data == nil {
+		return rental.Notice{}, errNoEvent
+	}
+	n := rental.Notice{ID: event.ID, Type: string(event.Type), Live: event.Livemode}
+	n.Kind, n.Object = about(event)
+	return n, nil
+}
+
+// subject is what is read of the object that an event carries.
+type subject struct {
+	ID     string          `json:"id"`
+	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
+}
+
+// about says what an event is about (https://docs.stripe.com/api/events/types). What cannot be read is about nothing that we keep.
+func about(event api.Event) (rental.NoticeKind, string) {
+	var s subject
+	if json.Unmarshal(event.Data.Raw, &s) != nil {
+		return rental.AboutOther, ""
+	}
+	kind, object := rental.AboutOther, s.ID
+	switch name := string(event.Type); {
+	case strings.HasPrefix(name, "payment_intent."):
+		kind = rental.AboutIntent
+	case name == "charge.refunded": // its object is the charge, whose id we do not keep
+		kind, object = rental.AboutIntent, intentID(s.Intent)
+	case strings.HasPrefix(name, "refund."), strings.HasPrefix(name, "charge.refund."):
+		kind = rental.AboutRefund
+	case name == "payment_method.detached", name == "payment_method.updated", name == "payment_method.automatically_updated":
+		kind = rental.AboutCard
+	}
+	if object == "" {
+		kind = rental.AboutOther
+	}
+	return kind, object
+}
+
+func intentID(raw json.RawMessage) string {
+	if id, ok := api.ParseID(raw); ok {
+		return id
+	}
+	var intent struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(raw, &intent) != nil {
+		return ""
+	}
+	return intent.ID
+}

@@ -1,0 +1,184 @@
+package stripe_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/stripe"
+	"motorpool/simulator/sandbox"
+)
+
+const hushed = "whsec_test"
+
+func reader(t *testing.T, secret string) *stripe.Processor {
+	t.Helper()
+	p := stripe.New(stripe.Config{Key: "sk_test_x", WebhookSecret: secret})
+	t.Cleanup(p.Close)
+	return p
+}
+
+func signed(signatures ...string) http.Header { return http.Header{"Stripe-Signature": signatures} }
+
+func event(kind, object string) []byte {
+	return []byte(fmt.Sprintf(`{"id":"evt_1","object":"event","type":%q,"api_version":"2019-02-19","livemode":true,"data":{"object":%s}}`, kind, object))
+}
+
+func TestANoticeSaysWhatChanged(t *testing.T) {
+	p := reader(t, hushed)
+	for _, c := range []struct {
+		name, object string
+		kind         rental.NoticeKind
+		about        string
+	}{
+		{"payment_intent.succeeded", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"payment_intent.payment_failed", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"payment_intent.requires_action", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"payment_intent.amount_capturable_updated", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"payment_intent.canceled", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"payment_intent.something_new", `{"id":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"charge.refunded", `{"id":"ch_1","payment_intent":"pi_1"}`, rental.AboutIntent, "pi_1"},
+		{"charge.refunded", `{"id":"ch_1","payment_intent":{"id":"pi_1"}}`, rental.AboutIntent, "pi_1"},
+		{"charge.refunded", `{"id":"ch_1","payment_intent":null}`, rental.AboutOther, ""},
+		{"charge.refund.updated", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
+		{"refund.created", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
+		{"refund.failed", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
+		{"payment_method.detached", `{"id":"pm_1"}`, rental.AboutCard, "pm_1"},
+		{"payment_method.updated", `{"id":"pm_1"}`, rental.AboutCard, "pm_1"},
+		{"payment_method.automatically_updated", `{"id":"pm_1"}`, rental.AboutCard, "pm_1"},
+		{"payment_method.attached", `{"id":"pm_1"}`, rental.AboutOther, "pm_1"},
+		{"charge.succeeded", `{"id":"ch_1"}`, rental.AboutOther, "ch_1"},
+		{"customer.deleted", `{"id":"cus_1"}`, rental.AboutOther, "cus_1"},
+		{"balance.available", `{"object":"balance"}`, rental.AboutOther, ""},
+		{"payment_intent.succeeded", `{"object":"payment_intent"}`, rental.AboutOther, ""},
+		{"payment_intent.succeeded", `{"id":7}`, rental.AboutOther, ""},
+	} {
+		body := event(c.name, c.object)
+		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
+		want := rental.Notice{ID: "evt_1", Type: c.name, Object: c.about, Kind: c.kind, Live: true}
+		if err != nil || n != want {
+			t.Errorf("%s %s: %+v %v", c.name, c.object, n, err)
+		}
+	}
+}
+
+func TestANoticeThatIsNotTheProcessorsIsNotBelieved(t *testing.T) {
+	p, now := reader(t, hushed), time.Now()
+	body := event("payment_intent.succeeded", `{"id":"pi_1"}`)
+	good := sandbox.Sign(hushed, now, body)
+	stamp, signature, _ := strings.Cut(good, ",")
+	for name, c := range map[string]struct {
+		header http.Header
+		body   []byte
+	}{
+		"no signature":               {http.Header{}, body},
+		"another's secret":           {signed(sandbox.Sign("whsec_other", now, body)), body},
+		"no secret at all":           {signed(sandbox.Sign("", now, body)), body},
+		"a changed body":             {signed(good), event("payment_intent.succeeded", `{"id":"pi_2"}`)},
+		"a space more":               {signed(good), append([]byte(" "), body...)},
+		"a time that was not signed": {signed(fmt.Sprintf("t=%d,%s", now.Unix()-1, signature)), body},
+		"an old one":                 {signed(sandbox.Sign(hushed, now.Add(-5*time.Minute-2*time.Second), body)), body},
+		"the old scheme":             {signed(strings.Replace(good, "v1=", "v0=", 1)), body},
+		"no time":                    {signed(signature), body},
+		"garbage":                    {signed("garbage"), body},
+		"two headers":                {signed(good, good), body},
+		"not hex":                    {signed(stamp + ",v1=zz"), body},
+		"no event":                   {signed(sandbox.Sign(hushed, now, []byte(`{"object":"v2.core.event"}`))), []byte(`{"object":"v2.core.event"}`)},
+		"not JSON":                   {signed(sandbox.Sign(hushed, now, []byte(`{`))), []byte(`{`)},
+		"nothing":                    {signed(sandbox.Sign(hushed, now, nil)), nil},
+		"an event of nothing":        {signed(sandbox.Sign(hushed, now, []byte(`{"object":"event","id":"evt_1"}`))), []byte(`{"object":"event","id":"evt_1"}`)},
+	} {
+		if n, err := p.Read(c.header, c.body); err == nil {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+	// While a secret is replaced there are two signatures.
+	other := sandbox.Sign("whsec_other", now, body)
+	_, wrong, _ := strings.Cut(other, ",")
+	for _, header := range []string{good, good + "," + wrong, stamp + "," + wrong + "," + signature, sandbox.Sign(hushed, now.Add(-4*time.Minute), body)} {
+		if _, err := p.Read(signed(header), body); err != nil {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+}
+
+func TestWithoutASecretNoNoticeIsBelieved(t *testing.T) {
+	p, body := reader(t, ""), event("payment_intent.succeeded", `{"id":"pi_1"}`)
+	if n, err := p.Read(signed(sandbox.Sign("", time.Now(), body)), body); err == nil {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestWhatTheSandboxTellsIsRead(t *testing.T) {
+	w := newWorld(t)
+	got := make(chan rental.Notice, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		n, err := w.Read(r.Header, body)
+		if err != nil || n.Live {
+			t.Errorf("%+v %v\n%s", n, err, body)
+		}
+		got <- n
+	}))
+	defer server.Close()
+	w.there.SetWebhook(server.URL)
+	card := w.card("pm_card_visa")
+	paid := w.paid(1_000, "EUR", card.Token)
+	back, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Detach(t.Context(), card.Token); err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]rental.Notice{}
+	for _, n := range []rental.Notice{
+		{Type: "payment_intent.created", Object: paid.ID, Kind: rental.AboutIntent},
+		{Type: "payment_intent.succeeded", Object: paid.ID, Kind: rental.AboutIntent},
+		{Type: "charge.refunded", Object: paid.ID, Kind: rental.AboutIntent},
+		{Type: "refund.created", Object: back.ID, Kind: rental.AboutRefund},
+		{Type: "payment_method.detached", Object: card.Token, Kind: rental.AboutCard},
+	} {
+		missing[n.Type] = n
+	}
+	for deadline := time.After(10 * time.Second); len(missing) > 0; {
+		select {
+		case n := <-got:
+			want, ok := missing[n.Type]
+			if ok && (n.Object != want.Object || n.Kind != want.Kind) {
+				t.Errorf("%+v, want %+v", n, want)
+			}
+			delete(missing, n.Type)
+		case <-deadline:
+			t.Fatalf("not told: %v", missing)
+		}
+	}
+	w.there.SetWebhook("")
+}
+
+func FuzzASignedBodyIsReadOrRefused(f *testing.F) {
+	for _, seed := range []string{
+		string(event("payment_intent.succeeded", `{"id":"pi_1"}`)), string(event("charge.refunded", `{"payment_intent":[]}`)), `{}`, `null`, `[]`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":null}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{}}`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":null}}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":[]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	p := stripe.New(stripe.Config{Key: "sk_test_x", WebhookSecret: hushed})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
+		if err == nil && (n.ID == "" || n.Type == "" || n.Object == "" && n.Kind != rental.AboutOther) {
+			t.Errorf("%+v of %q", n, body)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+)
+
+// Config says which account is used, and where.
+type Config struct {
+	// Key is a secret key (sk_…) or a restricted one (rk_…).
+	Key string
+	// BaseURL is where the API is. Defaults to https://api.stripe.com.
+	BaseURL string
+	// WebhookSecret (whsec_…) is what notices are signed with. Without one no notice is believed.
+	WebhookSecret string
+	// Timeout bounds one call. Defaults to 20 s.
+	Timeout time.Duration
+	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with connections of its own.
+	HTTPClient *http.Client
+	// Logger takes a line for each request, at the level debug. Defaults to silence.
+	Logger *slog.Logger
+}
+
+// String names no secret.
+func (c Config) String() string { return "stripe at " + cmp.Or(c.BaseURL, api.APIURL) }
+
+// GoString names no secret.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue names no secret.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Processor is an account at Stripe. It is safe for concurrent use.
+type Processor struct {
+	api           *api.Client
+	http          *http.Client
+	webhookSecret string
+	timeout       time.Duration
+	live          bool
+}
+
+var _ rental.Processor = (*Processor)(nil)
+
+// New returns the processor, and touches nothing until it is called.
+func New(c Config) *Processor {
+	client := newHTTPClient(c.HTTPClient, cmp.Or(c.Logger, slog.New(slog.DiscardHandler)))
+	backends := api.NewBackendsWithConfig(&api.BackendConfig{
+		URL:               api.String(cmp.Or(c.BaseURL, api.APIURL)),
+		HTTPClient:        client,
+		MaxNetworkRetries: api.Int64(0),                             // [STR-1]
+		EnableTelemetry:   api.Bool(false),                          // [STR-4]
+		LeveledLogger:     &api.LeveledLogger{Level: api.LevelNull}, // [STR-3]: it writes answers whole
+	})
+	return &Processor{
+		api:           api.NewClient(c.Key, api.WithBackends(backends)),
+		http:          client,
+		webhookSecret: c.WebhookSecret,
+		timeout:       cmp.Or(c.Timeout, 20*time.Second),
+		live:          IsLive(c.Key),
+	}
+}
+
+// IsLive reports whether a key moves real money.
+func IsLive(key string) bool {
+	return strings.HasPrefix(key, "sk_live_") || strings.HasPrefix(key, "rk_live_")
+}
+
+// Live reports whether real money is moved.
+func (p *Processor) Live() bool { return p.live }
+
+// Close closes connections that nobody uses.
+func (p *Processor) Close() { p.http.CloseIdleConnections() }
+
+// Kinds of calls: only one that changes something leaves open what became of it.
+const (
+	reads   = true
+	changes = false
+)
+
+// call makes one request. Its error is a *rental.ProcessorError.
+func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	ctx, t := withTrip(ctx)
+	result, err := do(ctx)
+	if err != nil {
+		var none T
+		return none, failure(err, t, reads)
+	}
+	return result, nil
+}
+
+// ids are what Stripe's may look like. An id goes into a path, and a caller's own words do, too.
+var ids = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+
+// checkID refuses what can be no id at Stripe.
+func checkID(id string) error {
+	if !ids.MatchString(id) {
+		return &rental.ProcessorError{Kind: rental.NotKnown, Cause: errNoID}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package stripe_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/simulator/sandbox"
+)
+
+func TestACardIsAttachedSeenAndDetached(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.card("pm_card_visa"), w.card("pm_card_visa")
+	if first.Brand != "visa" || first.LastFour != "4242" || first.ExpYear < 2030 || first.ExpMonth != 12 || first.Fingerprint == "" {
+		t.Errorf("%+v", first)
+	}
+	if first.Token == second.Token || first.Fingerprint != second.Fingerprint {
+		t.Errorf("the same card again: %+v %+v", first, second)
+	}
+	if other := w.card("pm_card_mastercard"); other.Fingerprint == first.Fingerprint || other.Brand != "mastercard" {
+		t.Errorf("%+v", other)
+	}
+	card, owner, err := w.Card(t.Context(), first.Token)
+	if err != nil || owner != w.customer || card != first {
+		t.Errorf("%+v %q %v", card, owner, err)
+	}
+	if again, err := w.Attach(t.Context(), w.customer, first.Token); err != nil || again != first {
+		t.Errorf("attached again: %+v %v", again, err)
+	}
+	for range 2 {
+		if err := w.Detach(t.Context(), first.Token); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, owner, err := w.Card(t.Context(), first.Token); err != nil || owner != "" {
+		t.Errorf("%q %v", owner, err)
+	}
+	if err := w.Detach(t.Context(), "pm_unknown"); err != nil {
+		t.Error(err)
+	}
+	_, err = w.Attach(t.Context(), w.customer, first.Token)
+	w.wants(err, rental.Refused)
+}
+
+func TestACardOfAnotherCustomerIsNotTaken(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	w.customer = ""
+	_, err := w.Attach(t.Context(), w.customerOf(), card.Token)
+	w.wants(err, rental.Refused)
+}
+
+func TestWhatIsNoIDAsksNobody(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(sandbox.Fault{Kind: sandbox.FailBefore, Times: -1})
+	ctx := t.Context()
+	for _, id := range []string{"", "..", "../customers", "a/b", "pm card", "pm%2f", strings.Repeat("a", 256)} {
+		_, err := w.Attach(ctx, "cus_1", id)
+		w.wants(err, rental.NotKnown)
+		_, _, err = w.Card(ctx, id)
+		w.wants(err, rental.NotKnown)
+		_, err = w.Intent(ctx, id)
+		w.wants(err, rental.NotKnown)
+		_, err = w.Confirm(ctx, "k", id, "pm_1")
+		w.wants(err, rental.NotKnown)
+		_, err = w.Capture(ctx, "k", id, 1, "EUR")
+		w.wants(err, rental.NotKnown)
+		_, err = w.Cancel(ctx, "k", id)
+		w.wants(err, rental.NotKnown)
+		_, _, err = w.RefundOf(ctx, id, uuid.New())
+		w.wants(err, rental.NotKnown)
+		_, err = w.RefundByID(ctx, id)
+		w.wants(err, rental.NotKnown)
+		_, err = w.Refund(ctx, "k", rental.RefundRequest{Charge: uuid.New(), Intent: id, Amount: 1, Currency: "EUR"})
+		w.wants(err, rental.NotKnown)
+		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Charge: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
+		w.wants(err, rental.NotKnown)
+		if err := w.Detach(ctx, id); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+func TestAPaymentIsPreparedAndThenCarriedOut(t *testing.T) {
+	w := newWorld(t)
+	card, r := w.card("pm_card_visa"), w.request(13_200, "EUR")
+	prepared := w.prepare(r)
+	if prepared.Status != rental.IntentPrepared || prepared.Amount != 0 || prepared.Attempt != "" || prepared.Secret == "" || prepared.Decline != nil {
+		t.Errorf("%v", prepared)
+	}
+	if again := w.prepare(r); again.ID != prepared.ID {
+		t.Errorf("prepared twice: %v %v", prepared, again)
+	}
+	paid, err := w.Confirm(t.Context(), "confirm", prepared.ID, card.Token)
+	if err != nil || paid.Status != rental.IntentSucceeded || paid.Amount != 13_200 || paid.Attempt == "" {
+		t.Fatalf("%v %v", paid, err)
+	}
+	looked, err := w.Intent(t.Context(), prepared.ID)
+	if err != nil || looked != paid {
+		t.Errorf("%v %v", looked, err)
+	}
+	if m := w.only(); m.Charge != r.Charge.String() || m.Captured != 13_200 || m.Attempts != 1 || m.Currency != "EUR" {
+		t.Errorf("%+v", m)
+	}
+	_, err = w.Confirm(t.Context(), "confirm-2", prepared.ID, card.Token)
+	if f := w.failure(err, rental.WrongState); f.Intent == nil || f.Intent.Status != rental.IntentSucceeded {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestAHoldIsCapturedInPartOrReleased(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_amex")
+	hold := func() rental.Intent {
+		r := w.request(20_000, "EUR")
+		r.Hold = true
+		held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
+		if err != nil || held.Status != rental.IntentHeld || held.Amount != 20_000 {
+			t.Fatalf("%v %v", held, err)
+		}
+		return held
+	}
+	first, second := hold(), hold()
+	if _, err := w.Capture(t.Context(), "too-much", first.ID, 20_001, "EUR"); err == nil {
+		t.Error("more was captured than was held")
+	} else {
+		w.wants(err, rental.Refused)
+	}
+	taken, err := w.Capture(t.Context(), "capture", first.ID, 5_000, "EUR")
+	if err != nil || taken.Status != rental.IntentSucceeded || taken.Amount != 5_000 {
+		t.Errorf("%v %v", taken, err)
+	}
+	freed, err := w.Cancel(t.Context(), "cancel", second.ID)
+	if err != nil || freed.Status != rental.IntentCanceled || freed.Amount != 0 {
+		t.Errorf("%v %v", freed, err)
+	}
+	_, err = w.Cancel(t.Context(), "cancel-2", first.ID)
+	w.wants(err, rental.WrongState)
+	_, err = w.Capture(t.Context(), "capture-2", second.ID, 1, "EUR")
+	w.wants(err, rental.WrongState)
+}
+
+func TestARefundIsFoundByItsCharge(t *testing.T) {
+	w := newWorld(t)
+	paid := w.paid(13_200, "EUR", w.card("pm_card_visa").Token)
+	var last rental.ChargeID
+	for n := range 130 { // more than a page
+		last = uuid.New()
+		made, err := w.Refund(t.Context(), fmt.Sprint("refund-", n), rental.RefundRequest{Charge: last, Intent: paid.ID, Amount: 100, Currency: "EUR"})
+		if err != nil || made.Status != rental.RefundSucceeded || made.Amount != 100 {
+			t.Fatalf("%+v %v", made, err)
+		}
+		if n == 0 {
+			defer func(first rental.ChargeID) {
+				if found, ok, err := w.RefundOf(t.Context(), paid.ID, first); err != nil || !ok || found != made {
+					t.Errorf("%+v %v %v", found, ok, err)
+				}
+			}(last)
+		}
+	}
+	found, ok, err := w.RefundOf(t.Context(), paid.ID, last)
+	if err != nil || !ok {
+		t.Fatalf("%+v %v %v", found, ok, err)
+	}
+	if byID, err := w.RefundByID(t.Context(), found.ID); err != nil || byID != found {
+		t.Errorf("%+v %v", byID, err)
+	}
+	if _, ok, err := w.RefundOf(t.Context(), paid.ID, uuid.New()); err != nil || ok {
+		t.Errorf("%v %v", ok, err)
+	}
+	_, err = w.Refund(t.Context(), "too-much", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 201, Currency: "EUR"})
+	w.wants(err, rental.Refused)
+	if _, err = w.Refund(t.Context(), "rest", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 200, Currency: "EUR"}); err != nil {
+		t.Error(err)
+	}
+	_, err = w.Refund(t.Context(), "once-more", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 1, Currency: "EUR"})
+	w.wants(err, rental.WrongState)
+	if m := w.only(); m.Refunded != m.Captured {
+		t.Errorf("%+v", m)
+	}
+	_, err = w.Refund(t.Context(), "of-nothing", rental.RefundRequest{Charge: uuid.New(), Intent: "pi_none", Amount: 1, Currency: "EUR"})
+	w.wants(err, rental.NotKnown)
+	_, err = w.RefundByID(t.Context(), "re_none")
+	w.wants(err, rental.NotKnown)
+}
+
+func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
+	for token, want := range map[string][2]rental.RefundStatus{
+		"pm_card_pendingRefund": {rental.RefundUnderWay, rental.RefundSucceeded},
+		"pm_card_refundFail":    {rental.RefundSucceeded, rental.RefundFailed},
+	} {
+		w := newWorld(t)
+		paid, charge := w.paid(1_000, "EUR", w.card(token).Token), uuid.New()
+		made, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Charge: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+		if err != nil || made.Status != want[0] {
+			t.Fatalf("%s: %+v %v", token, made, err)
+		}
+		for deadline := time.Now().Add(5 * time.Second); made.Status != want[1] && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			if made, err = w.RefundByID(t.Context(), made.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if made.Status != want[1] || (made.Why == "") != (made.Status != rental.RefundFailed) {
+			t.Errorf("%s: %+v", token, made)
+		}
+		if made.Status != rental.RefundFailed {
+			continue
+		}
+		again, err := w.Refund(t.Context(), "refund-2", rental.RefundRequest{Charge: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, ok, err := w.RefundOf(t.Context(), paid.ID, charge); err != nil || !ok || found.ID != again.ID {
+			t.Errorf("the one that did not fail counts: %+v %v %v", found, ok, err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+
+	api "github.com/stripe/stripe-go/v85"
+
+	"motorpool/rental"
+)
+
+// Refund gives back a part of a payment.
+func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
+	if err := checkID(r.Intent); err != nil {
+		return rental.Refund{}, err
+	}
+	params := &api.RefundCreateParams{
+		PaymentIntent: api.String(r.Intent),
+		Amount:        api.Int64(amountThere(r.Amount, r.Currency)),
+		Metadata:      map[string]string{metaCharge: r.Charge.String()},
+	}
+	params.SetIdempotencyKey(key)
+	return p.refund(ctx, changes, func(ctx context.Context) (*api.Refund, error) {
+		return p.api.V1Refunds.Create(ctx, params)
+	})
+}
+
+// RefundByID returns a refund as it is now.
+func (p *Processor) RefundByID(ctx context.Context, id string) (rental.Refund, error) {
+	if err := checkID(id); err != nil {
+		return rental.Refund{}, err
+	}
+	return p.refund(ctx, reads, func(ctx context.Context) (*api.Refund, error) {
+		return p.api.V1Refunds.Retrieve(ctx, id, &api.RefundRetrieveParams{})
+	})
+}
+
+func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Context) (*api.Refund, error)) (rental.Refund, error) {
+	made, err := call(ctx, p, reads, do)
+	if err != nil {
+		return rental.Refund{}, err
+	}
+	return refundOf(made), nil
+}
+
+// refundsAtOnce is the longest page that Stripe gives.
+const refundsAtOnce = 100
+
+// RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one has failed and another not, the
+// other one counts. Stripe's search is of no use for this: it lags behind what has happened.
+func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (rental.Refund, bool, error) {
+	if err := checkID(intent); err != nil {
+		return rental.Refund{}, false, err
+	}
+	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
+		params := &api.RefundListParams{PaymentIntent: api.String(intent)}
+		params.Limit = api.Int64(refundsAtOnce)
+		var found *rental.Refund
+		for made, err := range p.api.V1Refunds.List(ctx, params).All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if made.Metadata[metaCharge] != charge.String() {
+				continue
+			}
+			if refund := refundOf(made); found == nil || found.Status == rental.RefundFailed {
+				found = &refund
+			}
+		}
+		return found, nil
+	})
+	if err != nil || found == nil {
+		return rental.Refund{}, false, err
+	}
+	return *found, true, nil
+}
+
+func refundOf(r *api.Refund) rental.Refund {
+	made := rental.Refund{ID: r.ID, Status: rental.RefundUnderWay, Amount: amountHere(r.Amount, string(r.Currency))}
+	switch r.Status {
+	case api.RefundStatusSucceeded:
+		made.Status = rental.RefundSucceeded
+	case api.RefundStatusFailed, api.RefundStatusCanceled:
+		made.Status, made.Why = rental.RefundFailed, cmp.Or(string(r.FailureReason), string(r.Status))
+	}
+	return made
+}

@@ -1,0 +1,79 @@
+package stripe
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	api "github.com/stripe/stripe-go/v85"
+)
+
+// trip is what is known of one request on its way.
+type trip struct {
+	left   atomic.Bool  // there was a connection, so the request may have arrived
+	status atomic.Int64 // of the answer; zero: none came
+}
+
+type tripKey struct{}
+
+func withTrip(ctx context.Context) (context.Context, *trip) {
+	t := &trip{}
+	ctx = context.WithValue(ctx, tripKey{}, t)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { t.left.Store(true) },
+	}), t
+}
+
+// wire carries requests, and notes what became of them.
+type wire struct {
+	next http.RoundTripper
+	log  *slog.Logger
+}
+
+// newHTTPClient returns a client with connections of its own, or one that uses those of another.
+func newHTTPClient(base *http.Client, log *slog.Logger) *http.Client {
+	var c http.Client
+	if base != nil {
+		c = *base
+	}
+	if c.Transport == nil {
+		c.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	c.Transport = wire{next: c.Transport, log: log}
+	// A payment does not wander to another address.
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+const userAgent = "Motorpool stripe-go/" + api.ClientVersion
+
+// RoundTrip sends a request without what the library tells of this machine [STR-4].
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	started := time.Now()
+	r = r.Clone(r.Context())
+	r.Header.Del("X-Stripe-Client-User-Agent")
+	r.Header.Del("X-Stripe-Client-Telemetry")
+	r.Header.Set("User-Agent", userAgent)
+	response, err := w.next.RoundTrip(r)
+	status, id := 0, ""
+	if response != nil {
+		status, id = response.StatusCode, response.Header.Get("Request-Id")
+	}
+	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
+		t.status.Store(int64(status))
+	}
+	w.log.DebugContext(r.Context(), "stripe was asked", "method", r.Method, "path", r.URL.Path,
+		"status", status, "stripe_request", cmp.Or(id, "none"), "latency", time.Since(started), "err", err)
+	return response, err
+}
+
+// CloseIdleConnections closes connections that nobody uses.
+func (w wire) CloseIdleConnections() {
+	if c, ok := w.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

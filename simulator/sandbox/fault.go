@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"sync"
+	"time"
+)
+
+// FaultKind is a way to break. "Before" says that nothing happens, "after" that all of it does.
+type FaultKind string
+
+const (
+	HangBefore  FaultKind = "hang_before"  // no answer, until the caller leaves
+	HangAfter   FaultKind = "hang_after"   // likewise
+	ResetBefore FaultKind = "reset_before" // the connection is cut
+	ResetAfter  FaultKind = "reset_after"  // likewise
+	FailBefore  FaultKind = "fail_before"  // a 500, which is the key's answer from then on
+	FailAfter   FaultKind = "fail_after"   // likewise
+	TooMany     FaultKind = "too_many"     // a 429
+	Slow        FaultKind = "slow"         // the object is busy for a while first
+)
+
+var faultKinds = []FaultKind{HangBefore, HangAfter, ResetBefore, ResetAfter, FailBefore, FailAfter, TooMany, Slow}
+
+// Fault is an order to break.
+type Fault struct {
+	// Kind says how.
+	Kind FaultKind
+	// Method is that of the requests it is for. Defaults to any.
+	Method string
+	// Path is that of the requests it is for, as path.Match has it: /v1/payment_intents/*/confirm. Defaults to any.
+	Path string
+	// Times is how many of them; negative: all, until Heal. Defaults to 1.
+	Times int
+	// Percent of them break. Defaults to 100.
+	Percent int
+	// For is how long it is slow, or hangs. A hang defaults to as long as the caller stays.
+	For time.Duration
+}
+
+func (f Fault) check() error {
+	_, badPath := path.Match(f.Path, "")
+	switch {
+	case !slices.Contains(faultKinds, f.Kind):
+		return fmt.Errorf("fault %q: want one of %v", string(f.Kind), faultKinds)
+	case badPath != nil:
+		return fmt.Errorf("path %q of a fault: %w", f.Path, badPath)
+	case f.Percent < 0 || f.Percent > 100:
+		return fmt.Errorf("%d percent of a fault: want 1 to 100", f.Percent)
+	case f.Kind == Slow && f.For <= 0:
+		return fmt.Errorf("a fault that is slow says for how long")
+	}
+	return nil
+}
+
+func (f Fault) matches(method, target string) bool {
+	ok, _ := path.Match(cmp.Or(f.Path, target), target)
+	return ok && (f.Method == "" || f.Method == method)
+}
+
+// faults are the orders that stand. The first that fits a request is for it.
+type faults struct {
+	mu     sync.Mutex
+	orders []Fault
+}
+
+// Break adds orders to break, behind those that stand.
+func (s *Server) Break(orders ...Fault) error {
+	for i, f := range orders {
+		if err := f.check(); err != nil {
+			return err
+		}
+		orders[i].Times, orders[i].Percent = cmp.Or(f.Times, 1), cmp.Or(f.Percent, 100)
+	}
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.orders = append(s.faults.orders, orders...)
+	return nil
+}
+
+// Heal withdraws all orders to break.
+func (s *Server) Heal() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.orders = nil
+}
+
+// Faults returns the orders that stand.
+func (s *Server) Faults() []Fault {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	return slices.Clone(s.faults.orders)
+}
+
+// take returns the order for a request; its kind is empty where there is none. What has its answer is not carried out, so
+// it cannot fail while it is.
+func (o *faults) take(method, target string, answered bool) Fault {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, f := range o.orders {
+		inside := f.Kind == FailBefore || f.Kind == FailAfter || f.Kind == Slow
+		if !f.matches(method, target) || answered && inside || rand.IntN(100) >= f.Percent {
+			continue
+		}
+		if f.Times > 0 {
+			if o.orders[i].Times--; o.orders[i].Times == 0 {
+				o.orders = slices.Delete(o.orders, i, i+1)
+			}
+		}
+		return f
+	}
+	return Fault{}
+}
+
+// breakBefore reports whether the request ends here.
+func (s *Server) breakBefore(w http.ResponseWriter, r *http.Request, f Fault) bool {
+	switch f.Kind {
+	case HangBefore:
+		s.hang(r, f)
+	case ResetBefore:
+		reset(w)
+	case TooMany:
+		s.answer(w, r, newAnswer(nil, tooMany()))
+	default:
+		return false
+	}
+	return true
+}
+
+// breakAfter reports whether the answer is lost.
+func (s *Server) breakAfter(w http.ResponseWriter, r *http.Request, f Fault) bool {
+	switch f.Kind {
+	case HangAfter:
+		s.hang(r, f)
+	case ResetAfter:
+		reset(w)
+	default:
+		return false
+	}
+	return true
+}
+
+// hang ends in a cut connection.
+func (s *Server) hang(r *http.Request, f Fault) {
+	const forGood = 24 * time.Hour
+	s.pause(r.Context(), cmp.Or(f.For, forGood))
+	panic(http.ErrAbortHandler)
+}
+
+// reset cuts the connection without a goodbye.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}

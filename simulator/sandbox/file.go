@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// saveEvery is how old the file may be: what a crash takes with it.
+const saveEvery = 200 * time.Millisecond
+
+// loadLedger reads the file; none is an empty ledger.
+func loadLedger(path string) (*ledger, error) {
+	l := newLedger()
+	if path == "" {
+		return l, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sandbox's ledger: %w", err)
+	}
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, fmt.Errorf("read the sandbox's ledger %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// saveOften keeps the file up to date until the sandbox ends.
+func (s *Server) saveOften() {
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+			if err := s.save(); err != nil {
+				s.cfg.Logger.Error("the sandbox's ledger is not in its file", "err", err)
+			}
+		}
+	}
+}
+
+// save replaces the file, where there is something new.
+func (s *Server) save() error {
+	if s.cfg.File == "" {
+		return nil
+	}
+	s.mu.Lock()
+	if !s.dirty {
+		s.mu.Unlock()
+		return nil
+	}
+	text, err := json.Marshal(s.ledger)
+	s.dirty = false
+	s.mu.Unlock()
+	if err == nil {
+		err = replace(s.cfg.File, text)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+		return fmt.Errorf("write the sandbox's ledger: %w", err)
+	}
+	return nil
+}
+
+func replace(path string, text []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+)
+
+// identity is a request and the key under which it came; empty: none.
+type identity struct {
+	key     string
+	request string
+}
+
+func (i identity) fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(i.request))) }
+
+// answer is what a request is answered, now and whenever it comes again under its key.
+type answer struct {
+	Status      int             `json:"status"`
+	Body        json.RawMessage `json:"body"`
+	Fingerprint string          `json:"fingerprint"`
+
+	replayed bool
+}
+
+func newAnswer(v view, f *failure) answer {
+	if f != nil {
+		v = f.view()
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("sandbox: encode answer: %v", err)) // views are maps of plain values
+	}
+	return answer{Status: statusOf(f), Body: body}
+}
+
+func (a answer) of(i identity) answer {
+	a.Fingerprint = i.fingerprint()
+	return a
+}
+
+// remembers reports whether the key has its answer already.
+func (s *Server) remembers(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.ledger.Answers[key]
+	return ok
+}
+
+// once carries a request out, unless its key has its answer, or is being carried out.
+func (s *Server) once(id identity, do func() answer) answer {
+	if id.key == "" {
+		return do()
+	}
+	s.mu.Lock()
+	kept, known := s.ledger.Answers[id.key]
+	busy := s.inFlight[id.key]
+	if !known && !busy {
+		s.inFlight[id.key] = true
+	}
+	s.mu.Unlock()
+	switch {
+	case known && kept.Fingerprint != id.fingerprint():
+		return newAnswer(nil, keyMismatch(id.key))
+	case known:
+		kept.replayed = true
+		return kept
+	case busy:
+		return newAnswer(nil, keyInUse(id.key))
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.inFlight, id.key)
+		s.mu.Unlock()
+	}()
+	return do()
+}

@@ -1,0 +1,195 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// States of a payment (https://docs.stripe.com/payments/paymentintents/lifecycle).
+const (
+	requiresMethod       = "requires_payment_method"
+	requiresConfirmation = "requires_confirmation"
+	requiresAction       = "requires_action"
+	requiresCapture      = "requires_capture"
+	succeeded            = "succeeded"
+	canceled             = "canceled"
+)
+
+// manual is the capture method of a hold.
+const manual = "manual"
+
+// maxAmount is Stripe's: eight digits.
+const maxAmount = 99_999_999
+
+// intent is a payment.
+type intent struct {
+	object
+	Status      string    `json:"status"`
+	Customer    string    `json:"customer"`
+	Currency    string    `json:"currency"` // in lower case
+	Amount      int64     `json:"amount"`
+	Capturable  int64     `json:"amount_capturable"`
+	Received    int64     `json:"amount_received"`
+	Capture     string    `json:"capture_method"`
+	Description string    `json:"description"`
+	Method      string    `json:"payment_method"`
+	Secret      string    `json:"client_secret"`
+	LastError   *failure  `json:"last_error"`
+	Attempts    []attempt `json:"attempts"`
+}
+
+// attempt is one card that was tried: a charge, in Stripe's words.
+type attempt struct {
+	ID      string `json:"id"`
+	Method  string `json:"payment_method"`
+	Refused string `json:"refused"` // the code; empty: approved
+}
+
+func (i *intent) iso() string { return strings.ToUpper(i.Currency) }
+
+func (i *intent) latest() string {
+	if len(i.Attempts) == 0 {
+		return ""
+	}
+	return i.Attempts[len(i.Attempts)-1].ID
+}
+
+func (i *intent) view() view {
+	v := i.object.view("payment_intent")
+	for name, value := range map[string]any{
+		"status": i.Status, "customer": orNull(i.Customer), "currency": i.Currency, "amount": i.Amount, "amount_capturable": i.Capturable,
+		"amount_received": i.Received, "capture_method": i.Capture, "confirmation_method": "automatic", "description": orNull(i.Description),
+		"payment_method": orNull(i.Method), "client_secret": i.Secret, "latest_charge": orNull(i.latest()), "payment_method_types": []string{"card"},
+		"last_payment_error": nil, "next_action": nil, "canceled_at": nil, "cancellation_reason": nil,
+	} {
+		v[name] = value
+	}
+	if i.LastError != nil {
+		v["last_payment_error"] = i.LastError.view()["error"]
+	}
+	if i.Status == requiresAction {
+		v["next_action"] = view{"type": "use_stripe_sdk", "use_stripe_sdk": view{}}
+	}
+	return v
+}
+
+// intents returns those of a customer, or all.
+func (l *ledger) intents(customer string, newest bool) []*intent {
+	return sorted(l.Intents, func(i *intent) int64 { return i.Number }, newest, func(i *intent) bool {
+		return customer == "" || i.Customer == customer
+	})
+}
+
+// ownDigits are the currencies whose amounts end in zeros (https://docs.stripe.com/currencies).
+var ownDigits = map[string]int64{"bhd": 10, "jod": 10, "kwd": 10, "omr": 10, "tnd": 10, "isk": 100, "ugx": 100}
+
+func checkAmount(p *params, amount int64, currency string) {
+	switch by := ownDigits[currency]; {
+	case amount > maxAmount:
+		p.fail(refused("amount_too_large", "amount", "Amount must be no more than %d", maxAmount))
+	case by > 0 && amount%by != 0:
+		p.fail(refused("invalid_charge_amount", "amount", "Amounts in %s must be multiples of %d", currency, by))
+	}
+}
+
+func createIntent(l *ledger, r *request) (view, *failure) {
+	p := r.params
+	p.needed("amount")
+	i := &intent{
+		Status: requiresMethod, Amount: p.whole("amount"), Currency: p.needed("currency"), Customer: p.text("customer"),
+		Capture: p.oneOf("capture_method", "automatic_async", "automatic", manual), Description: p.text("description"),
+	}
+	metadata, kinds := p.object("metadata"), p.list("payment_method_types")
+	if len(i.Currency) != 3 || strings.ToLower(i.Currency) != i.Currency {
+		p.fail(refused("parameter_invalid", "currency", "Invalid currency: %s", i.Currency))
+	}
+	if !slices.Equal(kinds, []string{"card"}) {
+		p.fail(refused("parameter_invalid", "payment_method_types", "This sandbox has cards alone: payment_method_types must be card."))
+	}
+	checkAmount(p, i.Amount, i.Currency)
+	if f := p.check(); f != nil {
+		return nil, f
+	}
+	if i.Customer != "" && l.Customers[i.Customer] == nil {
+		return nil, missingAt("customer", "customer", i.Customer)
+	}
+	i.object = l.newObject("pi", metadata)
+	i.Secret = newID(i.ID + "_secret")
+	l.Intents[i.ID] = i
+	l.tell("payment_intent.created", i.view())
+	return i.view(), nil
+}
+
+// intentOf returns the payment that the path names, to whom may see it: who has the secret key, or the payment's own.
+func (l *ledger) intentOf(r *request) (*intent, *failure) {
+	secret := r.params.text("client_secret")
+	i := l.Intents[r.id]
+	if i == nil {
+		return nil, missing("payment_intent", r.id)
+	}
+	if secret != i.Secret && (r.publishable || secret != "") {
+		return nil, refused("payment_intent_invalid_parameter", "client_secret", "The client_secret provided does not match any associated PaymentIntent on this account.")
+	}
+	return i, nil
+}
+
+func getIntent(l *ledger, r *request) (view, *failure) {
+	i, f := l.intentOf(r)
+	if f := firstOf(r.params.check(), f); f != nil {
+		return nil, f
+	}
+	return i.view(), nil
+}
+
+func listIntents(l *ledger, r *request) (view, *failure) {
+	all := l.intents(r.params.text("customer"), true)
+	return page(r, "/v1/payment_intents", all, func(i *intent) (string, view) { return i.ID, i.view() })
+}
+
+// unexpected is of a payment that is in another state than the request needs.
+func (i *intent) unexpected(what string, want ...string) *failure {
+	if slices.Contains(want, i.Status) {
+		return nil
+	}
+	f := refused(unexpectedState, "", "You cannot %s this PaymentIntent because it has a status of %s.", what, i.Status)
+	f.Intent = i.view()
+	return f
+}
+
+func capture(l *ledger, r *request) (view, *failure) {
+	amount := r.params.whole("amount_to_capture")
+	i, f := l.intentOf(r)
+	if i != nil {
+		checkAmount(r.params, amount, i.Currency)
+	}
+	if f := firstOf(r.params.check(), f); f != nil {
+		return nil, f
+	}
+	if f := i.unexpected("capture", requiresCapture); f != nil {
+		return nil, f
+	}
+	if amount == 0 {
+		amount = i.Capturable
+	}
+	if amount > i.Capturable {
+		return nil, refused("amount_too_large", "amount_to_capture", "The amount_to_capture is greater than the amount that is held (%d).", i.Capturable)
+	}
+	i.Status, i.Received, i.Capturable = succeeded, amount, 0
+	l.tell("charge.captured", l.charge(i))
+	l.tell("payment_intent.succeeded", i.view())
+	return i.view(), nil
+}
+
+func cancel(l *ledger, r *request) (view, *failure) {
+	r.params.oneOf("cancellation_reason", "abandoned", "duplicate", "fraudulent", "requested_by_customer")
+	i, f := l.intentOf(r)
+	if f := firstOf(r.params.check(), f); f != nil {
+		return nil, f
+	}
+	if f := i.unexpected("cancel", requiresMethod, requiresConfirmation, requiresAction, requiresCapture); f != nil {
+		return nil, f
+	}
+	i.Status, i.Capturable = canceled, 0
+	l.tell("payment_intent.canceled", i.view())
+	return i.view(), nil
+}

@@ -1,0 +1,146 @@
+package sandbox
+
+import "errors"
+
+// method is a card that was shown to the sandbox. One that was detached is of no use for ever.
+type method struct {
+	object
+	Customer    string `json:"customer"` // empty: bound to nobody
+	Used        bool   `json:"used"`     // it was bound
+	Brand       string `json:"brand"`
+	Funding     string `json:"funding"`
+	Last4       string `json:"last4"`
+	Fingerprint string `json:"fingerprint"`
+	ExpMonth    int    `json:"exp_month"`
+	ExpYear     int    `json:"exp_year"`
+	Attach      string `json:"attach"`
+	Behaviour
+}
+
+func (m *method) view() view {
+	v := m.object.view("payment_method")
+	v["type"] = "card"
+	v["customer"] = orNull(m.Customer)
+	v["billing_details"] = view{"address": nil, "email": nil, "name": nil, "phone": nil}
+	v["card"] = view{
+		"brand": m.Brand, "display_brand": m.Brand, "country": "US", "funding": m.Funding, "last4": m.Last4, "fingerprint": m.Fingerprint,
+		"exp_month": m.ExpMonth, "exp_year": m.ExpYear, "checks": view{"cvc_check": "pass"},
+	}
+	return v
+}
+
+// find returns a payment method. A published card is a new one each time.
+func (l *ledger) find(token string) *method {
+	c, ok := published[token]
+	if !ok {
+		return l.Methods[token]
+	}
+	m := &method{
+		object: l.newObject("pm", nil), Brand: c.Brand, Funding: c.Funding, Last4: c.Number[len(c.Number)-4:],
+		Fingerprint: c.fingerprint(), ExpMonth: expMonth, ExpYear: expYear, Attach: c.Attach, Behaviour: c.Behaviour,
+	}
+	if m.Funding == "" {
+		m.Funding = "credit"
+	}
+	l.Methods[m.ID] = m
+	return m
+}
+
+func getMethod(l *ledger, r *request) (view, *failure) {
+	if f := r.params.check(); f != nil {
+		return nil, f
+	}
+	m := l.find(r.id)
+	if m == nil {
+		return nil, missing("PaymentMethod", r.id)
+	}
+	return m.view(), nil
+}
+
+func attach(l *ledger, r *request) (view, *failure) {
+	customer := r.params.needed("customer")
+	if f := r.params.check(); f != nil {
+		return nil, f
+	}
+	if l.Customers[customer] == nil {
+		return nil, missingAt("customer", "customer", customer)
+	}
+	m := l.find(r.id)
+	switch {
+	case m == nil:
+		return nil, missing("PaymentMethod", r.id)
+	case m.Customer != "":
+		return nil, refused("", "", "The payment method you provided has already been attached to a customer.")
+	case m.Used:
+		return nil, refused("", "", "This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again.")
+	case m.Attach != "":
+		return nil, declined(m.Attach, "")
+	}
+	m.Customer, m.Used = customer, true
+	l.tell("payment_method.attached", m.view())
+	return m.view(), nil
+}
+
+func detach(l *ledger, r *request) (view, *failure) {
+	if f := r.params.check(); f != nil {
+		return nil, f
+	}
+	m := l.Methods[r.id]
+	if m == nil {
+		return nil, missing("PaymentMethod", r.id)
+	}
+	if m.Customer == "" {
+		return nil, refused("", "", "The payment method you provided is not attached to a customer so detachment is impossible.")
+	}
+	l.unbind(m)
+	return m.view(), nil
+}
+
+func (l *ledger) unbind(m *method) {
+	if c := l.Customers[m.Customer]; c != nil && c.Default == m.ID {
+		c.Default = ""
+	}
+	was := m.Customer
+	m.Customer = ""
+	l.tellChanged("payment_method.detached", m.view(), view{"customer": was})
+}
+
+var errNoMethod = errors.New("the sandbox has no such payment method")
+
+// SetCard changes what a card that was attached does from now on.
+func (s *Server) SetCard(token string, b Behaviour) error {
+	return s.change(func(l *ledger) error {
+		m := l.Methods[token]
+		if m == nil {
+			return errNoMethod
+		}
+		m.Behaviour = b
+		return nil
+	})
+}
+
+// Renew gives a card another expiry, as its issuer may, and tells so.
+func (s *Server) Renew(token string, month, year int) error {
+	return s.change(func(l *ledger) error {
+		m := l.Methods[token]
+		if m == nil {
+			return errNoMethod
+		}
+		was := view{"card": view{"exp_month": m.ExpMonth, "exp_year": m.ExpYear}}
+		m.ExpMonth, m.ExpYear = month, year
+		l.tellChanged("payment_method.automatically_updated", m.view(), was)
+		return nil
+	})
+}
+
+// Drop takes a card from its customer, and tells so.
+func (s *Server) Drop(token string) error {
+	return s.change(func(l *ledger) error {
+		m := l.Methods[token]
+		if m == nil || m.Customer == "" {
+			return errNoMethod
+		}
+		l.unbind(m)
+		return nil
+	})
+}

@@ -1,0 +1,177 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Config says where the sandbox is, and what it knows.
+type Config struct {
+	// Addr is where it listens. Defaults to a free port of 127.0.0.1.
+	Addr string
+	// File keeps the ledger over restarts; its folder must exist. Without one it is in memory alone.
+	File string
+	// Key is the secret key that requests must carry. Defaults to DefaultKey.
+	Key string
+	// WebhookURL is where events are posted. Without one they are dropped.
+	WebhookURL string
+	// WebhookSecret signs events. Defaults to DefaultWebhookSecret.
+	WebhookSecret string
+	// Disorder delays events at random, and posts some of them twice.
+	Disorder bool
+	// LockWait is how long a request waits for another that changes the same object. Defaults to 1 s.
+	LockWait time.Duration
+	// RefundDelay is after what time a refund that is not settled at once is. Defaults to 200 ms.
+	RefundDelay time.Duration
+	// Logger takes a line for each request, at the level debug. Defaults to silence.
+	Logger *slog.Logger
+}
+
+// What the sandbox takes where nothing else is said. It guards nothing.
+const (
+	DefaultKey           = "sk_test_sandbox"
+	DefaultWebhookSecret = "whsec_sandbox"
+	publishablePrefix    = "pk_test_"
+)
+
+// Server is a running sandbox. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	addr   string
+	faults faults
+	locks  locks
+	mail   *postman
+	done   chan struct{} // closed at the end
+	work   sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	ledger   *ledger
+	dirty    bool            // not in the file yet
+	inFlight map[string]bool // idempotency keys
+	ended    bool            // nothing is begun any more
+
+	life   sync.Mutex // guards what follows
+	http   *http.Server
+	served chan struct{} // closed once http has ended
+	closed bool
+}
+
+// Start returns when the sandbox listens.
+func Start(cfg Config) (*Server, error) {
+	cfg.Addr = cmp.Or(cfg.Addr, "127.0.0.1:0")
+	cfg.Key = cmp.Or(cfg.Key, DefaultKey)
+	cfg.WebhookSecret = cmp.Or(cfg.WebhookSecret, DefaultWebhookSecret)
+	cfg.LockWait = cmp.Or(cfg.LockWait, time.Second)
+	cfg.RefundDelay = cmp.Or(cfg.RefundDelay, 200*time.Millisecond)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	kept, err := loadLedger(cfg.File)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, addr: cfg.Addr, ledger: kept, inFlight: map[string]bool{}, done: make(chan struct{}),
+		mail: newPostman(cfg),
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	s.resumeRefunds()
+	s.work.Go(s.saveOften)
+	return s, nil
+}
+
+// URL returns the address of the API, as the adapter wants it.
+func (s *Server) URL() string { return "http://" + s.addr }
+
+// Key returns the secret key.
+func (s *Server) Key() string { return s.cfg.Key }
+
+// WebhookSecret returns what events are signed with.
+func (s *Server) WebhookSecret() string { return s.cfg.WebhookSecret }
+
+// SetWebhook sets where events are posted from now on, those that were not taken yet included; empty: nowhere.
+func (s *Server) SetWebhook(url string) { s.mail.setURL(url) }
+
+func (s *Server) listen() error {
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("listen for payments: %w", err)
+	}
+	s.addr = l.Addr().String()
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	s.http, s.served = server, served
+	go func() {
+		defer close(served)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.cfg.Logger.Error("sandbox ended by itself", "err", err)
+		}
+	}()
+	return nil
+}
+
+// Kill cuts all connections and listens no more. The ledger lives on, and so does what was being carried out. Restart brings it back.
+func (s *Server) Kill() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.cut()
+}
+
+func (s *Server) cut() error {
+	if s.http == nil {
+		return nil
+	}
+	err := s.http.Close()
+	<-s.served
+	s.http = nil
+	return err
+}
+
+// Restart listens again on the same port.
+func (s *Server) Restart() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return errors.New("restart the sandbox: it was closed")
+	}
+	if err := s.cut(); err != nil {
+		return err
+	}
+	return s.listen()
+}
+
+// Close ends the sandbox, once the ledger is in its file. A second Close does nothing.
+func (s *Server) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	err := s.cut()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	close(s.done)
+	s.mail.close()
+	s.work.Wait()
+	return errors.Join(err, s.save())
+}
+
+// pause waits, unless the caller leaves or the sandbox ends first.
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.done:
+	}
+}
