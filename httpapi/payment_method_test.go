@@ -305,7 +305,7 @@ func TestADeclineIsRepeatedAndTheCardNotTriedAgain(t *testing.T) {
 	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" || again.body.Message != first.body.Message ||
-		*again.body.Error.Reason != "lost_card" || len(p.vault.Asked("Attach")) != 1 {
+		*again.body.Error.Reason != "generic_decline" || len(p.vault.Asked("Attach")) != 1 {
 		t.Errorf("%s\n%s\n%v", first.text, again.text, p.vault.Asked("Attach"))
 	}
 }

@@ -45,7 +45,7 @@ func (c *Collector) wake(ctx context.Context, n Notice) error {
 		c.Counts.add(noticesStrange)
 	case !woken:
 		c.Counts.add(noticesFinal)
-		c.Logger.Info("payment processor told of a charge that is settled; the record keeps it as it is",
+		c.Logger.Debug("payment processor told of a charge that is settled; the record keeps it as it is",
 			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))
 	default:
 		c.Counts.add(noticesWoke)

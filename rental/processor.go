@@ -177,7 +177,19 @@ func (e *ProcessorError) Error() string {
 // Unwrap returns the cause.
 func (e *ProcessorError) Unwrap() error { return e.Cause }
 
+// plainRefusal is the refusal of which no reason is told.
+const plainRefusal = "generic_decline"
+
+// secretRefusals are reasons that whoever holds the card must not learn: the owner has reported it, or the bank suspects
+// them (https://docs.stripe.com/declines/codes).
+var secretRefusals = map[string]bool{
+	"fraudulent": true, "lost_card": true, "stolen_card": true, "pickup_card": true, "restricted_card": true, "merchant_blacklist": true,
+}
+
 // Refusal returns the error for the card that a client wanted to add.
 func (d Decline) Refusal() *telematics.Error {
+	if secretRefusals[d.Code] {
+		d.Code, d.Message = plainRefusal, "Your card was declined."
+	}
 	return &telematics.Error{Code: CardDeclined, Reason: d.Code, Message: "The card was refused: " + d.Message}
 }

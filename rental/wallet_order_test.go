@@ -134,7 +134,7 @@ func TestADeclineThatCannotBeKeptIsToldAllTheSame(t *testing.T) {
 		return &rental.ProcessorError{Kind: rental.CardRefused, Decline: &rental.Decline{Code: "lost_card"}}
 	})
 	_, err := p.try(p.issue(), func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
-	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "lost_card" || !strings.Contains(p.log.String(), "decline not kept") {
+	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "generic_decline" || !strings.Contains(p.log.String(), "decline not kept") {
 		t.Errorf("%+v; log %s", decline, p.log.String())
 	}
 }

@@ -31,6 +31,8 @@ type flags struct {
 	VehicleRate int                    `default:"600" placeholder:"N" help:"Control commands a minute to one vehicle; 0: any number (default ${default}; the service's own default is 10)."`
 	RefreshRate int                    `default:"60" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state; 0: any number (default ${default}; the service's own default is 2)."`
 	AdminRate   int                    `default:"60000" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default}; the service's own default is 600)."`
+	ClientRate  int                    `default:"12000" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default}; the service's own default is 120)."`
+	CardRate    int                    `default:"2000" placeholder:"N" help:"Cards an hour that one client may try to add; 0: any number (default ${default}; the service's own default is 20)."`
 	Streams     int                    `name:"admin-streams" default:"0" placeholder:"N" help:"Streams of events of one administrator; 0: any number (default ${default}; the service's own default is 10)."`
 	GeocoderURL app.Secret             `name:"geocoder-url" placeholder:"URL" help:"A Nominatim-compatible server that names where cars stand, away from stations (default none)."`
 	Contact     string                 `name:"geocoder-contact" placeholder:"TEXT" help:"Who asks it, as its operator wants to know: an address or URL."`

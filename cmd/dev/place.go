@@ -56,7 +56,9 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 	}{
 		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}},
 		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}},
-		{"CLIENT_TOKEN", telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}},
+		{"CLIENT_TOKEN", firstClient},
+		{"OTHER_CLIENT_TOKEN", otherClient},
+		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn},
 	} {
 		token, err := app.Grant{Issuer: tokenIssuer, Audience: tokenAudience, Actor: t.actor, Lifetime: tokenLifetime}.Mint(w.secrets.tokens)
 		if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +21,10 @@ type secrets struct {
 	tokens  telematics.SigningKey // of access tokens
 	units   string                // from which the units' passwords are derived
 	service string                // password of the service at the MQTT broker
+
+	payments string // the service's key at the payment processor's stand-in
+	webhooks string // that signs what the stand-in tells
+	agencies string // that seals the secrets of agencies' keys
 }
 
 const (
@@ -32,11 +38,15 @@ const (
 func openSecrets(dir string) (secrets, error) {
 	var s secrets
 	var tokens telematics.Keychain
-	var errs [4]error
+	var errs [7]error
 	s.signing, errs[0] = openKeys(filepath.Join(dir, signingFile))
 	tokens, errs[1] = openKeys(filepath.Join(dir, tokensFile))
 	s.units, errs[2] = openSecret(filepath.Join(dir, "units.secret"))
 	s.service, errs[3] = openSecret(filepath.Join(dir, "service.secret"))
+	s.payments, errs[4] = openSecret(filepath.Join(dir, "payments.secret"))
+	s.webhooks, errs[5] = openSecret(filepath.Join(dir, "webhooks.secret"))
+	s.agencies, errs[6] = openSecret(filepath.Join(dir, "agencies.secret"))
+	s.payments, s.webhooks, s.agencies = "sk_test_"+s.payments, "whsec_"+s.webhooks, hexOf(s.agencies)
 	if err := errors.Join(errs[:]...); err != nil {
 		return s, fmt.Errorf("open secrets: %w", err)
 	}
@@ -71,6 +81,12 @@ func publish(file string, chain telematics.Keychain) error {
 		return err
 	}
 	return writeWhole(file, jwks)
+}
+
+// hexOf returns a key of 32 bytes that follows from a secret.
+func hexOf(secret string) string {
+	key := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(key[:])
 }
 
 func openSecret(file string) (string, error) {

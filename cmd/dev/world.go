@@ -18,6 +18,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/sandbox"
 	"motorpool/store"
 	"motorpool/telematics"
 )
@@ -37,6 +38,7 @@ type world struct {
 type servers struct {
 	mqtt        *devstack.MQTT
 	redis       *devstack.Miniredis
+	processor   *sandbox.Server
 	databaseURL string
 }
 
@@ -106,6 +108,10 @@ func (w *world) run(ctx context.Context) (err error) {
 		if err := here.await(ctx, "the service is ready", here.serviceReady); err != nil {
 			return err
 		}
+		s.processor.SetWebhook(here.base + "/webhooks/stripe")
+		if err := w.rent(ctx, &here, postgres, s.processor.URL()); err != nil {
+			return err
+		}
 		// Only now: what a car reports before the service listens is lost.
 		demo := w.demo(s.mqtt.UnitsURL())
 		cars.Go(func() error { return demo.Run(below) })
@@ -150,6 +156,10 @@ func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers
 		return s, err
 	}
 	*undo = append(*undo, s.redis.Close)
+	if s.processor, err = w.startProcessor(); err != nil {
+		return s, err
+	}
+	*undo = append(*undo, s.processor.Close)
 	if s.mqtt, err = w.startMQTT(); err != nil {
 		return s, err
 	}
@@ -158,6 +168,14 @@ func (w *world) startServers(ctx context.Context, undo *[]func() error) (servers
 		return s, err
 	}
 	return s, nil
+}
+
+// startProcessor starts the payment processor's stand-in, which remembers cards and payments between runs.
+func (w *world) startProcessor() (*sandbox.Server, error) {
+	return sandbox.Start(sandbox.Config{
+		Addr: freePort, File: filepath.Join(w.Dir, "payments.json"),
+		Key: w.secrets.payments, WebhookSecret: w.secrets.webhooks, Logger: w.log,
+	})
 }
 
 // startPostgres returns the address of the Postgres that was asked for, else of one
@@ -212,6 +230,8 @@ func (w *world) config(s servers) app.Config {
 		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(w.secrets.service),
 		SigningKeys: filepath.Join(w.Dir, signingFile), TokenKeys: filepath.Join(w.Dir, tokenKeysFile),
 		TokenIssuer: tokenIssuer, TokenAudience: tokenAudience,
+		StripeKey: app.Secret(w.secrets.payments), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(w.secrets.webhooks),
+		AgencySecretsKey: app.Secret(w.secrets.agencies), ClientRate: w.ClientRate, CardRate: w.CardRate,
 		VehicleRate: w.VehicleRate, RefreshRate: w.RefreshRate, AdminRate: w.AdminRate,
 		AdminStreams: w.Streams, GeocoderURL: w.GeocoderURL, GeocoderContact: w.Contact,
 		Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",

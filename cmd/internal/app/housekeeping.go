@@ -23,23 +23,27 @@ func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
 			return nil
 		case <-tick.C:
 		}
-		for more := true; more && ctx.Err() == nil; {
-			var err error
-			if more, err = p.ForgetKeys(ctx, forgetBatch); err != nil {
-				log.Warn("old idempotency keys not removed", "err", err)
+		for _, old := range outdated(p) {
+			for more := true; more && ctx.Err() == nil; {
+				var err error
+				if more, err = old.forget(ctx, forgetBatch); err != nil {
+					log.Warn("what is outdated was not removed", "what", old.what, "err", err)
+				}
 			}
 		}
-		for more := true; more && ctx.Err() == nil; {
-			var err error
-			if more, err = p.ForgetNotices(ctx, forgetBatch); err != nil {
-				log.Warn("old notices of the payment processor not removed", "err", err)
-			}
-		}
-		for more := true; more && ctx.Err() == nil; {
-			var err error
-			if more, err = p.ForgetStrangers(ctx, forgetBatch); err != nil {
-				log.Warn("units without a vehicle that are silent for long not removed", "err", err)
-			}
-		}
+	}
+}
+
+type oldRows struct {
+	what   string
+	forget func(ctx context.Context, limit int) (more bool, err error)
+}
+
+// outdated is what nobody asks for any more.
+func outdated(p *store.Postgres) []oldRows {
+	return []oldRows{
+		{"idempotency keys", p.ForgetKeys},
+		{"notices of the payment processor", p.ForgetNotices},
+		{"units without a vehicle that are silent for long", p.ForgetStrangers},
 	}
 }

@@ -59,6 +59,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 
+	money, err := c.newMoney(postgres, log)
+	if err != nil {
+		return err
+	}
+	defer money.Close()
+
 	link := broker.NewLink(broker.MQTTConfig{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
 		Group: postgres.SharedGroup, Logger: log,
@@ -73,12 +79,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
 		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
+		Bookings: postgres, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: postgres.AgencyKeys(sealer), Nonces: redis.Nonces(), ClientRate: c.ClientRate, CardRate: c.CardRate,
 		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
 	})
 	server := httpapi.NewServer("", public)
 	server.RegisterOnShutdown(feed.End) // no stream ends by itself
-	internal := internalHandler(carrier, feed, signing, addresses,
+	internal := internalHandler(carrier, feed, signing, addresses, money,
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
 		httpapi.Check{Name: "redis", Ready: redis.Ping},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
@@ -103,6 +110,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	parts.Go(func() error { return tokenKeys.Run(below) })
 	parts.Go(func() error { return feed.Run(below) })
 	parts.Go(func() error { return signing.Run(below) })
+	parts.Go(func() error {
+		if !awaitSchema(below, postgres, log) {
+			return nil
+		}
+		return money.run(below)
+	})
 
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
 	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
@@ -243,7 +256,7 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, checks ...httpapi.Check) http.Handler {
+func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, checks ...httpapi.Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.Internal(checks...))
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
@@ -251,6 +264,7 @@ func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys,
 		counts := b.Counts.All()
 		maps.Copy(counts, addresses.counted.All())
 		maps.Copy(counts, feed.Counts())
+		maps.Copy(counts, money.collector.Counts.All())
 		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)

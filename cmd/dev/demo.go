@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+// Clients of the demo.
+var (
+	firstClient  = telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
+	otherClient  = telematics.Actor{Subject: "client-2", Role: telematics.Client, Agency: 1}
+	agency2sOwn  = telematics.Actor{Subject: "client-3", Role: telematics.Client, Agency: 2}
+	demoOperator = telematics.Actor{Subject: "dev", Role: telematics.Admin}
+)
+
+// wallets are the cards of the demo's clients, by the processor's published test ids; the first is the default.
+var wallets = []struct {
+	client telematics.Actor
+	cards  []string
+}{
+	{firstClient, []string{"pm_card_visa", "pm_card_amex"}},
+	{otherClient, []string{"pm_card_mastercard"}},
+	{agency2sOwn, []string{"pm_card_visa"}},
+}
+
+// demoBooking is a booking that the world always has.
+type demoBooking struct {
+	variable string // of the env file
+	client   telematics.Actor
+	vehicle  telematics.VehicleID
+	state    rental.BookingState
+	begins   time.Duration // from the present hour on
+	hours    int
+	pickup   telematics.StationID
+	dropoff  telematics.StationID
+}
+
+var demoBookings = []demoBooking{
+	{"BOOKING_ACTIVE", firstClient, 1, rental.Active, 0, 8, 1, 2},
+	{"BOOKING_UPCOMING", firstClient, 2, rental.Upcoming, 26 * time.Hour, 4, 3, 3},
+	{"BOOKING_COMPLETED", firstClient, 4, rental.Completed, -50 * time.Hour, 3, 2, 2},
+	{"BOOKING_OTHER", otherClient, 3, rental.Active, 0, 6, 1, 1},
+	{"BOOKING_OTHER_AGENCY", agency2sOwn, 9, rental.Upcoming, 30 * time.Hour, 5, 4, 5},
+}
+
+// demo fills the commercial side of the world: cards, then bookings.
+type demo struct {
+	postgres *store.Postgres
+	wallet   *rental.Wallet
+	log      *slog.Logger
+}
+
+// furnish returns the ids of the demo's bookings, as variables.
+func (d demo) furnish(ctx context.Context) ([]variable, error) {
+	for _, w := range wallets {
+		if err := d.fill(ctx, w.client, w.cards); err != nil {
+			return nil, fmt.Errorf("demo cards of %s: %w", w.client.Subject, err)
+		}
+	}
+	var ids []variable
+	for _, b := range demoBookings {
+		id, err := d.book(ctx, b)
+		if err != nil {
+			return nil, fmt.Errorf("demo booking %s: %w", b.variable, err)
+		}
+		ids = append(ids, variable{b.variable, fmt.Sprint(id)})
+	}
+	return ids, nil
+}
+
+// fill gives a client its cards, unless it has some.
+func (d demo) fill(ctx context.Context, client telematics.Actor, cards []string) error {
+	held, err := d.wallet.List(ctx, client)
+	if err != nil || len(held) > 0 {
+		return err
+	}
+	for _, card := range cards {
+		if _, err := d.wallet.Add(ctx, rental.NewCard{Token: card, Actor: client, Line: d.line(client, rental.MethodAdd)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// book returns the booking that is there, with dates that still make sense, or makes it.
+func (d demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+	there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{
+		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(there) == 0 {
+		return d.open(ctx, b)
+	}
+	return there[0].ID, d.redate(ctx, b, there[0])
+}
+
+// open makes a booking, and leads it to its state.
+func (d demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+	now := time.Now().UTC()
+	start := now.Truncate(time.Hour)
+	if b.state == rental.Upcoming {
+		start = start.Add(b.begins)
+	}
+	if earliest := now.Add(time.Minute); b.state != rental.Upcoming && start.Before(earliest) {
+		start = earliest.Truncate(time.Second) // a booking is made before it begins; its dates follow
+	}
+	made, _, err := d.postgres.OpenBooking(ctx, rental.Draft{
+		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle,
+		Start: start, End: start.Add(time.Duration(b.hours) * time.Hour), Pickup: b.pickup, Dropoff: b.dropoff, Requested: now,
+	}, d.request(0, rental.BookingCreate))
+	if err != nil {
+		return 0, err
+	}
+	steps := []struct {
+		activity string
+		decide   rental.Decision
+	}{
+		{rental.BookingStart, func(x rental.Dossier) (rental.Change, error) { return x.Begin(time.Now().UTC()) }},
+		{rental.BookingEnd, func(x rental.Dossier) (rental.Change, error) { return x.Finish(time.Now().UTC()) }},
+	}
+	for _, step := range steps[:map[rental.BookingState]int{rental.Upcoming: 0, rental.Active: 1, rental.Completed: 2}[b.state]] {
+		if made, _, err = d.postgres.Amend(ctx, d.request(made.ID, step.activity), step.decide); err != nil {
+			return 0, err
+		}
+	}
+	return made.ID, d.redate(ctx, b, made)
+}
+
+// redate moves a booking where it should be from now on: one that is active began this hour, unless its end is still
+// ahead; one that is upcoming is still to begin; one that is completed is over.
+func (d demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
+	now := time.Now().UTC()
+	fits := map[rental.BookingState]bool{
+		rental.Active:    there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
+		rental.Upcoming:  there.Start.After(now.Add(2 * time.Hour)),
+		rental.Completed: there.End.Before(now),
+	}
+	if fits[b.state] {
+		return nil
+	}
+	begin := now.Truncate(time.Hour).Add(b.begins)
+	err := d.postgres.Redate(ctx, there.ID, begin.Sub(there.Start))
+	var known *telematics.Error
+	if errors.As(err, &known) { // somebody has booked the vehicle for that time
+		d.log.Warn("demo booking not moved to the present", "booking", there.ID, "err", err)
+		return nil
+	}
+	return err
+}
+
+func (d demo) request(id rental.BookingID, activity string) rental.Request {
+	return rental.Request{Booking: id, Actor: demoOperator, Line: d.line(demoOperator, activity), Now: time.Now().UTC()}
+}
+
+func (demo) line(actor telematics.Actor, activity string) telematics.Activity {
+	return telematics.Activity{At: time.Now().UTC(), Actor: actor, Agency: actor.Agency, Action: activity, Outcome: telematics.Executed}
+}

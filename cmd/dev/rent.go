@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+
+	"motorpool/rental"
+	"motorpool/rental/stripe"
+	"motorpool/store"
+)
+
+// rent opens the commercial side of the world: the key of agency 1's app, cards and bookings. It
+// returns when what is charged for them is paid.
+func (w *world) rent(ctx context.Context, here *place, postgres *store.Postgres, processorURL string) error {
+	key, err := w.agencyKey(ctx, postgres)
+	if err != nil {
+		return err
+	}
+	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
+		variable{"SANDBOX_URL", processorURL})
+	processor := stripe.New(stripe.Config{Key: w.secrets.payments, BaseURL: processorURL, Logger: w.log})
+	defer processor.Close()
+	d := demo{postgres: postgres, log: w.log, wallet: rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: processor, Log: w.log})}
+	ids, err := d.furnish(ctx)
+	if err != nil {
+		return err
+	}
+	here.env = append(here.env, ids...)
+	return here.await(ctx, "the demo bookings are paid", d.paid)
+}
+
+// agencyKey returns a key of agency 1's app: the first that is there and can be opened, else a new one.
+func (w *world) agencyKey(ctx context.Context, postgres *store.Postgres) (rental.AgencyKey, error) {
+	sealer, err := store.NewSealer(w.secrets.agencies)
+	if err != nil {
+		return rental.AgencyKey{}, err
+	}
+	keys := postgres.AgencyKeys(sealer)
+	there, err := keys.List(ctx)
+	if err != nil {
+		return rental.AgencyKey{}, err
+	}
+	for _, k := range there {
+		if k.Agency != firstClient.Agency || k.State != rental.KeyActive {
+			continue
+		}
+		if key, ok, err := keys.AgencyKey(ctx, k.ID); err == nil && ok {
+			return key, nil
+		}
+	}
+	key, _, err := keys.Add(ctx, firstClient.Agency, demoOperator.Subject)
+	return key, err
+}
+
+// paid reports whether nothing is owed for the demo's bookings that have begun, or whoever pays has to act first.
+func (d demo) paid(ctx context.Context) bool {
+	for _, b := range demoBookings {
+		if b.state == rental.Upcoming {
+			continue
+		}
+		there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state})
+		if err != nil || len(there) == 0 || there[0].Payment().Status == rental.PaymentPending {
+			return false
+		}
+	}
+	return true
+}
