@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,5 +121,31 @@ func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
 				t.Errorf("%s mounts %s: %v", name, v.Source, err)
 			}
 		}
+	}
+}
+
+// What an operator reads in beside the service is what the service has.
+func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
+	project := compose(t)
+	if script := strings.Join(project.Services["motorpool"].Command, ""); !strings.Contains(script, ". /secrets/env\n") {
+		t.Errorf("the service does not read what setup writes: %s", script)
+	}
+	_, rest, found := strings.Cut(strings.ReplaceAll(strings.Join(project.Services["setup"].Command, ""), "$$", "$"), "printf 'export ")
+	if !found {
+		t.Fatal("setup writes no variables")
+	}
+	writes, _, _ := strings.Cut("printf 'export "+rest, "\nexport ")
+	dir := t.TempDir()
+	for name, secret := range map[string]string{"postgres.secret": "pg1", "service.secret": "mq2", "agency.secret": "YWdlbmN5Lys9PQ=="} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("sh", "-euc", writes+"\n. ./env; sh -c 'echo $MOTORPOOL_DATABASE_URL $MOTORPOOL_MQTT_PASSWORD $MOTORPOOL_AGENCY_SECRETS_KEY'")
+	command.Dir = dir
+	out, err := command.CombinedOutput()
+	want := "postgres://motorpool:pg1@postgres:5432/motorpool?sslmode=disable mq2 YWdlbmN5Lys9PQ=="
+	if err != nil || strings.TrimSpace(string(out)) != want {
+		t.Errorf("%s: %s %v", writes, out, err)
 	}
 }

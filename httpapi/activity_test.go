@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -52,6 +53,27 @@ func TestFiltersOfTheHistoryReachTheStore(t *testing.T) {
 	got.From, got.To = time.Time{}, time.Time{}
 	if got != want {
 		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
+func TestTheHistoryCanBeAskedForEveryActivityThatIsWrittenDown(t *testing.T) {
+	a := newAPI(t)
+	written := []string{
+		telematics.StatusRead, telematics.EventsRead, telematics.CommandsHalt, telematics.CommandsResume, telematics.BulkOrder,
+		rental.BookingCreate, rental.BookingCancel, rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee, rental.BookingRefund, rental.BookingCapture,
+		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
+		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
+		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge), rental.ChargeActivity(rental.ExtensionCharge),
+		rental.ChargeActivity(rental.FeeCharge), rental.ChargeActivity(rental.RefundCharge),
+	}
+	for _, action := range append(telematics.ControlActions, telematics.ReportState) {
+		written = append(written, telematics.CommandActivity(action))
+	}
+	for _, action := range written {
+		a.get("/api/v1/admin/activity?action="+action).wants(200, "")
+		if got := a.fleet.asked.activities.Action; got != action {
+			t.Errorf("asked for %q, got those of %q", action, got)
+		}
 	}
 }
 

@@ -89,6 +89,8 @@ func rule(s *openapi3.Schema) string {
 		return "must be one of " + strings.Join(words, ", ")
 	case s.Type.Is(openapi3.TypeBoolean):
 		return "must be true or false"
+	case s.Type.Is(openapi3.TypeNumber):
+		return "must be a number, not in quotes"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:

@@ -181,6 +181,25 @@ func (k *AgencyKeys) Add(ctx context.Context, agency telematics.AgencyID, by str
 	return key, found, err
 }
 
+// Opened counts the keys that are not revoked, and those of them whose secrets can be opened. Whoever opens none of some has
+// another installation's key.
+func (k *AgencyKeys) Opened(ctx context.Context) (opened, all int, err error) {
+	rows, err := k.rows(ctx)
+	if err != nil {
+		return 0, 0, wrap("open agency keys", err)
+	}
+	for _, row := range rows {
+		if row.State == string(rental.KeyRevoked) {
+			continue
+		}
+		all++
+		if _, _, err := k.sealer.open(row.Sealed, row.owner()); err == nil {
+			opened++
+		}
+	}
+	return opened, all, nil
+}
+
 // Retire lets a key end at a time, with its line of the history; again changes the time. It reports false
 // where there is no such key, or where it is revoked.
 func (k *AgencyKeys) Retire(ctx context.Context, id string, until time.Time, by string) (rental.AgencyKey, bool, error) {

@@ -12,7 +12,10 @@ import (
 func (p *Postgres) Redate(ctx context.Context, id rental.BookingID, by time.Duration) error {
 	_, err := p.db.ExecContext(ctx, `
 		update bookings
-		set start_at = start_at + moved, end_at = end_at + moved, started_at = greatest(started_at, start_at) + moved, ended_at = ended_at + moved,
+		set start_at = start_at + moved, end_at = end_at + moved,
+			-- greatest() passes over a null, but what has not happened has no time
+			started_at = case when started_at is not null then greatest(started_at, start_at) + moved end,
+			ended_at = case when ended_at is not null then greatest(ended_at, start_at) + moved end,
 			created_at = least(created_at, created_at + moved)
 		from make_interval(secs => $2::double precision / 1000) as moved
 		where id = $1`, int64(id), by.Milliseconds())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"motorpool/rental"
@@ -22,12 +23,13 @@ var (
 
 // wallets are the cards of the demo's clients, by the processor's published test ids; the first is the default.
 var wallets = []struct {
-	client telematics.Actor
-	cards  []string
+	client   telematics.Actor
+	cards    []string
+	lastFour string // of the first
 }{
-	{firstClient, []string{"pm_card_visa", "pm_card_amex"}},
-	{otherClient, []string{"pm_card_mastercard"}},
-	{agency2sOwn, []string{"pm_card_visa"}},
+	{firstClient, []string{"pm_card_visa", "pm_card_amex"}, "4242"},
+	{otherClient, []string{"pm_card_mastercard"}, "4444"},
+	{agency2sOwn, []string{"pm_card_visa"}, "4242"},
 }
 
 // demoBooking is a booking that the world always has.
@@ -42,10 +44,11 @@ type demoBooking struct {
 	dropoff  telematics.StationID
 }
 
+// demoBookings are in the order in which they were made, as it reads afterwards.
 var demoBookings = []demoBooking{
+	{"BOOKING_COMPLETED", firstClient, 4, rental.Completed, -50 * time.Hour, 3, 2, 2},
 	{"BOOKING_ACTIVE", firstClient, 1, rental.Active, 0, 8, 1, 2},
 	{"BOOKING_UPCOMING", firstClient, 2, rental.Upcoming, 26 * time.Hour, 4, 3, 3},
-	{"BOOKING_COMPLETED", firstClient, 4, rental.Completed, -50 * time.Hour, 3, 2, 2},
 	{"BOOKING_OTHER", otherClient, 3, rental.Active, 0, 6, 1, 1},
 	{"BOOKING_OTHER_AGENCY", agency2sOwn, 9, rental.Upcoming, 30 * time.Hour, 5, 4, 5},
 }
@@ -55,10 +58,13 @@ type demo struct {
 	postgres *store.Postgres
 	wallet   *rental.Wallet
 	log      *slog.Logger
+
+	begun []rental.BookingID // that are charged for
 }
 
-// furnish returns the ids of the demo's bookings, as variables.
-func (d demo) furnish(ctx context.Context) ([]variable, error) {
+// furnish returns the ids of the demo's bookings, as variables. A booking whose vehicle somebody has taken meanwhile is
+// left out: what a developer has made of the world comes first.
+func (d *demo) furnish(ctx context.Context) ([]variable, error) {
 	for _, w := range wallets {
 		if err := d.fill(ctx, w.client, w.cards); err != nil {
 			return nil, fmt.Errorf("demo cards of %s: %w", w.client.Subject, err)
@@ -67,8 +73,16 @@ func (d demo) furnish(ctx context.Context) ([]variable, error) {
 	var ids []variable
 	for _, b := range demoBookings {
 		id, err := d.book(ctx, b)
+		var known *telematics.Error
+		if errors.As(err, &known) {
+			d.log.Warn("demo booking left out; start afresh to have it again", "variable", b.variable, "vehicle", b.vehicle, "err", err)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("demo booking %s: %w", b.variable, err)
+		}
+		if b.state != rental.Upcoming {
+			d.begun = append(d.begun, id)
 		}
 		ids = append(ids, variable{b.variable, fmt.Sprint(id)})
 	}
@@ -76,7 +90,7 @@ func (d demo) furnish(ctx context.Context) ([]variable, error) {
 }
 
 // fill gives a client its cards, unless it has some.
-func (d demo) fill(ctx context.Context, client telematics.Actor, cards []string) error {
+func (d *demo) fill(ctx context.Context, client telematics.Actor, cards []string) error {
 	held, err := d.wallet.List(ctx, client)
 	if err != nil || len(held) > 0 {
 		return err
@@ -89,8 +103,27 @@ func (d demo) fill(ctx context.Context, client telematics.Actor, cards []string)
 	return nil
 }
 
+// solvent sees to it that what a client is charged for a new booking is paid: somebody may have made a card the default
+// that is there to be refused.
+func (d *demo) solvent(ctx context.Context, client telematics.Actor) error {
+	held, err := d.wallet.List(ctx, client)
+	if err != nil {
+		return err
+	}
+	for _, w := range wallets {
+		if w.client != client || slices.ContainsFunc(held, func(m rental.Method) bool { return m.Default && m.LastFour == w.lastFour }) {
+			continue
+		}
+		card := rental.NewCard{Token: w.cards[0], Default: true, Actor: client, Line: d.line(client, rental.MethodAdd)}
+		if _, err := d.wallet.Add(ctx, card); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // book returns the booking that is there, with dates that still make sense, or makes it.
-func (d demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+func (d *demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
 	})
@@ -104,7 +137,12 @@ func (d demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error)
 }
 
 // open makes a booking, and leads it to its state.
-func (d demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+func (d *demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+	if b.state != rental.Upcoming {
+		if err := d.solvent(ctx, b.client); err != nil {
+			return 0, err
+		}
+	}
 	now := time.Now().UTC()
 	start := now.Truncate(time.Hour)
 	if b.state == rental.Upcoming {
@@ -125,7 +163,7 @@ func (d demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error)
 		decide   rental.Decision
 	}{
 		{rental.BookingStart, func(x rental.Dossier) (rental.Change, error) { return x.Begin(time.Now().UTC()) }},
-		{rental.BookingEnd, func(x rental.Dossier) (rental.Change, error) { return x.Finish(time.Now().UTC()) }},
+		{rental.BookingEnd, onTime},
 	}
 	for _, step := range steps[:map[rental.BookingState]int{rental.Upcoming: 0, rental.Active: 1, rental.Completed: 2}[b.state]] {
 		if made, _, err = d.postgres.Amend(ctx, d.request(made.ID, step.activity), step.decide); err != nil {
@@ -135,9 +173,16 @@ func (d demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error)
 	return made.ID, d.redate(ctx, b, made)
 }
 
+// onTime ends a booking now, as if that were its agreed end: it is moved to the past afterwards.
+func onTime(there rental.Dossier) (rental.Change, error) {
+	change, err := there.Finish(time.Now().UTC())
+	change.Booking.ActualEnd = there.End
+	return change, err
+}
+
 // redate moves a booking where it should be from now on: one that is active began this hour, unless its end is still
 // ahead; one that is upcoming is still to begin; one that is completed is over.
-func (d demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
+func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
 		rental.Active:    there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
@@ -157,10 +202,10 @@ func (d demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) e
 	return err
 }
 
-func (d demo) request(id rental.BookingID, activity string) rental.Request {
+func (d *demo) request(id rental.BookingID, activity string) rental.Request {
 	return rental.Request{Booking: id, Actor: demoOperator, Line: d.line(demoOperator, activity), Now: time.Now().UTC()}
 }
 
-func (demo) line(actor telematics.Actor, activity string) telematics.Activity {
+func (*demo) line(actor telematics.Actor, activity string) telematics.Activity {
 	return telematics.Activity{At: time.Now().UTC(), Actor: actor, Agency: actor.Agency, Action: activity, Outcome: telematics.Executed}
 }

@@ -72,7 +72,8 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 	}
 	// For the operator's tool.
 	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
-		variable{"MOTORPOOL_SIGNING_KEYS", signing}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL})
+		variable{"MOTORPOOL_SIGNING_KEYS", signing}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
+		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", w.secrets.agencies})
 	return p, nil
 }
 

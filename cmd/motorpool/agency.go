@@ -76,6 +76,13 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 		return err
 	}
 	return a.withAgencyKeys(sealer, func(keys *store.AgencyKeys) error {
+		// The service would open it as little, and answer every request that it signs with 503.
+		if opened, all, err := keys.Opened(ctx); err != nil {
+			return err
+		} else if all > 0 && opened == 0 {
+			return fmt.Errorf("--agency-secrets-key opens none of the %d keys on record, so the service has another one; nothing was made. "+
+				"Give the key that the service has; where that is lost, revoke those keys first, then give the service this one", all)
+		}
 		key, known, err := keys.Add(ctx, telematics.AgencyID(a.Agency), account())
 		switch {
 		case err != nil:

@@ -81,6 +81,39 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	}
 }
 
+func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
+	_, url := recorded(t)
+	t.Setenv("MOTORPOOL_DATABASE_URL", url)
+	add := func(seals string) (id string, err error) {
+		t.Helper()
+		printed, _, err := told(t, "agency", "key", "add", "1", "--agency-secrets-key", seals)
+		if err == nil {
+			id, _ = keyPrinted(t, printed)
+		}
+		return id, err
+	}
+	other := strings.Repeat("0b", 32)
+	first, err := add(sealKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := add(other); err == nil || !strings.Contains(err.Error(), "opens none of the 1 keys on record") {
+		t.Errorf("with a key that the service has not: %v", err)
+	}
+	second, err := add(other + "," + sealKey) // while the installation's key is changed
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{first, second} { // the key of the installation is lost
+		if _, _, err := told(t, "agency", "key", "revoke", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := add(strings.Repeat("0c", 32)); err != nil {
+		t.Errorf("once the others are revoked: %v", err)
+	}
+}
+
 func TestWhatMakesNoSenseForAnAgencyKeyIsRefused(t *testing.T) {
 	_, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)

@@ -17,9 +17,9 @@ import (
 
 // sign does what an agency's app does with each request. Its variables are those of the app, not of an operator.
 type sign struct {
-	KeyID   string     `required:"" env:"AGENCY_KEY_ID" placeholder:"ID" help:"Id of the agency's key."`
-	Secret  app.Secret `required:"" env:"AGENCY_SECRET" placeholder:"HEX" help:"Its secret: 64 hexadecimal digits."`
-	Token   app.Secret `required:"" env:"CLIENT_TOKEN" placeholder:"TOKEN" help:"Access token that the request bears."`
+	KeyID   string     `env:"AGENCY_KEY_ID" placeholder:"ID" help:"Id of the agency's key."`
+	Secret  app.Secret `env:"AGENCY_SECRET" placeholder:"HEX" help:"Its secret: 64 hexadecimal digits."`
+	Token   app.Secret `env:"CLIENT_TOKEN" placeholder:"TOKEN" help:"Access token that the request bears."`
 	Body    string     `env:"-" placeholder:"FILE" xor:"body" help:"File with the request's body, byte for byte; - is standard input (default no body). Send it with curl --data-binary: -d takes its line ends away."`
 	Data    string     `env:"-" placeholder:"TEXT" xor:"body" help:"The request's body itself, as for curl -d."`
 	Time    int64      `env:"-" placeholder:"SECONDS" help:"Unix time to sign with, to compare with another program (default now)."`
@@ -31,6 +31,9 @@ type sign struct {
 
 // Run prints the header, ready for curl -H.
 func (s sign) Run() error {
+	if err := s.complete(); err != nil {
+		return err
+	}
 	secret, err := hex.DecodeString(string(s.Secret))
 	if err != nil || len(secret) != rental.SecretSize {
 		return fmt.Errorf("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
@@ -57,6 +60,22 @@ func (s sign) Run() error {
 	}
 	fmt.Println(rental.SignatureHeader + ": " + header)
 	return nil
+}
+
+// complete says what is missing, by its variable: a shell that has not read them is what happens, rather than a flag left out.
+func (s sign) complete() error {
+	var missing []string
+	for _, need := range []struct{ value, name string }{
+		{s.KeyID, "AGENCY_KEY_ID (--key-id)"}, {string(s.Secret), "AGENCY_SECRET (--secret)"}, {string(s.Token), "CLIENT_TOKEN (--token)"},
+	} {
+		if need.value == "" {
+			missing = append(missing, need.name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("set %s; a development world has them in its file env: set -a; source .dev/env; set +a", strings.Join(missing, ", "))
 }
 
 func (s sign) request() (rental.SignedRequest, error) {

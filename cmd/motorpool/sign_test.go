@@ -126,3 +126,16 @@ func TestWhatTheServiceWouldRefuseIsNotSigned(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatASignatureNeedsIsAskedForByItsVariables(t *testing.T) {
+	signing(t)
+	t.Setenv("CLIENT_TOKEN", "")
+	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set CLIENT_TOKEN (--token);") || !strings.Contains(err.Error(), "source .dev/env") {
+		t.Errorf("without a token: %q %v", out, err)
+	}
+	t.Setenv("AGENCY_KEY_ID", "")
+	t.Setenv("AGENCY_SECRET", "")
+	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set AGENCY_KEY_ID (--key-id), AGENCY_SECRET (--secret), CLIENT_TOKEN (--token);") {
+		t.Errorf("without anything: %q %v", out, err)
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+)
+
+// rented is a booking as an administrator reads it.
+type rented struct {
+	ID          int64
+	Status      string
+	Start       time.Time  `json:"start_date"`
+	End         time.Time  `json:"end_date"`
+	ActualStart *time.Time `json:"actual_start"`
+	ActualEnd   *time.Time `json:"actual_end"`
+	Created     time.Time  `json:"created_at"`
+	Client      string
+	CanCancel   bool `json:"can_cancel"`
+	CanExtend   bool `json:"can_extend"`
+	Payment     struct{ Method, Status string }
+	Vehicle     struct{ ID int64 }
+}
+
+// ask sends a request as an administrator, or, with a client's token, signed by the app of agency 1.
+func (l *live) ask(method, path, token, body string, into any) int {
+	l.Helper()
+	request, err := http.NewRequest(method, l.env["BASE_URL"]+path, strings.NewReader(body))
+	if err != nil {
+		l.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+l.env[token])
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", l.Name()+path+body)
+	if token != "ADMIN_TOKEN" {
+		secret, err := hex.DecodeString(l.env["AGENCY_SECRET"])
+		if err != nil {
+			l.Fatal(err)
+		}
+		raw, query := rental.SplitTarget(path)
+		signed := rental.SignedRequest{Method: method, Path: raw, Query: query, Body: []byte(body), Token: l.env[token]}
+		request.Header.Set(rental.SignatureHeader, signed.Sign(l.env["AGENCY_KEY_ID"], secret, time.Now(), rand.Text()).String())
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Data json.RawMessage }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		l.Fatal(err)
+	}
+	if into != nil {
+		if err := json.Unmarshal(answer.Data, into); err != nil {
+			l.Fatalf("%s %s: %d %s: %v", method, path, response.StatusCode, answer.Data, err)
+		}
+	}
+	return response.StatusCode
+}
+
+// must is ask where an answer other than success ends the test.
+func (l *live) must(method, path, token, body string) {
+	l.Helper()
+	if status := l.ask(method, path, token, body, nil); status >= 300 {
+		l.Fatalf("%s %s: %d", method, path, status)
+	}
+}
+
+// booking returns a booking of the demo.
+func (l *live) booking(variable string) (b rented) {
+	l.Helper()
+	if status := l.ask(http.MethodGet, "/api/v1/admin/bookings/"+l.env[variable], "ADMIN_TOKEN", "", &b); status != 200 {
+		l.Fatalf("%s is %q: %d", variable, l.env[variable], status)
+	}
+	return b
+}
+
+// record changes the world's record past the service.
+func (l *live) record(change string) {
+	l.Helper()
+	db, err := sql.Open("postgres", strings.Trim(l.env["MOTORPOOL_DATABASE_URL"], "'"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(l.Context(), change); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// whole checks that the demo's bookings are as a developer should find them.
+func (l *live) whole(variables ...string) {
+	l.Helper()
+	now := time.Now()
+	for _, name := range variables {
+		b := l.booking(name)
+		switch name {
+		case "BOOKING_ACTIVE", "BOOKING_OTHER":
+			hours := b.Start.Equal(b.Start.Truncate(time.Hour)) && b.End.Equal(b.End.Truncate(time.Hour))
+			if b.Status != "active" || b.Payment.Status != "paid" || !hours || b.Start.After(now) || !b.End.After(now.Add(time.Hour)) || !b.CanExtend {
+				l.Errorf("%s: %+v", name, b)
+			}
+			l.free(b)
+		case "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY":
+			if b.Status != "upcoming" || b.Payment.Status != "pending" || !b.CanCancel || !b.Start.After(now.Add(2*time.Hour)) || b.ActualStart != nil {
+				l.Errorf("%s: %+v", name, b)
+			}
+		case "BOOKING_COMPLETED":
+			if b.Status != "completed" || b.Payment.Status != "paid" || b.End.After(now) || b.ActualStart == nil || b.ActualEnd == nil || !b.ActualEnd.After(*b.ActualStart) || b.Created.After(b.Start) {
+				l.Errorf("%s: %+v", name, b)
+			}
+		}
+	}
+}
+
+// free checks that a day after a booking belongs to nobody, so that it can be extended.
+func (l *live) free(b rented) {
+	l.Helper()
+	var all []rented
+	l.ask(http.MethodGet, "/api/v1/admin/bookings?limit=200", "ADMIN_TOKEN", "", &all)
+	for _, other := range all {
+		live := other.Status == "upcoming" || other.Status == "active"
+		if live && other.ID != b.ID && other.Vehicle.ID == b.Vehicle.ID && other.Start.Before(b.End.Add(24*time.Hour)) {
+			l.Errorf("booking %d of vehicle %d follows the demo's %d within a day", other.ID, b.Vehicle.ID, b.ID)
+		}
+	}
+}
+
+func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
+	dir := newDir(t)
+	first := begin(t, dir)
+	first.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
+	for name, value := range first.env {
+		if value == "" {
+			t.Errorf("the env file has nothing for %s", name)
+		}
+	}
+	if len(strings.TrimSpace(first.env["MOTORPOOL_AGENCY_SECRETS_KEY"])) != 64 {
+		t.Error("the env file lacks the key with which 'motorpool agency key add' makes keys that the service opens")
+	}
+	var newest []rented
+	if first.ask(http.MethodGet, "/api/v1/client/bookings", "CLIENT_TOKEN", "", &newest); len(newest) != 3 || newest[2].Status != "completed" || newest[2].Created.After(newest[1].Created) {
+		t.Errorf("client-1's bookings are not newest first: %+v", newest)
+	}
+
+	// Somebody ends one, and leaves a card behind that is there to be refused; cancels another, and takes its vehicle;
+	// then the world lies idle for days.
+	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
+	first.must(http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN", `{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`)
+	first.must(http.MethodPost, "/api/v1/client/bookings/"+first.env["BOOKING_UPCOMING"]+"/cancel", "CLIENT_TOKEN", "")
+	first.record(`update bookings set start_at = start_at - interval '72 hours', end_at = end_at - interval '72 hours', started_at = started_at - interval '72 hours',
+		created_at = created_at - interval '72 hours' where state in ('active', 'upcoming')`)
+	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
+	taken, err := json.Marshal(map[string]any{
+		"agency_id": 1, "client": "client-2", "vehicle_id": 2, "pickup_station_id": 1, "dropoff_station_id": 1,
+		"start_date": start, "end_date": start.Add(72 * time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(taken))
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	again := begin(t, dir)
+	again.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
+	for _, kept := range []string{"BOOKING_ACTIVE", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED", "AGENCY_KEY_ID", "AGENCY_SECRET"} {
+		if again.env[kept] != first.env[kept] {
+			t.Errorf("%s was %s, and is %s", kept, first.env[kept], again.env[kept])
+		}
+	}
+	if again.env["BOOKING_OTHER"] == first.env["BOOKING_OTHER"] || again.booking("BOOKING_OTHER").Payment.Method != "Mastercard •••• 4444" {
+		t.Errorf("the booking that was ended is not made anew: %s, %+v", first.env["BOOKING_OTHER"], again.booking("BOOKING_OTHER"))
+	}
+	if id, there := again.env["BOOKING_UPCOMING"]; there {
+		t.Errorf("booking %s is of a vehicle that somebody has", id)
+	}
+}
