@@ -103,32 +103,31 @@ func endBooking(_ *call, now time.Time) rental.Decision {
 }
 
 func fineBooking(call *call, now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) {
-		amount, err := call.amount(d.Price.Currency)
-		if err != nil {
-			return rental.Change{}, err
-		}
+	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
 		return d.Fine(now, rental.Fee{Kind: call.text("kind"), Amount: amount, Reason: call.text("reason")})
-	}
+	})
 }
 
 func refundBooking(call *call, now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) {
-		amount, err := call.amount(d.Price.Currency)
-		if err != nil {
-			return rental.Change{}, err
-		}
+	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
 		return d.Refund(now, amount, call.text("reason"))
-	}
+	})
 }
 
 func captureDeposit(call *call, now time.Time) rental.Decision {
+	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+		return d.CaptureDeposit(now, amount, call.text("reason"))
+	})
+}
+
+// about decides by the amount of the body, which is in the booking's currency.
+func (call *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change, error)) rental.Decision {
 	return func(d rental.Dossier) (rental.Change, error) {
 		amount, err := call.amount(d.Price.Currency)
 		if err != nil {
 			return rental.Change{}, err
 		}
-		return d.CaptureDeposit(now, amount, call.text("reason"))
+		return decide(d, amount)
 	}
 }
 

@@ -87,6 +87,29 @@ func TestABookingThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
+// What is told must be a time of the interface again: four digits of a year, in UTC.
+func TestATimeOfABookingIsOneThatCanBeTold(t *testing.T) {
+	for _, text := range []string{
+		"9999-12-31T23:00:00-10:00", "0000-01-01T00:00:00+10:00", "2026-12-01T10:00:00+25:00",
+		"2016-12-31T23:59:60Z", "2026-02-30T00:00:00Z", "10000-01-01T00:00:00Z", "2026-12-01T10:00:00", "2026-12-01 10:00:00Z",
+	} {
+		a := newBookingAPI(t)
+		r := a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"`+text+`"`))).wants(422, "validation_failed")
+		if len(r.body.Errors["end_date"]) == 0 || a.bookings.draft.Agency != 0 {
+			t.Errorf("%s: %s", text, r.text)
+		}
+		if strings.ContainsAny(text, " +") {
+			continue
+		}
+		a.get("/api/v1/admin/activity?from="+text).wants(422, "validation_failed")
+	}
+	a := newBookingAPI(t)
+	a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"9999-12-31T23:59:59.999Z"`))).wants(201, "")
+	if end := a.bookings.draft.End; end.Year() != 9999 || end.Nanosecond() != 999_000_000 {
+		t.Errorf("end %v", end)
+	}
+}
+
 // replaceField gives a member of a flat JSON object another value.
 func replaceField(body, field, value string) string {
 	before, rest, _ := strings.Cut(body, `"`+field+`":`)

@@ -17,11 +17,11 @@ func (call *call) text(name string) string {
 
 // time returns a time of the body, which the contract has checked.
 func (call *call) time(name string) time.Time {
-	t, err := time.Parse(time.RFC3339, call.text(name))
+	t, err := parseTime(call.text(name))
 	if err != nil {
 		return time.Time{}
 	}
-	return t.UTC()
+	return t
 }
 
 // wholeNumber returns an integer of the body, which may be written as 42.0; zero: there is none, or it has more than 64 bits.

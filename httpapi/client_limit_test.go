@@ -58,8 +58,34 @@ func TestWhoIsOverTheLimitOfRequestsTriesNoCard(t *testing.T) {
 	a.asClient(http.MethodGet, probe).wants(200, "")
 	l.drain()
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("1", "0", "3")
-	if asked, want := l.drain(), []string{"client:1:client-1"}; !reflect.DeepEqual(asked, want) {
+	if asked, want := l.drain(), []string{"client:1:client-1", "refusals:1:client-1"}; !reflect.DeepEqual(asked, want) {
 		t.Errorf("took of %q, want %q", asked, want)
+	}
+}
+
+// What is refused before the limits is counted by none of them, and what they refuse neither. Clients are many, and strangers to us.
+func TestAClientWritesNoMoreIntoTheHistoryThanItMayAsk(t *testing.T) {
+	a, _ := limitedClients(t, 2, 0)
+	const lock = "/api/v1/admin/vehicles/42/control/lock"
+	for range 5 {
+		a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
+	}
+	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "forbidden" {
+		t.Errorf("history %+v", lines)
+	}
+	for range 5 {
+		a.asClient(http.MethodPost, probeCard)
+	}
+	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited")
+	if lines := a.history.all(); len(lines) != 2 {
+		t.Errorf("%d lines", len(lines))
+	}
+	a.post(lock, withToken(clientOf(t, 1, "client-2"))).wants(403, "forbidden")
+	for range 3 {
+		a.do(http.MethodPost, probeCard, withToken(adminToken(t))).wants(403, "forbidden")
+	}
+	if lines := a.history.all(); len(lines) != 6 {
+		t.Errorf("%d lines: those of others, and administrators' all, are written down", len(lines))
 	}
 }
 

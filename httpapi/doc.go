@@ -6,7 +6,7 @@
 //
 //	number it ─► log it ─► catch panics ─► route ─┬─► 404, 405
 //	                                              ▼
-//	body (413) ─► token (401) ─► role (403) ─► rate (429) ─► contract (415, 400, 422) ─► handler ─► envelope
+//	body (413) ─► token (401) ─► role (403) ─► agency signature (401, 403) ─► rate (429) ─► contract (415, 400, 422) ─► handler ─► envelope
 //
 // routes.go is the whole surface on one screen, gate.go the order of the checks, errors.go the
 // only place that knows which error is which HTTP status.

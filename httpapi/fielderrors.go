@@ -93,6 +93,8 @@ func rule(s *openapi3.Schema) string {
 		return "must be a number, not in quotes"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
+	case s.Type.Is(openapi3.TypeNumber):
+		return "must be a number"
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
 		return rule(s.Items.Value) + ", or several, separated by commas"
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:

@@ -117,11 +117,11 @@ func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
 
 // recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Who has no
 // role here is a stranger, like one without a token, and so is an app that cannot sign: nobody
-// without a proof may fill the history.
+// without a proof may fill the history. Nor may a client, by what no limit counts.
 func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	call := callOf(c)
 	code := asError(refusal).Code
-	if g.activity == "" || call.actor.Role == "" || statuses[code] == http.StatusUnauthorized {
+	if g.activity == "" || call.actor.Role == "" || statuses[code] == http.StatusUnauthorized || !s.mayFill(c.Request().Context(), call.actor) {
 		return
 	}
 	vehicle, _ := vehicleParam(c)

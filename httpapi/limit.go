@@ -88,6 +88,15 @@ func (s *server) takeCard(ctx context.Context, actor telematics.Actor) (telemati
 	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d cards an hour is used up.", quota.Limit))
 }
 
+// mayFill reports whether another refusal of the actor is written into the history: of a client, as many as it may make
+// requests. Those beyond are in the log alone.
+func (s *server) mayFill(ctx context.Context, actor telematics.Actor) bool {
+	if actor.Role != telematics.Client {
+		return true
+	}
+	return !s.take(ctx, fmt.Sprintf("refusals:%d:%s", actor.Agency, actor.Subject), perMinute(s.ClientRate)).Over
+}
+
 // takeVehicle takes an order from the vehicle's limit.
 func (s *server) takeVehicle(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
 	return s.takeOf(ctx, actor, vehicle, "vehicle", s.VehicleRate, "commands")

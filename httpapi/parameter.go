@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -57,11 +58,26 @@ func timeQuery(c echo.Context, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
+	t, err := parseTime(text)
 	if err != nil {
 		return time.Time{}, invalid(name, "must be a time")
 	}
 	return t, nil
 }
+
+// parseTime reads a time of RFC 3339 that can be told again: in UTC, its year has four digits.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t = t.UTC()
+	if t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, errYear
+	}
+	return t, nil
+}
+
+var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
 
 func integer(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }

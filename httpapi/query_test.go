@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -24,6 +25,11 @@ func TestAMalformedQueryIsRefused(t *testing.T) {
 	} {
 		newAPI(t).get(target).wants(422, "validation_failed")
 	}
+}
+
+func TestAMalformedQueryIsRefusedWhereNoneIsAskedFor(t *testing.T) {
+	newPurse(t).asClient(http.MethodGet, methods+"?x=%zz").wants(422, "validation_failed")
+	newBookingAPI(t).asClient(http.MethodGet, "/api/v1/client/bookings/42?x=%zz").wants(422, "validation_failed")
 }
 
 func TestAnotherAgencysCommandsAreNotCounted(t *testing.T) {

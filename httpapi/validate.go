@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -78,7 +77,7 @@ func isJSON(h http.Header) bool {
 // formats are those that the checking library leaves to us, or takes too lightly: it knows no calendar.
 var formats = []openapi3.SchemaValidationOption{
 	openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(func(s string) error {
-		_, err := time.Parse(time.RFC3339, s)
+		_, err := parseTime(s)
 		return err
 	})),
 	openapi3.WithStringFormatValidator("uuid", openapi3.NewCallbackValidator(func(s string) error {

@@ -61,10 +61,11 @@ func (h *hand) judge(ctx context.Context, in Intent) (Result, error) {
 
 // givenUp is a payment that can never be carried out any more.
 func (h *hand) givenUp() Result {
-	if h.job.State == Failed && h.job.DeclineCode == givenUpThere {
-		return h.as(Failed)
-	}
 	r := h.as(Failed)
+	r.Hopeless = true
+	if h.job.State == Failed && h.job.DeclineCode == givenUpThere {
+		return r
+	}
 	r.DeclineCode = givenUpThere
 	return h.told(r)
 }
@@ -115,7 +116,7 @@ func (h *hand) prepare(ctx context.Context) (Result, error) {
 	switch h.why("prepare", err).Kind {
 	case Refused, NotKnown, CardRefused:
 		r := h.as(Failed)
-		r.DeclineCode = notAccepted
+		r.DeclineCode, r.Hopeless = notAccepted, true
 		return h.told(r), nil
 	case BrokenThere:
 		r := h.again()

@@ -1,6 +1,8 @@
 package rental_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -233,4 +235,53 @@ func TestAProcessorThatDoesNothingIsNoDecline(t *testing.T) {
 			w.wantOnce(charge)
 		})
 	}
+}
+
+// refusing takes no payment at all: the amount is none that it deals with.
+type refusing struct{ *rentaltest.Bank }
+
+func (refusing) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
+	return rental.Intent{}, &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("the amount is too large")}
+}
+
+// It is not the card's fault: neither the default nor another card is tried for it, second after second.
+func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		charge := w.add(client, rental.FeeCharge)
+		c := w.collect(func(config *rental.CollectorConfig) { config.Processor = refusing{w.bank} })
+		w.after(time.Hour)
+		w.wantState(charge, rental.Failed)
+		if is := w.is(charge); !is.NextAttempt.IsZero() || is.DeclineCode != "refused" {
+			t.Errorf("the charge is %+v", is)
+		}
+		if lines, taken := w.lines(rental.FeeCharge), c.Counts.Get("charges_taken"); len(lines) != 1 || taken != 1 {
+			t.Errorf("history %v; taken %d times", lines, taken)
+		}
+		w.ledger.SetDefault(client, w.card(client, pays))
+		w.after(time.Hour)
+		if lines := w.lines(rental.FeeCharge); len(lines) != 2 {
+			t.Errorf("history after another default: %v", lines)
+		}
+	})
+}
+
+func TestAPaymentThatWasGivenUpRestsWhateverCardIsChosen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(broke)
+		charge := w.add(client, rental.FeeCharge)
+		c := w.collect(nil)
+		w.after(time.Minute)
+		if _, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent); err != nil {
+			t.Fatal(err)
+		}
+		w.ledger.SetDefault(client, w.card(client, pays))
+		w.after(time.Minute)
+		w.wantState(charge, rental.Failed)
+		before := c.Counts.Get("charges_taken")
+		w.after(time.Hour)
+		if is := w.is(charge); !is.NextAttempt.IsZero() || c.Counts.Get("charges_taken") != before {
+			t.Errorf("looked at %d times more: %+v", c.Counts.Get("charges_taken")-before, is)
+		}
+	})
 }

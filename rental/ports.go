@@ -46,6 +46,7 @@ type Result struct {
 	DeclineCode string
 	Hard        bool      // the card that was tried must not be tried again
 	Gone        string    // token of a card that the processor does not take any more
+	Hopeless    bool      // it would be so with every card: a new default is no reason to try again
 	Asked       bool      // an attempt is about to be made, or the next one needs a name of its own
 	Card        *Method   // with which it is about to be made; nil: as it was
 	Declined    bool      // another decline of this card
@@ -59,7 +60,8 @@ type Result struct {
 // Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
 //
 // Something may happen to a charge while a worker is at it: a new default card, another goal. Then what the worker writes
-// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again at once, with the new card.
+// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again at once, with the new card, unless
+// the result is hopeless.
 type Ledger interface {
 	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
 	// once its lease has run out.

@@ -39,6 +39,9 @@ func (k AgencyKey) String() string {
 	return fmt.Sprintf("agency key %s of %d (%s)", k.ID, k.Agency, k.State)
 }
 
+// GoString hides the secret.
+func (k AgencyKey) GoString() string { return k.String() }
+
 // LogValue hides the secret.
 func (k AgencyKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 

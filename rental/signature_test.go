@@ -190,8 +190,8 @@ func TestAKeyDoesNotPrintItsSecret(t *testing.T) {
 	key := rental.AgencyKey{ID: "ak_1", Agency: 7, State: rental.KeyActive, Secret: []byte("hush hush")}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("key", "key", key)
-	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%+v", key), log.String()} {
-		if !strings.Contains(text, "ak_1") || strings.Contains(text, "hush") || strings.Contains(text, "aHVzaCBodXNo") || strings.Contains(text, "104 117") {
+	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%+v", key), fmt.Sprintf("%#v", key), log.String()} {
+		if !strings.Contains(text, "ak_1") || strings.Contains(text, "hush") || strings.Contains(text, "aHVzaCBodXNo") || strings.Contains(text, "104 117") || strings.Contains(text, "0x68, 0x75") {
 			t.Errorf("%s", text)
 		}
 	}

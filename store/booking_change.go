@@ -109,25 +109,6 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 	return err
 }
 
-// newChargeRow is what is written down of a charge before anybody has tried it.
-type newChargeRow struct {
-	ID          uuid.UUID  `json:"id"`
-	BookingID   int64      `json:"booking_id"`
-	Kind        string     `json:"kind"`
-	Number      int        `json:"number"`
-	State       string     `json:"state"`
-	Currency    string     `json:"currency"`
-	Amount      int64      `json:"amount"`
-	Settled     int64      `json:"settled"`
-	Goal        *string    `json:"goal"`
-	Refunds     *uuid.UUID `json:"refunds_charge_id"`
-	Fee         string     `json:"fee"`
-	Reason      string     `json:"reason"`
-	NextAttempt *time.Time `json:"next_attempt_at"`
-	PaidAt      *time.Time `json:"paid_at"`
-	CreatedAt   *time.Time `json:"created_at"`
-}
-
 // insertCharges writes new charges down, each with the next number of its kind. Nobody else adds any meanwhile.
 func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Charge) error {
 	if len(charges) == 0 {
@@ -137,15 +118,15 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Cha
 	for _, c := range there {
 		last[c.Kind] = max(last[c.Kind], c.Number)
 	}
-	rows := make([]newChargeRow, len(charges))
+	rows := make([]chargeRow, len(charges))
 	for i, c := range charges {
 		last[c.Kind]++
-		rows[i] = newChargeRow{
+		rows[i] = chargeRow{
 			// Version 7 grows with time: what is made together stays in this order.
 			ID: uuid.Must(uuid.NewV7()), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: last[c.Kind], State: string(c.State),
 			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: nullable(string(c.Goal)),
-			Refunds: nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
-			NextAttempt: written(c.NextAttempt), PaidAt: written(c.PaidAt), CreatedAt: written(c.Created),
+			RefundsChargeID: nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
+			NextAttemptAt: written(c.NextAttempt), PaidAt: written(c.PaidAt), CreatedAt: value(written(c.Created)),
 		}
 	}
 	_, err := tx.ExecContext(ctx, `

@@ -145,9 +145,9 @@ type standing struct {
 	Card  string `db:"card"` // fingerprint, else token
 }
 
-// defaultOf returns the client's default, which nobody changes until the transaction ends, where it matters: after a refusal.
+// defaultOf returns the client's default, which nobody changes until the transaction ends, where it matters: after a refusal that another card may mend.
 func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (standing, error) {
-	if job.Kind == rental.RefundCharge || !refused(r.State) {
+	if job.Kind == rental.RefundCharge || !refused(r.State) || r.Hopeless {
 		return standing{}, nil
 	}
 	if _, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, job.Client); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
@@ -74,33 +73,6 @@ type cardRow struct {
 	Fingerprint *string `db:"fingerprint"`
 }
 
-// dossierChargeRow is the JSON of a charge beside its booking.
-type dossierChargeRow struct {
-	ID          uuid.UUID  `json:"id"`
-	Kind        string     `json:"kind"`
-	Number      int        `json:"number"`
-	State       string     `json:"state"`
-	Currency    string     `json:"currency"`
-	Amount      int64      `json:"amount"`
-	Settled     int64      `json:"settled"`
-	Goal        *string    `json:"goal"`
-	Capture     int64      `json:"capture_amount"`
-	Refunds     *uuid.UUID `json:"refunds_charge_id"`
-	Fee         string     `json:"fee"`
-	Reason      string     `json:"reason"`
-	MethodID    *int64     `json:"payment_method_id"`
-	Brand       string     `json:"brand"`
-	LastFour    string     `json:"last_four"`
-	Intent      *string    `json:"intent"`
-	Seen        string     `json:"seen"`
-	Attempts    int        `json:"attempts"`
-	Declines    int        `json:"declines"`
-	DeclineCode string     `json:"decline_code"`
-	NextAttempt *time.Time `json:"next_attempt_at"`
-	PaidAt      *time.Time `json:"paid_at"`
-	CreatedAt   *time.Time `json:"created_at"`
-}
-
 const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
 	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
 	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us"`
@@ -121,13 +93,8 @@ const selectDossiers = `
 		m.token as "card.token", m.brand as "card.brand", m.last_four as "card.last_four", m.exp_month as "card.exp_month",
 		m.exp_year as "card.exp_year", m.fingerprint as "card.fingerprint",
 		(
-			select json_agg(json_build_object('id', x.id, 'kind', x.kind, 'number', x.number, 'state', x.state, 'currency', x.currency,
-				'amount', x.amount, 'settled', x.settled, 'goal', x.goal, 'capture_amount', x.capture_amount,
-				'refunds_charge_id', x.refunds_charge_id, 'fee', x.fee, 'reason', x.reason, 'payment_method_id', x.payment_method_id,
-				'brand', x.brand, 'last_four', x.last_four, 'intent', x.intent, 'seen', x.seen, 'attempts', x.attempts,
-				'declines', x.declines, 'decline_code', x.decline_code, 'next_attempt_at', x.next_attempt_at, 'paid_at', x.paid_at,
-				'created_at', x.created_at) order by x.created_at, x.id)
-			from charges x where x.booking_id = b.id
+			select json_agg(x order by x.created_at, x.id)
+			from (select ` + chargeColumns + ` from charges c where c.booking_id = b.id) x
 		) as charges,
 		o.next_start, coalesce(o.in_other, false) as in_other, coalesce(o.before, false) as before
 	from bookings b
@@ -172,14 +139,14 @@ func (r dossierRow) dossier() (rental.Dossier, error) {
 		Vehicle: twin.Vehicle, Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
 		Next: read(r.Next), InOther: r.InOther, Before: r.Before,
 	}
-	var charges []dossierChargeRow
+	var charges []chargeRow
 	if r.Charges != nil {
 		if err := json.Unmarshal(r.Charges, &charges); err != nil {
 			return rental.Dossier{}, fmt.Errorf("decode charges: %w", err)
 		}
 	}
 	for _, row := range charges {
-		d.Charges = append(d.Charges, row.charge(d.ID))
+		d.Charges = append(d.Charges, row.charge())
 	}
 	d.Card = r.card(d.Charges)
 	return d, nil
@@ -214,16 +181,5 @@ func (r dossierRow) card(charges []rental.Charge) *rental.Card {
 	return &rental.Card{
 		Token: *r.Card.Token, Brand: value(r.Card.Brand), LastFour: value(r.Card.LastFour),
 		ExpMonth: value(r.Card.ExpMonth), ExpYear: value(r.Card.ExpYear), Fingerprint: value(r.Card.Fingerprint),
-	}
-}
-
-func (r dossierChargeRow) charge(booking rental.BookingID) rental.Charge {
-	return rental.Charge{
-		ID: r.ID, Booking: booking, Kind: rental.ChargeKind(r.Kind), Number: r.Number, State: rental.ChargeState(r.State),
-		Currency: rental.Currency(r.Currency), Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
-		Goal: rental.Goal(value(r.Goal)), CaptureAmount: rental.Minor(r.Capture), Refunds: value(r.Refunds),
-		Fee: r.Fee, Reason: r.Reason, Method: rental.MethodID(value(r.MethodID)), Brand: r.Brand, LastFour: r.LastFour,
-		Intent: value(r.Intent), Seen: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,
-		NextAttempt: read(r.NextAttempt), PaidAt: read(r.PaidAt), Created: read(r.CreatedAt),
 	}
 }

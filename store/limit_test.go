@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
 
@@ -80,11 +79,7 @@ func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
 }
 
 func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
-	server, err := devstack.StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := startMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
 	l := limitsAt(t, server.URL())
@@ -118,11 +113,7 @@ func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
 }
 
 func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
-	server, err := devstack.StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := startMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
 	l := limitsAt(t, server.URL())

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/rental"
-	"motorpool/simulator/devstack"
 )
 
 // noncesAt opens an instance that a busy machine does not make impatient.
@@ -70,11 +69,7 @@ func TestANonceIsUsedOnceAtWhicheverInstance(t *testing.T) {
 }
 
 func TestANonceIsRememberedForAsLongAsItsSignatureCanBeFresh(t *testing.T) {
-	server, err := devstack.StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := startMiniredis(t)
 	n := noncesAt(t, server.URL())
 	spent(t, n, "ak_1", "nonce-1")
 	left, err := n.redis.client.TTL(t.Context(), "motorpool:nonce:ak_1:nonce-1").Result()

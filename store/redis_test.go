@@ -203,10 +203,16 @@ func TestTheAddressTellsTheKindOfRedis(t *testing.T) {
 
 func miniredis(t *testing.T) string {
 	t.Helper()
+	return startMiniredis(t).URL()
+}
+
+// startMiniredis starts one whose clock a test may set.
+func startMiniredis(t *testing.T) *devstack.Miniredis {
+	t.Helper()
 	s, err := devstack.StartMiniredis("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s.URL()
+	return s
 }

@@ -257,7 +257,7 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 		return false, err
 	}
 	standby, hasDefault := l.standby(e)
-	again := e.woken || e.Goal != job.Goal || hasDefault && e.Kind != rental.RefundCharge && refused(r.State) &&
+	again := e.woken || e.Goal != job.Goal || hasDefault && e.Kind != rental.RefundCharge && refused(r.State) && !r.Hopeless &&
 		standby.ID != e.triedDefault && mark(standby.Card) != e.tried && !e.bars(standby.Card)
 	e.learn(r)
 	e.tries++

@@ -39,6 +39,7 @@ func LedgerContract(t *testing.T, open func(*testing.T) ChargeRecord) {
 		"TheCardIsTheChargesThenTheDefault":             whichCard,
 		"ACardRefusedForGoodIsNotGivenOutAgain":         barredCard,
 		"ANewDefaultWhileTheOldOneIsRefusedIsTriedNext": newDefaultMeanwhile,
+		"WhatIsRefusedWhateverTheCardRests":             hopeless,
 		"ANewDefaultIsNotForgottenOverACrash":           newDefaultBefore,
 		"AnotherGoalMeanwhileIsAnotherJob":              anotherGoal,
 		"ARefundNamesThePaymentThatItGivesBack":         namesPayment,

@@ -74,6 +74,17 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 	}
 }
 
+func hopeless(t *testing.T, r ChargeRecord) {
+	client, _, c := r.withCard(rental.FeeCharge)
+	refusal := rental.Result{State: rental.Failed, DeclineCode: "refused", Hopeless: true}
+	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), refusal) // before any card was tried
+	mustNotBeDue(t, r.Here, c.ID)
+	other := r.GiveCard(client, AnyCard())
+	r.SetDefault(client, other)
+	must(t, settle(t, r.There), mustTake(t, r.There, c.ID), refusal)
+	mustNotBeDue(t, r.Here, c.ID)
+}
+
 func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTakeFor(t, r.Here, c.ID, shortLease)

@@ -216,5 +216,8 @@ func (s Secret) String() string { return redacted }
 // GoString hides the secret.
 func (s Secret) GoString() string { return redacted }
 
+// MarshalText hides the secret, also where a whole struct is logged as JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
 // LogValue hides the secret.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -136,7 +136,11 @@ func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
 	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush", "hush"
-	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {
+	c.StripeKey, c.StripeWebhookSecret = "sk_test_hush", "whsec_hush"
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("settings", "config", c)
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c) + log.String(); strings.Contains(text, "hush") || !strings.Contains(log.String(), "redacted") {
 		t.Errorf("a secret is in %s", text)
 	}
 }
