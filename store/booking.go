@@ -40,7 +40,7 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 			select b.id
 			from bookings b join clients c on c.id = b.client_id
 			where ($2::bigint = 0 or b.agency_id = $2)
-				and ($3::text = '' or c.subject = $3)
+				and ($3::text = '' or c.subject = $3 and ($2 = 0 or c.agency_id = $2)) -- the key of clients begins with the agency
 				and ($4::text = '' or b.state = $4)
 				and ($5::bigint = 0 or b.vehicle_id = $5)
 				and ($6::bigint = 0 or b.id < $6)
