@@ -84,7 +84,7 @@ func (h *hand) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
 	isNews := in.Attempt != h.job.Seen ||
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != h.job.DeclineCode // refused before it was made an attempt
 	switch {
-	case in.Status == IntentAction && (isNews || h.job.DeclineCode != authentication):
+	case in.Status == IntentAction && (isNews || h.acted || h.job.DeclineCode != authentication):
 		return h.declined(Decline{Code: authentication, Action: true}, in.Attempt), nil
 	case in.Decline != nil && isNews:
 		return h.declined(*in.Decline, in.Attempt), nil

@@ -14,8 +14,8 @@ func (d Dossier) CaptureDeposit(now time.Time, amount Minor, reason string) (Cha
 	if !ok || deposit.State != Authorized || deposit.Goal != Hold {
 		return Change{}, Forbids(BookingStateConflict, "No deposit of the booking is held.")
 	}
-	if amount > deposit.Settled {
-		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("No more than %s %s is held.", d.Price.Currency.Format(deposit.Settled), d.Price.Currency))
+	if held := min(deposit.Settled, deposit.Amount); amount > held { // the processor may round up
+		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("No more than %s %s is held.", d.Price.Currency.Format(held), d.Price.Currency))
 	}
 	deposit.Goal, deposit.CaptureAmount, deposit.Reason, deposit.NextAttempt = Capture, amount, reason, now
 	return Change{Booking: d.Booking, Amended: []Charge{deposit}, Note: reason,

@@ -45,3 +45,11 @@ func TestWhatIsNotHeldIsNotTaken(t *testing.T) {
 		fieldIsWrong(t, err, "amount", "must be more than 0")
 	}
 }
+
+// Where the processor rounds, it may hold a little more than was asked for.
+func TestNoMoreIsTakenThanWasAskedToBeHeld(t *testing.T) {
+	d := active(t)
+	d.Charges[1].Settled = d.Charges[1].Amount + 5
+	refused(t, "what was rounded up", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, 20_005, ""))
+	do(t)(d.CaptureDeposit(start, 20_000, ""))
+}

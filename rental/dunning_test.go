@@ -183,6 +183,57 @@ func TestWhatTheOwnerConfirmsIsPaidByANotice(t *testing.T) {
 	})
 }
 
+// Notices get lost: no secret is set, the address is wrong, or the service was away for longer than they are sent.
+func TestWhatTheOwnerConfirmsIsPaidWithoutANotice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.bank.Tell(nil)
+		w.every = time.Minute
+		client, _ := w.client(asksFor)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(nil)
+		w.after(10 * 24 * time.Hour)
+		w.wantState(charge, rental.RequiresAction)
+		w.bank.OwnerConfirms(w.is(charge).Intent)
+		w.after(2 * time.Hour)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+		if is := w.is(charge); is.Attempts != 1 {
+			t.Errorf("the charge is %+v", is)
+		}
+	})
+}
+
+// nameless is a processor that makes no object of an attempt that its owner must confirm.
+type nameless struct{ rental.Processor }
+
+func (p nameless) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+	in, err := p.Processor.Confirm(ctx, key, intent, token)
+	in.Attempt = ""
+	return in, err
+}
+
+func (p nameless) Intent(ctx context.Context, intent string) (rental.Intent, error) {
+	in, err := p.Processor.Intent(ctx, intent)
+	in.Attempt = ""
+	return in, err
+}
+
+func TestASecondCardWhoseOwnerMustConfirmIsTriedOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(asksFor)
+		charge := w.add(client, rental.StartCharge)
+		w.collect(func(c *rental.CollectorConfig) { c.Processor = nameless{w.bank} })
+		w.after(time.Minute)
+		w.wantState(charge, rental.RequiresAction)
+		w.ledger.SetDefault(client, w.card(client, asksFor))
+		w.after(time.Hour)
+		w.wantState(charge, rental.RequiresAction)
+		if is := w.is(charge); is.Attempts != 2 {
+			t.Errorf("the charge is %+v", is)
+		}
+	})
+}
+
 func TestAnOwnerWhoDoesNotConfirmMayChooseAnotherCard(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(asksFor)

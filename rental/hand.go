@@ -67,6 +67,9 @@ func (h *hand) write(ctx context.Context, r Result) error {
 }
 
 func (h *hand) settle(ctx context.Context, r Result) error {
+	if wait, ok := untold[r.State]; ok && r.LookAt.IsZero() {
+		r.LookAt = h.Now().Add(wait)
+	}
 	ok, err := h.Ledger.SettleCharge(ctx, h.job, r)
 	if err != nil {
 		return fmt.Errorf("settle a charge: %w", err)

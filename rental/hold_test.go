@@ -55,6 +55,22 @@ func TestAPartOfADepositIsTaken(t *testing.T) {
 	})
 }
 
+func TestAHoldThatLapsedIsReleasedWithoutANotice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.bank.Tell(nil)
+		w.every = time.Minute
+		client, _ := w.client(pays)
+		deposit := w.add(client, rental.DepositCharge)
+		w.collect(nil)
+		w.after(7 * 24 * time.Hour)
+		w.wantState(deposit, rental.Authorized)
+		w.bank.Lapse(w.is(deposit).Intent)
+		w.after(25 * time.Hour)
+		w.wantState(deposit, rental.Released)
+		w.wantNothingHeld(deposit)
+	})
+}
+
 func TestAHoldThatLapsedIsReleased(t *testing.T) {
 	for _, goal := range []rental.Goal{rental.Hold, rental.Capture} {
 		inWorld(t, func(t *testing.T, w *world) {

@@ -63,7 +63,10 @@ func (c *Collector) lookAtCard(ctx context.Context, token string) error {
 	switch {
 	case err == nil && customer != "":
 		return c.Cards.RefreshCard(ctx, card)
-	case err == nil, errors.As(err, &failure) && failure.Kind == NotKnown:
+	case errors.As(err, &failure) && failure.Kind == Refused: // no card, and so none of ours
+		c.Counts.add(noticesStrange)
+		return nil
+	case err == nil, failure != nil && failure.Kind == NotKnown:
 		return c.Cards.DropCard(ctx, token, telematics.Activity{
 			At: c.Now(), Actor: System(), Action: MethodDropped, Outcome: telematics.Executed,
 		})

@@ -36,6 +36,19 @@ func TestANoticeAboutACardIsLookedUp(t *testing.T) {
 	})
 }
 
+// An account may be shared with others, whose customers pay by other means.
+func TestANoticeAboutAPaymentMethodThatIsNoCardIsHandled(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.cards.noCard = true
+		c := w.collect(nil)
+		w.tell("1", rental.AboutCard, "pm_sepa")
+		w.after(time.Minute)
+		if c.Counts.Get("notices_strange") != 1 || c.Counts.Get("notices_failed") != 0 || w.notices.Open() != 0 || len(w.cards.dropped) != 0 {
+			t.Errorf("%d open, dropped %v, counts %v", w.notices.Open(), w.cards.dropped, c.Counts.All())
+		}
+	})
+}
+
 func TestANoticeThatCannotBeHandledComesAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.cards.failing = true

@@ -45,10 +45,21 @@ func (d Dossier) refundable() []Minor {
 		}
 		left[i] = c.Settled
 		for _, refund := range d.Charges {
-			if refund.Refunds == c.ID && refund.State != Failed {
-				left[i] = max(0, left[i]-refund.Amount)
+			if refund.Refunds == c.ID {
+				left[i] = max(0, left[i]-refund.givesBack())
 			}
 		}
 	}
 	return left
+}
+
+// givesBack is what a refund has moved, or still may.
+func (c Charge) givesBack() Minor {
+	switch c.State {
+	case Failed:
+		return 0
+	case Paid:
+		return c.Settled // the processor may round
+	}
+	return c.Amount
 }

@@ -91,3 +91,19 @@ func refund(state rental.ChargeState, amount rental.Minor) func(*rental.Dossier)
 		d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: state, Amount: amount, Settled: amount, Refunds: d.Charges[3].ID})
 	}
 }
+
+// Where the processor rounds, a refund may have given back another amount than was asked for: what has moved counts.
+func TestWhatARefundHasGivenBackIsNotGivenBackAgain(t *testing.T) {
+	d := active(t)
+	d.Price.Currency = "BHD"
+	d.Charges = d.Charges[:1]
+	d.Charges[0].Currency, d.Charges[0].Amount, d.Charges[0].Settled = "BHD", 12_345, 12_350
+	d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: rental.Paid, Amount: 5_005, Settled: 5_010, Refunds: d.Charges[0].ID})
+	if change := do(t)(d.Refund(start, 0, "")); len(change.Charges) != 1 || change.Charges[0].Amount != 7_340 {
+		t.Errorf("%+v", change.Charges)
+	}
+	d.Charges[1].Settled = 5_000
+	if change := do(t)(d.Refund(start, 0, "")); len(change.Charges) != 1 || change.Charges[0].Amount != 7_350 {
+		t.Errorf("%+v", change.Charges)
+	}
+}

@@ -18,3 +18,10 @@ func retryAfter(declines int) (time.Duration, bool) {
 	}
 	return dunning[max(declines, 1)-1], true
 }
+
+// untold is how long a charge waits for the processor to tell what others do about it, before it is looked at all the same:
+// notices may be lost.
+var untold = map[ChargeState]time.Duration{
+	RequiresAction: time.Hour,      // the card's owner confirms
+	Authorized:     24 * time.Hour, // the processor gives the hold up
+}

@@ -60,6 +60,7 @@ func TestWhenABookingIsNotStarted(t *testing.T) {
 		"other before": {start.Add(-time.Hour), func(d *rental.Dossier) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle is booked by somebody else before this booking's start."},
 		"maintenance":  {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
 		"inactive":     {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"moved":        {start, func(d *rental.Dossier) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
 		"no card":      {start, func(d *rental.Dossier) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 	} {
 		d := upcoming()

@@ -158,6 +158,7 @@ type register struct {
 	dropped   []string
 	refreshed []rental.Card
 	failing   bool
+	noCard    bool
 }
 
 func (r *register) Card(_ context.Context, token string) (rental.Card, string, error) {
@@ -167,6 +168,8 @@ func (r *register) Card(_ context.Context, token string) (rental.Card, string, e
 	switch {
 	case r.failing:
 		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotDone, Cause: errors.New("busy")}
+	case r.noCard:
+		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("this payment method is no card")}
 	case !known:
 		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotKnown, Cause: errors.New("no such card")}
 	}

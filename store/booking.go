@@ -40,7 +40,7 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 			select b.id
 			from bookings b join clients c on c.id = b.client_id
 			where ($2::bigint = 0 or b.agency_id = $2)
-				and ($3::text = '' or c.subject = $3)
+				and ($3::text = '' or c.subject = $3 and ($2 = 0 or c.agency_id = $2)) -- the key of clients begins with the agency
 				and ($4::text = '' or b.state = $4)
 				and ($5::bigint = 0 or b.vehicle_id = $5)
 				and ($6::bigint = 0 or b.id < $6)
@@ -54,19 +54,45 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 }
 
 // followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
-// that is withdrawn stays so.
-func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID) error {
+// that is withdrawn stays so, and one that nobody came for in time claims nothing.
+func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
 	_, err := tx.ExecContext(ctx, `
 		update vehicles v
 		set status = n.status
 		from (
 			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked' else 'available' end as status
 			from bookings
-			where vehicle_id = $1 and state in ('upcoming', 'active')
+			where vehicle_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)
 		) n
 		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`,
-		vehicle)
+		vehicle, written(now))
 	return err
+}
+
+// FreeVehicles makes vehicles available again whose bookings nobody came for until their end, up to limit of them, and reports
+// whether there may be others.
+func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err error) {
+	var left []telematics.VehicleID
+	now := time.Now()
+	err = p.within(ctx, func(tx *sqlx.Tx) error {
+		// Held first: a booking that is made meanwhile is seen below.
+		err := tx.SelectContext(ctx, &left, `
+			select id from vehicles v
+			where status = 'booked' and not exists (
+				select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))
+			order by id limit $2
+			for no key update skip locked`, written(now), limit)
+		if err != nil {
+			return err
+		}
+		for _, vehicle := range left {
+			if err := followBookings(ctx, tx, vehicle, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(left) == limit, wrap("free vehicles that nobody came for", err)
 }
 
 // changeAttempts is how often a change of a booking is tried that the database gives up in favour of another one.

@@ -84,7 +84,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
 		return err
 	}
-	if err := followBookings(ctx, tx, before.VehicleID); err != nil {
+	if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
 		return err
 	}
 	return addLines(ctx, tx, bookingLine(r, c))

@@ -55,7 +55,7 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 	if err := keepKey(ctx, tx, r.Key, b.ID); err != nil {
 		return rental.Dossier{}, false, err
 	}
-	if err := followBookings(ctx, tx, b.VehicleID); err != nil {
+	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {
 		return rental.Dossier{}, false, err
 	}
 	asked := map[string]any{"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano), "end_date": b.End.Format(time.RFC3339Nano)}

@@ -50,8 +50,8 @@ func (h heldCharge) changed(job rental.Job) bool {
 func (p *Postgres) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.within(ctx, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
-			// Who removes a card holds it first, and then the charges that name it.
-			if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for key share`, int64(r.Card.ID)); err != nil {
+			// Before the charge: who changes a card holds its client, and then charges and the card, in any order.
+			if err := keepClient(ctx, tx, job.Client); err != nil {
 				return err
 			}
 		}
@@ -145,12 +145,19 @@ type standing struct {
 	Card  string `db:"card"` // fingerprint, else token
 }
 
-// defaultOf returns the client's default, which nobody changes until the transaction ends, where it matters: after a refusal that another card may mend.
+// keepClient keeps others from changing a client's cards until the transaction ends.
+func keepClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) error {
+	_, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, id)
+	return err
+}
+
+// defaultOf keeps the client of a payment as it is, and returns its default where it matters:
+// after a refusal that another card may mend.
 func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (standing, error) {
-	if job.Kind == rental.RefundCharge || !refused(r.State) || r.Hopeless {
+	if job.Kind == rental.RefundCharge {
 		return standing{}, nil
 	}
-	if _, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, job.Client); err != nil {
+	if err := keepClient(ctx, tx, job.Client); err != nil || !refused(r.State) || r.Hopeless {
 		return standing{}, err
 	}
 	var s standing

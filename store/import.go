@@ -189,7 +189,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 			case when status in ('maintenance', 'inactive') then status else coalesce((
 				select case b.state when 'active' then 'in_use' else 'booked' end
 				from bookings b
-				where b.vehicle_id = f.id and b.state in ('upcoming', 'active')
+				where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
 				order by b.state = 'active' desc
 				limit 1), status) end,
 			powertrain, plate_number, brand, model, year, color, category, image,

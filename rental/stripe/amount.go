@@ -46,6 +46,24 @@ func amountThere(m rental.Minor, c rental.Currency) int64 {
 	return there
 }
 
+// amountBack converts an amount to give back. What cannot be given back exactly is rounded down: parts that are rounded up, each
+// for itself, would be more than was paid.
+func amountBack(m rental.Minor, c rental.Currency) int64 {
+	there := amountThere(m, c)
+	for there > 0 && amountHere(there, string(c)) > m {
+		there -= step(c)
+	}
+	return there
+}
+
+// step is between two amounts that can be charged.
+func step(c rental.Currency) int64 {
+	if threeDecimal[c] {
+		return 10
+	}
+	return 1
+}
+
 // amountHere converts an amount of an answer. One of a currency that we do not know stays as it is.
 func amountHere(amount int64, code string) rental.Minor {
 	c, err := rental.ParseCurrency(strings.ToUpper(code))

@@ -93,3 +93,30 @@ func TestWhatStripeCannotChargeIsRefusedThere(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// Each part is rounded for itself, and together they must not be more than was paid.
+func TestPartsThatAreGivenBackAreNoMoreThanWasPaid(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	for _, c := range []struct {
+		currency     rental.Currency
+		paid         rental.Minor
+		parts, there []rental.Minor
+	}{
+		{"BHD", 12_345, []rental.Minor{5_005, 7_345}, []rental.Minor{5_000, 7_340}},
+		{"BHD", 12_350, []rental.Minor{12_350}, []rental.Minor{12_350}},
+		{"MGA", 1_300, []rental.Minor{650, 650}, []rental.Minor{600, 600}},
+		{"ISK", 7, []rental.Minor{3, 4}, []rental.Minor{3, 4}},
+	} {
+		paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(w.request(c.paid, c.currency)).ID, card.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range c.parts {
+			back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: part, Currency: c.currency})
+			if err != nil || back.Amount != c.there[i] {
+				t.Errorf("%d %s of %d: %+v %v, want %d", part, c.currency, c.paid, back, err, c.there[i])
+			}
+		}
+	}
+}

@@ -16,7 +16,7 @@ func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundReque
 	}
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
-		Amount:        api.Int64(amountThere(r.Amount, r.Currency)),
+		Amount:        api.Int64(amountBack(r.Amount, r.Currency)),
 		Metadata:      map[string]string{metaCharge: r.Charge.String()},
 	}
 	params.SetIdempotencyKey(key)

@@ -39,11 +39,12 @@ type oldRows struct {
 	forget func(ctx context.Context, limit int) (more bool, err error)
 }
 
-// outdated is what nobody asks for any more.
+// outdated is what nobody asks for any more, or came for.
 func outdated(p *store.Postgres) []oldRows {
 	return []oldRows{
 		{"idempotency keys", p.ForgetKeys},
 		{"notices of the payment processor", p.ForgetNotices},
+		{"bookings that nobody came for", p.FreeVehicles},
 		{"units without a vehicle that are silent for long", p.ForgetStrangers},
 	}
 }
