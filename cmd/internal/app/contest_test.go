@@ -85,7 +85,7 @@ func (w *wallet) any() int64 {
 }
 
 func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
-	const calls, hands = 200, 20
+	const calls, hands = 200, 12
 	rentBothStacks(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		c := r.newCustomer()
