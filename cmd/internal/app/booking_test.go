@@ -140,7 +140,7 @@ func (r *rentals) toldAll(i *instance, booking int64) {
 
 // An instance that is killed has answered: the car is handed over, and longer. It was about to charge for it.
 func TestWhatAKilledInstanceHasAnsweredIsCarriedOutByAnother(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		victim := r.openVictim()
 		c := r.newCustomer()
 		c.add(victim, "pm_card_visa", true)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		rivals := []customer{r.newCustomer(), r.newCustomer()}
 		for n, c := range rivals {
@@ -86,7 +86,7 @@ func (w *wallet) any() int64 {
 
 func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
 	const calls, hands = 200, 12
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		c := r.newCustomer()
 		w := &wallet{added: map[int64]bool{}, removed: map[int64]bool{}, counts: map[string]int{}}

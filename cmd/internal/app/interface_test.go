@@ -98,7 +98,7 @@ func (a answer) shows(path string, fields []shown) {
 	for _, f := range fields {
 		value, there := got[f.path]
 		verdict := "ok"
-		if !there || !f.is(value) && !(f.null && value == nil) {
+		if !there || !f.is(value) && (!f.null || value != nil) {
 			verdict = "WRONG"
 			a.Errorf("%s: %s.%s is %v, want %s", a.asked, path, f.path, value, f.kind)
 		}

@@ -59,7 +59,7 @@ func (r *rentals) kept(id string) int {
 }
 
 func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
 		second := r.serve(r.paid)
 		tell := func(change func(*notice)) answer { return r.tell(i, "payment_intent.succeeded", "pi_4711", change) }
@@ -106,7 +106,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 }
 
 func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
-	rentBothStacks(t, 3, func(r *rentals) {
+	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
 		r.processor.SetWebhook("") // only what is told below
 		c := r.newCustomer()
@@ -153,7 +153,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 }
 
 func TestACardThatTheProcessorDropsLeavesTheWallet(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
 		c := r.newCustomer()

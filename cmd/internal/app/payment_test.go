@@ -19,7 +19,7 @@ func amount(charge map[string]any, name string) string {
 }
 
 func TestADeclinedCardIsTriedAgainAndTheNextOneAtOnce(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
 		c := r.newCustomer()
@@ -80,7 +80,7 @@ func (r *rentals) confirm(secret string) {
 }
 
 func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
 		c, other := r.newCustomer(), r.newCustomer()
 		c.add(i, "pm_card_authenticationRequired", true)
@@ -115,7 +115,7 @@ func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
 }
 
 func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
-	rentBothStacks(t, 3, func(r *rentals) {
+	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
 		c := r.newCustomer()
 		c.add(i, "pm_card_visa", true)
@@ -154,7 +154,7 @@ func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
 }
 
 func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
 		c := r.newCustomer()

@@ -106,7 +106,7 @@ func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
 		if message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message"); !strings.Contains(message, "default payment method cannot be removed") {
 			r.Errorf("the default is removed: %s", message)
 		}
-		if lines := c.rentals.rows(`select count(*) from activity where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`, c.actor.Subject); lines != 2 {
+		if lines := c.rows(`select count(*) from activity where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`, c.actor.Subject); lines != 2 {
 			r.Errorf("%d lines tell of it, want 2", lines)
 		}
 	})
@@ -230,7 +230,7 @@ func (r *rentals) expired(actor telematics.Actor) string {
 }
 
 func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
-	rentBothStacks(t, 1, func(r *rentals) {
+	rentOneStack(t, 1, func(r *rentals) {
 		i, second := r.open(), r.serve(r.paid)
 		var recorder simulator.Recorder
 		cars := r.drive(&recorder, func(telematics.VehicleID) simulator.Profile { return simulator.Profile{} })

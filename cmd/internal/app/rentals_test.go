@@ -38,6 +38,11 @@ func rentBothStacks(t *testing.T, vehicles int, test func(*rentals)) {
 	overBothStacks(t, vehicles, func(s *stack) { test(s.rent()) })
 }
 
+// rentOneStack runs a test of what is between Postgres and the processor, over the servers that start fastest.
+func rentOneStack(t *testing.T, vehicles int, test func(*rentals)) {
+	test(embeddedStack(t, vehicles).rent())
+}
+
 // rent opens the commercial side.
 func (s *stack) rent() *rentals {
 	s.Helper()
