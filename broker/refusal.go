@@ -30,7 +30,7 @@ func (b *Broker) recordReplay(ctx context.Context, order telematics.Order, earli
 // orderLine tells who ordered what. A repetition is answered at once, and has no more to add.
 func orderLine(order telematics.Order, c telematics.Command) telematics.Activity {
 	return telematics.Activity{
-		At: time.Now().UTC(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle,
+		At: time.Now().UTC(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle, Booking: order.Booking,
 		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
 		RequestID: order.RequestID,
 	}

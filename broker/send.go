@@ -118,7 +118,7 @@ func newCommand(order telematics.Order, instance string) telematics.Command {
 		// Version 7 grows with time, which keeps the index of commands compact.
 		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
 		Action: order.Action, Attention: order.Attention, Lane: order.Action.Lane(),
-		Instance: instance, Actor: order.Actor, RequestID: order.RequestID, Bulk: order.Bulk, Key: order.Idempotency,
+		Instance: instance, Actor: order.Actor, RequestID: order.RequestID, Bulk: order.Bulk, Booking: order.Booking, Key: order.Idempotency,
 		State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
 	}
 }

@@ -26,7 +26,7 @@ func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
 		order := a.controller.last()
 		want := telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
 		if order.Vehicle != 42 || order.Action != action || order.Actor != want || order.Budget != 20*time.Second ||
-			order.RequestID.String() != r.body.RequestID || order.Idempotency == nil || order.Idempotency.Key != "k-"+string(action) {
+			order.RequestID.String() != r.body.RequestID || order.Idempotency == nil || order.Booking != 42 || order.Idempotency.Key != "k-"+string(action) {
 			t.Errorf("order %+v", order)
 		}
 	}

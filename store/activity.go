@@ -57,9 +57,9 @@ func encodeParameters(a telematics.Activity) any {
 	return nil
 }
 
-// decodeParameters reads what was asked for: of a command an attention, of a booking details.
+// decodeParameters reads what was asked for: of a command an attention, of a booking or a card details.
 func (r activityRow) decodeParameters(a *telematics.Activity) (err error) {
-	if r.BookingID == nil && !strings.HasPrefix(r.Action, "payment_method.") {
+	if r.BookingID == nil && !strings.HasPrefix(r.Action, "payment_method.") || strings.HasPrefix(r.Action, "command") {
 		a.Attention, err = decodeAttention(r.Parameters)
 		return err
 	}

@@ -95,14 +95,15 @@ func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err 
 	return len(left) == limit, wrap("free vehicles that nobody came for", err)
 }
 
-// changeAttempts is how often a change of a booking is tried that the database gives up in favour of another one.
-const changeAttempts = 5
+// changeAttempts is how often a change is tried that the database gives up in favour of others. All together wait for a lock
+// for about as long as one statement may take: many who change the same thing at once stand in line.
+const changeAttempts = lockShare
 
 // change runs a transaction, and again where it was given up: then it has done nothing.
 func (p *Postgres) change(ctx context.Context, run func(*sqlx.Tx) error) error {
 	var err error
 	for range changeAttempts {
-		if err = p.within(ctx, run); !isGivenUp(err) {
+		if err = p.within(ctx, run); !isGivenUp(err) || ctx.Err() != nil {
 			return translated(err)
 		}
 	}
@@ -112,10 +113,11 @@ func (p *Postgres) change(ctx context.Context, run func(*sqlx.Tx) error) error {
 // errKeyCame says that an idempotency key came into use after it was looked for.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 
-// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, or over a key.
+// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, in a long line for a lock, or
+// over a key.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
-	return refusal != nil && refusal.Code.Class() == "40" || errors.Is(err, errKeyCame)
+	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == lockNotAvailable) || errors.Is(err, errKeyCame)
 }
 
 // keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.

@@ -29,6 +29,7 @@ type claimRow struct {
 	RequestedAt   *time.Time    `json:"requested_at"`
 	Deadline      *time.Time    `json:"deadline"`
 	BulkID        *uuid.UUID    `json:"bulk_id"`
+	BookingID     *int64        `json:"booking_id"`
 	*keyRow                     // absent: none
 }
 
@@ -38,7 +39,7 @@ func newClaimRow(c telematics.Command) claimRow {
 		Action: string(c.Action), Parameters: encodeAttention(c.Attention), Lane: string(c.Lane), Instance: c.Instance,
 		ActorSubject: c.Actor.Subject, ActorRole: string(c.Actor.Role), ActorAgencyID: nullable(int64(c.Actor.Agency)),
 		RequestID: nullable(c.RequestID), RequestedAt: written(c.Requested), Deadline: written(c.Deadline),
-		BulkID: nullable(c.Bulk), keyRow: newKeyRow(c.Key),
+		BulkID: nullable(c.Bulk), BookingID: nullable(c.Booking), keyRow: newKeyRow(c.Key),
 	}
 }
 
@@ -129,15 +130,15 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 			select * from json_to_recordset($1) as claim (
 				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
 				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
-				requested_at timestamptz, deadline timestamptz, bulk_id uuid,
+				requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint,
 				key_agency_id bigint, key_subject text, key text, key_fingerprint text)
 		), held as materialized (
 			select id from vehicles where id = any ($2) order by id for no key update
 		), taken as (
 			insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
-				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id)
+				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
 			select claim.id, coalesce(held.id, claim.vehicle_id), agency_id, unit, action, parameters, lane, instance,
-				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id
+				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
 			from claim left join held on held.id = claim.vehicle_id
 			order by claim.vehicle_id, claim.lane
 			on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing

@@ -40,13 +40,14 @@ type commandRow struct {
 	CompletedAt   *time.Time `db:"completed_at"`
 	Deadline      time.Time  `db:"deadline"`
 	BulkID        *uuid.UUID `db:"bulk_id"`
+	BookingID     *int64     `db:"booking_id"`
 }
 
 // commandColumns names the columns that a commandRow has: a newer version of the
 // program may have added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, attempts,
-	requested_at, sent_at, received_at, completed_at, deadline, bulk_id`
+	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id`
 
 func (r commandRow) command() (telematics.Command, error) {
 	attention, err := decodeAttention(r.Parameters)
@@ -68,7 +69,7 @@ func (r commandRow) command() (telematics.Command, error) {
 		Reported: reported, Late: r.Late, Attempts: r.Attempts,
 		Requested: r.RequestedAt.UTC(), SentAt: read(r.SentAt), ReceivedAt: read(r.ReceivedAt),
 		Completed: read(r.CompletedAt), Deadline: r.Deadline.UTC(),
-		Bulk: value(r.BulkID),
+		Bulk: value(r.BulkID), Booking: value(r.BookingID),
 	}, nil
 }
 

@@ -75,7 +75,7 @@ func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.Client
 // RemoveMethod removes a payment method, and returns it.
 func (p *Postgres) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity) (rental.Method, error) {
 	var removed rental.Method
-	err := p.within(ctx, func(tx *sqlx.Tx) error {
+	err := p.change(ctx, func(tx *sqlx.Tx) error {
 		if _, err := lockClient(ctx, tx, id); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (p *Postgres) SetDefault(
 ) (rental.Method, bool, error) {
 	var m rental.Method
 	var replayed bool
-	err := p.within(ctx, func(tx *sqlx.Tx) error {
+	err := p.change(ctx, func(tx *sqlx.Tx) error {
 		if _, err := lockClient(ctx, tx, id); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (p *Postgres) withCard(ctx context.Context, token string, change func(*sqlx
 	if !searchable(token) {
 		return nil
 	}
-	return p.within(ctx, func(tx *sqlx.Tx) error {
+	return p.change(ctx, func(tx *sqlx.Tx) error {
 		var clients []int64
 		if err := tx.SelectContext(ctx, &clients, `select client_id from payment_methods where token = $1`, token); err != nil || len(clients) == 0 {
 			return err

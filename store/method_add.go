@@ -32,7 +32,7 @@ func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID
 
 // KeepDecline writes down under an idempotency key, unless it is in use, that the card was declined.
 func (p *Postgres) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
-	err := p.within(ctx, func(tx *sqlx.Tx) error {
+	err := p.change(ctx, func(tx *sqlx.Tx) error {
 		_, err := takeKey(ctx, tx, &key, names{Refusal: decline})
 		return err
 	})
@@ -42,7 +42,7 @@ func (p *Postgres) KeepDecline(ctx context.Context, key telematics.IdempotencyKe
 // AddMethod writes a card down, or recognises the one that the client has already.
 func (p *Postgres) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
 	var added rental.Added
-	err := p.within(ctx, func(tx *sqlx.Tx) (err error) {
+	err := p.change(ctx, func(tx *sqlx.Tx) (err error) {
 		added, err = addMethod(ctx, tx, a)
 		return err
 	})

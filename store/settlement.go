@@ -177,9 +177,9 @@ func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRo
 			delete from idempotency_keys as k using settled
 			where k.command_id = settled.id and settled.outcome = $4
 		), lines as (
-			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action,
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 				parameters, outcome, code, command_id, request_id, latency_us, late)
-			select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id,
+			select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
 				'command.' || action, parameters, outcome, code, id, request_id,
 				extract(epoch from completed_at - requested_at) * 1000000, late
 			from settled

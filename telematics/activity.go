@@ -41,7 +41,7 @@ type Activity struct {
 // Line returns the line of the history that tells how a command was settled.
 func (c Command) Line() Activity {
 	line := Activity{
-		At: c.Completed, Actor: c.Actor, Agency: c.Agency, Vehicle: c.Vehicle,
+		At: c.Completed, Actor: c.Actor, Agency: c.Agency, Vehicle: c.Vehicle, Booking: c.Booking,
 		Action: CommandActivity(c.Action), Attention: c.Attention, Outcome: c.State.Outcome(),
 		Command: c.ID, RequestID: c.RequestID, Latency: c.Latency(), Late: c.Late,
 	}

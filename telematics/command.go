@@ -51,6 +51,7 @@ type Command struct {
 	Actor      Actor
 	RequestID  uuid.UUID
 	Bulk       BulkID          // the order to many vehicles that it is part of
+	Booking    int64           // whose client ordered it; zero: none
 	Key        *IdempotencyKey // under which it was asked for; not read back
 	State      State
 	Reason     string // the unit's, from a closed list [CMD-4]; ByHalt is ours

@@ -16,6 +16,7 @@ type Order struct {
 	RequestID   uuid.UUID
 	Idempotency *IdempotencyKey // nil: a repetition is a new order
 	Bulk        BulkID          // the order to many vehicles that it is part of
+	Booking     int64           // whose client orders it; zero: none
 }
 
 // Receipt is what an order has led to.

@@ -137,6 +137,10 @@ func claimedIsWritten(t *testing.T, r CommandRecord) {
 	anonymous.RequestID = uuid.Nil
 	anonymous = r.claim(t, anonymous)
 	wantCommand(t, r.open(t, anonymous.ID), anonymous)
+	rented := NewCommand(r.Vehicle(), telematics.Unlock)
+	rented.Actor, rented.Booking = telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, 17
+	rented = r.claim(t, rented)
+	wantCommand(t, r.open(t, rented.ID), rented)
 }
 
 func laneHasOneCommand(t *testing.T, r CommandRecord) {

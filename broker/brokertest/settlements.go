@@ -90,8 +90,10 @@ func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 	done := telematics.Settlement{State: telematics.Succeeded, Reported: &telematics.Report{
 		At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true, telematics.SpeedKmh: 0.0},
 	}}
-	for _, s := range []telematics.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
-		c := r.claim(t, NewCommand(r.Vehicle(), telematics.AttentionSignal))
+	for i, s := range []telematics.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
+		ordered := NewCommand(r.Vehicle(), telematics.AttentionSignal)
+		ordered.Booking = int64(i) // of the first one none
+		c := r.claim(t, ordered)
 		s.Command, s.Unit, s.At = c.ID, c.Unit, instant.Add(1234567*time.Microsecond)
 		got := r.settle(t, s)
 		c.State, c.Reason, c.Detail, c.Completed, c.Reported = s.State, s.Reason, s.Detail, s.At, s.Reported

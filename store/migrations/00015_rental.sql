@@ -200,6 +200,9 @@ alter table idempotency_keys
     add constraint idempotency_keys_name_one_thing
         check (num_nonnulls(command_id, bulk_id, booking_id, payment_method_id, refusal) = 1);
 
+-- The booking whose client ordered a command. No foreign key: a claim must not wait for whoever changes the booking.
+alter table commands add column booking_id bigint;
+
 -- The history tells of bookings too, and of what was asked for.
 alter table activity add column booking_id bigint;
 create index activity_booking on activity (booking_id, id desc) where booking_id is not null;

@@ -169,14 +169,19 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 	return i
 }
 
-func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
-	s.Helper()
-	config := app.Config{
+// config returns the settings of an instance.
+func (s *stack) config() app.Config {
+	return app.Config{
 		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.postgres.URL()), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: s.service, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
 		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
 		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, LogLevel: "warn", LogFormat: "text",
 	}
+}
+
+func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
+	s.Helper()
+	config := s.config()
 	for _, f := range change {
 		f(&config)
 	}

@@ -1,0 +1,86 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/telematics"
+)
+
+// childConfig is the variable with which these tests run themselves as a service that can be killed.
+const childConfig = "MOTORPOOL_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(childConfig)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	if err := serveChild(text); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serveChild serves until nobody holds its standard input any more.
+func serveChild(text string) error {
+	var config app.Config
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		return err
+	}
+	listeners, err := config.Listen()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	fmt.Println(listeners.Public.Addr(), listeners.Internal.Addr())
+	return app.Serve(ctx, config, listeners, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+}
+
+// openVictim starts an instance in a process of its own, of which stop is the sudden death.
+func (r *rentals) openVictim() *instance {
+	r.Helper()
+	config := r.config()
+	r.paid(&config)
+	text, err := json.Marshal(config)
+	r.must(err)
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childConfig+"="+string(text))
+	child.Stderr = r.Output()
+	in, err := child.StdinPipe() // its end ends the child, should these tests die
+	r.must(err)
+	out, err := child.StdoutPipe()
+	r.must(err)
+	r.must(child.Start())
+	dead := false
+	kill := func() {
+		if !dead {
+			dead = true
+			_ = child.Process.Kill()
+			_ = child.Wait() // says that it was killed
+			_ = in.Close()
+		}
+	}
+	r.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	r.must(err)
+	i := &instance{stack: r.stack, admin: r.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: kill}
+	_, err = fmt.Sscan(line, &i.base, &i.internal)
+	r.must(err)
+	i.base, i.internal = "http://"+i.base, "http://"+i.internal
+	r.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
+	r.processor.SetWebhook(i.base + "/webhooks/stripe")
+	return i
+}

@@ -1,0 +1,182 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/simulator/sandbox"
+)
+
+// notice is what the processor posts; a test changes it before it is signed.
+type notice struct {
+	id, name, object string
+	live             bool
+	padding          int // bytes
+	secret           string
+	at               time.Time
+	body             []byte // once it was signed: another one
+	headers          []string
+}
+
+// tell posts what the processor would.
+func (r *rentals) tell(i *instance, name, object string, change func(*notice)) answer {
+	r.Helper()
+	n := notice{id: "evt_" + uuid.NewString(), name: name, object: object, secret: r.processor.WebhookSecret(), at: time.Now()}
+	if change != nil {
+		change(&n)
+	}
+	body, err := json.Marshal(map[string]any{
+		"id": n.id, "object": "event", "type": n.name, "api_version": "2019-02-19", "created": n.at.Unix(), "livemode": n.live,
+		"data": map[string]any{"object": map[string]any{"id": n.object, "padding": strings.Repeat("x", n.padding)}},
+	})
+	r.must(err)
+	headers := n.headers
+	if headers == nil {
+		headers = []string{sandbox.Sign(n.secret, n.at, body)}
+	}
+	if n.body != nil {
+		body = n.body
+	}
+	request, err := http.NewRequest(http.MethodPost, i.base+"/webhooks/stripe", strings.NewReader(string(body)))
+	r.must(err)
+	request.Header.Set("Content-Type", "application/json; charset=utf-8")
+	for _, h := range headers {
+		request.Header.Add("Stripe-Signature", h)
+	}
+	return ask(i.T, request)
+}
+
+// kept is how many notices with an id are on record.
+func (r *rentals) kept(id string) int {
+	r.Helper()
+	return r.rows(`select count(*) from processor_notices where id = $1`, id)
+}
+
+func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
+	rentOneStack(t, 1, func(r *rentals) {
+		i := r.open()
+		second := r.serve(r.paid)
+		tell := func(change func(*notice)) answer { return r.tell(i, "payment_intent.succeeded", "pi_4711", change) }
+		const forged = "webhook_signature_invalid"
+		id := func(s string) func(*notice) { return func(n *notice) { n.id = s } }
+		checkAll(r.T, []refusal{
+			{"another secret", tell(func(n *notice) { n.secret = "whsec_other" }), 400, forged, false, ""},
+			{"six minutes old", tell(func(n *notice) { n.at = n.at.Add(-6 * time.Minute) }), 400, forged, false, ""},
+			{"another body", tell(func(n *notice) { n.body = []byte(`{"id":"evt_1","type":"payment_intent.succeeded"}`) }), 400, forged, false, ""},
+			{"no signature", tell(func(n *notice) { n.headers = []string{} }), 400, forged, false, ""},
+			{"two signatures", tell(func(n *notice) {
+				n.headers = []string{sandbox.Sign(n.secret, n.at, nil), sandbox.Sign(n.secret, n.at, nil)}
+			}), 400, forged, false, ""},
+			{"no words of its own", tell(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
+			{"more than 256 KiB", tell(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
+		})
+		if n := r.rows(`select count(*) from processor_notices`); n != 0 {
+			r.Errorf("%d notices were kept, want none", n)
+		}
+
+		// Of the other mode, of nothing that is kept, and of something unknown: taken, and nothing comes of it.
+		tell(func(n *notice) { n.id, n.live = "evt_live", true }).wants(200, "")
+		r.tell(i, "customer.created", "cus_4711", id("evt_other")).wants(200, "")
+		for _, id := range []string{"evt_live", "evt_other"} {
+			if r.kept(id) != 0 {
+				r.Errorf("%s was kept", id)
+			}
+		}
+		strange := func() int64 { return i.count("notices_strange") + second.count("notices_strange") }
+		tell(id("evt_unknown")).wants(200, "")
+		r.tell(i, "payment_method.detached", "pm_4711", id("evt_card")).wants(200, "")
+		r.tell(i, "refund.updated", "re_4711", id("evt_refund")).wants(200, "")
+		for _, at := range []*instance{i, second, i} { // repeated
+			r.tell(at, "payment_intent.succeeded", "pi_4711", id("evt_unknown")).wants(200, "")
+		}
+		tell(func(n *notice) { n.id, n.padding = "evt_large", 200<<10 }).wants(200, "")
+		r.eventually(10*time.Second, "the notices are handled", func() bool {
+			return r.rows(`select count(*) from processor_notices where due_at is null`) == 4
+		})
+		if n := r.rows(`select count(*) from processor_notices`); n != 4 || strange() != 3 {
+			r.Errorf("%d notices are kept, and %d were of nothing known; want 4 and 3", n, strange())
+		}
+	})
+}
+
+func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
+	rentOneStack(t, 3, func(r *rentals) {
+		i := r.open()
+		r.processor.SetWebhook("") // only what is told below
+		c := r.newCustomer()
+		c.add(i, "pm_card_visa", true)
+		booking := c.book(i, 1, fromNow(time.Minute), "")
+		i.start(booking)
+		c.awaitPayment(i, booking, "paid")
+		intent := r.movements(booking)["start 1"].Intent
+		for n, name := range []string{"payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.requires_action", "payment_intent.created", "payment_intent.succeeded"} {
+			r.tell(i, name, intent, func(told *notice) { told.id = fmt.Sprintf("evt_%d", n) }).wants(200, "")
+		}
+		r.eventually(10*time.Second, "the notices are handled", func() bool {
+			return r.rows(`select count(*) from processor_notices where due_at is null and object = $1`, intent) == 5
+		})
+		c.get(i, ownOf(booking)).has("data.payment.status", `"paid"`)
+		if m := r.movements(booking)["start 1"]; m.Captured != 13200 || m.Attempts != 1 {
+			r.Errorf("the processor's ledger: %+v", m)
+		}
+
+		// The processor makes a payment, its answers are lost, and what it tells comes before its id is written down.
+		r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Path: "/v1/payment_intents", Times: -1}))
+		early := c.book(i, 3, fromNow(time.Minute), "")
+		i.start(early)
+		var unheard string
+		r.eventually(10*time.Second, "the processor made a payment of which nobody has heard", func() bool {
+			for _, m := range r.processor.Ledger() {
+				if r.rows(`select count(*) from charges where intent = $1`, m.Intent) == 0 {
+					unheard = m.Intent
+				}
+			}
+			return unheard != ""
+		})
+		r.tell(i, "payment_intent.created", unheard, func(n *notice) { n.id = "evt_early" }).wants(200, "")
+		r.processor.Heal()
+		c.awaitPayment(i, early, "paid")
+		r.eventually(20*time.Second, "the deposit is held", func() bool { return r.movements(early)["deposit 1"].Held == 20000 })
+		if m := r.movements(early)["start 1"]; m.Captured != 13200 || m.Approved != 1 || r.kept("evt_early") != 1 {
+			r.Errorf("the processor's ledger: %+v", m)
+		}
+		if n := len(r.processor.Ledger()); n != 4 {
+			r.Errorf("%d payments for two bookings, want 4", n)
+		}
+	})
+}
+
+func TestACardThatTheProcessorDropsLeavesTheWallet(t *testing.T) {
+	rentOneStack(t, 1, func(r *rentals) {
+		instances := []*instance{r.open(), r.serve(r.paid)}
+		i := instances[0]
+		c := r.newCustomer()
+		visa, amex, jcb := c.add(i, "pm_card_visa", true), c.add(i, "pm_card_amex", false), c.add(i, "pm_card_jcb", false)
+		drop := func(id int64) {
+			var token string
+			r.must(r.db.QueryRowContext(r.Context(), `select token from payment_methods where id = $1`, id).Scan(&token))
+			r.must(r.processor.Drop(token))
+		}
+		drop(visa)
+		for _, at := range instances {
+			r.eventually(10*time.Second, "the newest remaining card is the default", func() bool {
+				list := c.get(at, "/payment-methods").wants(200, "")
+				return len(list.list("data")) == 2 && list.number("data.0.id") == jcb && list.at("data.0.is_default") == true && list.at("data.1.is_default") == false
+			})
+		}
+		drop(jcb)
+		drop(amex)
+		r.eventually(10*time.Second, "no card is left", func() bool { return len(c.get(i, "/payment-methods").wants(200, "").list("data")) == 0 })
+		if n := r.rows(`select count(*) from activity where action = 'payment_method.dropped' and actor_role = 'system'`); n != 3 {
+			r.Errorf("%d lines tell of it, want 3", n)
+		}
+		again := c.add(i, "pm_card_visa", false)
+		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(again), "data.0.is_default", "true")
+	})
+}

@@ -1,0 +1,323 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/rental"
+	"motorpool/simulator/sandbox"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+// rentals is the commercial side of an installation: what vehicles cost, who holds cards and moves money, and the keys of the
+// agencies' apps. Vehicles with an odd number are of agency 1, where there are the stations 1 and 2; 3 is agency 2's.
+type rentals struct {
+	*stack
+	processor *sandbox.Server
+	sealing   string // the key that secrets of agencies' keys are sealed with
+	keys      *store.AgencyKeys
+	apps      map[telematics.AgencyID]rental.AgencyKey
+	db        *sql.DB
+	names     atomic.Int64 // of clients
+}
+
+// rentBothStacks runs a test over the embedded servers and over the real ones.
+func rentBothStacks(t *testing.T, vehicles int, test func(*rentals)) {
+	overBothStacks(t, vehicles, func(s *stack) { test(s.rent()) })
+}
+
+// rentOneStack runs a test of what is between Postgres and the processor, over the servers that start fastest.
+func rentOneStack(t *testing.T, vehicles int, test func(*rentals)) {
+	test(embeddedStack(t, vehicles).rent())
+}
+
+// rent opens the commercial side.
+func (s *stack) rent() *rentals {
+	s.Helper()
+	processor, err := sandbox.Start(sandbox.Config{})
+	s.must(err)
+	s.Cleanup(func() { _ = processor.Close() })
+	secret := sha256.Sum256([]byte(s.dir))
+	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
+	s.priceFleet()
+	s.record()
+	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	s.must(err)
+	s.Cleanup(func() { _ = postgres.Close() })
+	sealer, err := store.NewSealer(r.sealing)
+	s.must(err)
+	r.keys = postgres.AgencyKeys(sealer)
+	r.db, err = sql.Open("postgres", s.postgres.URL())
+	s.must(err)
+	s.Cleanup(func() { _ = r.db.Close() })
+	for _, agency := range s.fleet.Agencies {
+		r.apps[agency.ID] = r.newKey(agency.ID)
+	}
+	return r
+}
+
+// priceFleet gives the agencies stations and terms, and the vehicles what a booking shows of them: 15.00 an hour, 10 % tax, and
+// a deposit of 200.00.
+func (s *stack) priceFleet() {
+	s.fleet.Stations = []telematics.Station{
+		{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Bahnhofplatz 1, 80335 München", Latitude: 48.1402, Longitude: 11.56},
+		{ID: 2, AgencyID: 1, Name: "Ostbahnhof", Address: "Orleansplatz 10, 81667 München", Latitude: 48.1275, Longitude: 11.605},
+		{ID: 3, AgencyID: 2, Name: "Alexanderplatz", Address: "Alexanderplatz 1, 10178 Berlin", Latitude: 52.52, Longitude: 13.41},
+	}
+	terms := rental.Terms{Currency: "EUR", Tax: rental.FullTax / 10}
+	s.fleet.Terms = map[telematics.AgencyID]rental.Terms{1: terms, 2: terms}
+	s.fleet.Rates = map[telematics.VehicleID]rental.Rate{}
+	for i := range s.fleet.Vehicles {
+		v := &s.fleet.Vehicles[i]
+		v.Brand, v.Model, v.Year, v.Color, v.Category = "Volkswagen", "Golf", 2024, "blue", "compact"
+		v.Image, v.Features = "https://img.example/golf.png", []string{"bluetooth", "isofix"}
+		s.fleet.Rates[v.ID] = rental.Rate{Hourly: 1500, Deposit: 20000}
+	}
+}
+
+// newKey returns a key of the app of an agency.
+func (r *rentals) newKey(agency telematics.AgencyID) rental.AgencyKey {
+	r.Helper()
+	key, ok, err := r.keys.Add(r.Context(), agency, "eva")
+	r.must(err)
+	if !ok {
+		r.Fatalf("there is no agency %d", agency)
+	}
+	for _, a := range r.fleet.Agencies {
+		if a.ID == agency {
+			key.AgencyCode = a.Code
+		}
+	}
+	return key
+}
+
+// paid returns the settings of an instance at which clients book and pay.
+func (r *rentals) paid(c *app.Config) {
+	c.AgencySecretsKey = app.Secret(r.sealing)
+	c.StripeKey, c.StripeURL = app.Secret(r.processor.Key()), r.processor.URL()
+	c.StripeWebhookSecret = app.Secret(r.processor.WebhookSecret())
+}
+
+// open starts an instance, which the processor tells of changes from now on.
+func (r *rentals) open(change ...func(*app.Config)) *instance {
+	r.Helper()
+	i := r.serve(append([]func(*app.Config){r.paid}, change...)...)
+	r.processor.SetWebhook(i.base + "/webhooks/stripe")
+	return i
+}
+
+// asAdmin makes a call of an administrator; headers are names and values in turn.
+func (i *instance) asAdmin(method, target, body string, headers ...string) answer {
+	i.Helper()
+	return i.askWith(i.admin, method, target, body, headers...)
+}
+
+func (i *instance) askWith(token, method, target, body string, headers ...string) answer {
+	i.Helper()
+	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
+	i.must(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
+	return ask(i.T, request)
+}
+
+// customer is a client of an agency, with its agency's app.
+type customer struct {
+	*rentals
+	actor telematics.Actor
+	token string
+}
+
+// newCustomer returns a client of agency 1 whom nobody knows yet.
+func (r *rentals) newCustomer() customer { return r.newCustomerOf(1) }
+
+func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
+	r.Helper()
+	actor := telematics.Actor{Subject: fmt.Sprintf("client-%d", r.names.Add(1)), Role: telematics.Client, Agency: agency}
+	return customer{rentals: r, actor: actor, token: r.token(actor)}
+}
+
+// signing is a request of an app and what it signs of it; a test changes it before it is sent.
+type signing struct {
+	key     rental.AgencyKey
+	at      time.Time
+	nonce   string
+	signed  rental.SignedRequest
+	headers http.Header // of the request
+	twice   bool        // the header comes two times
+	as      string      // the header, whatever is signed; empty: what is signed
+}
+
+func newNonce() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// at asks an instance as the client, through the app of its agency.
+func (c customer) at(i *instance, method, target, body string, change ...func(*signing)) answer {
+	i.Helper()
+	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
+	i.must(err)
+	path, query := rental.SplitTarget(target)
+	s := signing{
+		key: c.apps[c.actor.Agency], at: time.Now(), nonce: newNonce(), headers: request.Header,
+		signed: rental.SignedRequest{Method: method, Path: path, Query: query, Body: []byte(body), Token: c.token},
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("Accept", "application/json")
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	header := s.as
+	if header == "" {
+		header = s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String()
+	}
+	if header != "-" {
+		request.Header.Add(rental.SignatureHeader, header)
+	}
+	if s.twice {
+		request.Header.Add(rental.SignatureHeader, header)
+	}
+	return ask(i.T, request)
+}
+
+// withHeader adds a header, which is not signed.
+func withHeader(name, value string) func(*signing) {
+	return func(s *signing) { s.headers.Set(name, value) }
+}
+
+// get reads as the client.
+func (c customer) get(i *instance, target string, change ...func(*signing)) answer {
+	i.Helper()
+	return c.at(i, http.MethodGet, "/api/v1/client"+target, "", change...)
+}
+
+func (c customer) post(i *instance, target, body string, change ...func(*signing)) answer {
+	i.Helper()
+	return c.at(i, http.MethodPost, "/api/v1/client"+target, body, change...)
+}
+
+func (c customer) remove(i *instance, target string) answer {
+	i.Helper()
+	return c.at(i, http.MethodDelete, "/api/v1/client"+target, "")
+}
+
+// add adds a card, and returns its id.
+func (c customer) add(i *instance, token string, setDefault bool) int64 {
+	i.Helper()
+	return c.post(i, "/payment-methods", fmt.Sprintf(`{"payment_method_id":%q,"set_default":%t}`, token, setDefault)).wants(201, "").number("data.id")
+}
+
+// hours is a time from now on, such as a booking lasts.
+type hours struct{ from, to time.Time }
+
+// fromNow returns 8 hours, of which the first begins in some time.
+func fromNow(in time.Duration) hours {
+	start := time.Now().Add(in).UTC().Truncate(time.Millisecond)
+	return hours{start, start.Add(8 * time.Hour)}
+}
+
+// draft is the body with which the client's booking is made.
+func (c customer) draft(vehicle int, when hours, more string) string {
+	pickup, dropoff := 1, 2
+	if c.actor.Agency != 1 {
+		pickup, dropoff = 3, 3
+	}
+	return fmt.Sprintf(`{"agency_id":%d,"client":%q,"vehicle_id":%d,"start_date":%q,"end_date":%q,"pickup_station_id":%d,"dropoff_station_id":%d%s}`,
+		c.actor.Agency, c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano), pickup, dropoff, more)
+}
+
+// book makes a booking of the client, and returns its id.
+func (c customer) book(i *instance, vehicle int, when hours, more string) int64 {
+	i.Helper()
+	return i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(vehicle, when, more)).wants(201, "").number("data.id")
+}
+
+// adminOf is the address of a booking for administrators.
+func adminOf(booking int64) string { return fmt.Sprintf("/api/v1/admin/bookings/%d", booking) }
+
+// ownOf is the address of a booking for its client, below /api/v1/client.
+func ownOf(booking int64) string { return fmt.Sprintf("/bookings/%d", booking) }
+
+// start hands the vehicle over.
+func (i *instance) start(booking int64) answer {
+	i.Helper()
+	return i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
+}
+
+// awaitPayment waits until the client reads a payment status, and returns what it reads.
+func (c customer) awaitPayment(i *instance, booking int64, status string) answer {
+	i.Helper()
+	var a answer
+	i.eventually(20*time.Second, fmt.Sprintf("the payment of booking %d is %s", booking, status), func() bool {
+		a = c.get(i, ownOf(booking)).wants(200, "")
+		return a.word("data.payment.status") == status
+	})
+	return a
+}
+
+// charge returns what an administrator reads of the newest charge of a kind of a booking; nil: there is none.
+func (i *instance) charge(booking int64, kind string) map[string]any {
+	i.Helper()
+	var newest map[string]any
+	for _, one := range i.asAdmin(http.MethodGet, adminOf(booking), "").wants(200, "").list("data.charges") {
+		if charge, _ := one.(map[string]any); charge["kind"] == kind {
+			newest = charge
+		}
+	}
+	return newest
+}
+
+// movements returns what the processor's ledger says of the charges of a booking, by kind and number: start 1, fee 2 ….
+func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
+	r.Helper()
+	rows, err := r.db.QueryContext(r.Context(), `select id, kind || ' ' || number from charges where booking_id = $1`, booking)
+	r.must(err)
+	defer rows.Close()
+	names := map[string]string{}
+	for rows.Next() {
+		var id, name string
+		r.must(rows.Scan(&id, &name))
+		names[id] = name
+	}
+	r.must(rows.Err())
+	moved := map[string]sandbox.Movement{}
+	for _, m := range r.processor.Ledger() {
+		if name, ours := names[m.Charge]; ours {
+			if _, twice := moved[name]; twice {
+				r.Errorf("the processor has two payments for %s of booking %d", name, booking)
+			}
+			moved[name] = m
+		}
+	}
+	return moved
+}
+
+// rows returns how many rows a query finds.
+func (r *rentals) rows(query string, args ...any) int {
+	r.Helper()
+	var n int
+	r.must(r.db.QueryRowContext(r.Context(), query, args...).Scan(&n))
+	return n
+}
