@@ -120,7 +120,9 @@ type drawer struct {
 
 func (d *drawer) chance(percent int) bool { return d.rng.IntN(100) < percent }
 
-func (d *drawer) amount(least, most int) rental.Minor { return rental.Minor(least + d.rng.IntN(most-least+1)) }
+func (d *drawer) amount(least, most int) rental.Minor {
+	return rental.Minor(least + d.rng.IntN(most-least+1))
+}
 
 func (d *drawer) add(deed Deed) {
 	deed.Booking = d.booking.id

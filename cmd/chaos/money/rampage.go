@@ -56,13 +56,22 @@ var ailments = []sandbox.Fault{
 	{Kind: sandbox.Slow, Percent: 3, Method: http.MethodPost, For: 300 * time.Millisecond},
 }
 
+const (
+	atLeast        = 2
+	certainPercent = 20
+)
+
 // rampage breaks everything for as long as bookings begin, and heals it.
 func (w *world) rampage(ctx context.Context) {
 	w.relay.loses.Store(true)
-	orders := make([]sandbox.Fault, len(ailments))
-	for i, f := range ailments {
+	var orders []sandbox.Fault
+	for _, f := range ailments {
 		f.Times = -1
-		orders[i] = f
+		orders = append(orders, f)
+	}
+	for _, f := range ailments { // and each for certain, so that a short round knows all of them
+		f.Times, f.Percent = atLeast, certainPercent
+		orders = append(orders, f)
 	}
 	if err := w.processor.Break(orders...); err != nil {
 		w.fall(err)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ type relay struct {
 	server  *http.Server
 	served  chan struct{}
 
-	mu        sync.Mutex // guards instances
+	mu        sync.Mutex // guards what follows
 	instances []*instance
+	shunned   map[*instance]time.Time // until when nothing is brought there: it did not answer
 }
 
 const (
@@ -35,7 +37,8 @@ const (
 	toAllPercent    = 15
 	deliveryTries   = 40
 	deliveryRetry   = 150 * time.Millisecond
-	deliveryTimeout = 2 * time.Second
+	deliveryTimeout = time.Second
+	shunnedFor      = 2 * time.Second
 )
 
 func startRelay(w *world) (*relay, error) {
@@ -43,7 +46,7 @@ func startRelay(w *world) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{url: "http://" + l.Addr().String(), figures: w.figures, served: make(chan struct{})}
+	r := &relay{url: "http://" + l.Addr().String(), figures: w.figures, served: make(chan struct{}), shunned: map[*instance]time.Time{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(r.served)
@@ -60,10 +63,19 @@ func (r *relay) deliverTo(instances []*instance) {
 	r.instances = instances
 }
 
+// targets returns the instances that answer, as far as is known, in random order.
 func (r *relay) targets() []*instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.instances
+	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *instance) bool { return time.Now().Before(r.shunned[n]) })
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	return some
+}
+
+func (r *relay) shun(n *instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shunned[n] = time.Now().Add(shunnedFor)
 }
 
 func (r *relay) close() error {
@@ -75,8 +87,7 @@ func (r *relay) close() error {
 // ServeHTTP takes a notice once some instance has taken it.
 func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
-	instances := r.targets()
-	if err != nil || len(instances) == 0 {
+	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -84,15 +95,23 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.figures.add(notices, "lost on the way")
 		return
 	}
-	if rand.IntN(100) < toAllPercent {
-		r.figures.add(notices, "given to every instance")
-		for _, n := range instances {
-			_ = r.give(request.Context(), n, request.Header, body) // one takes it below
-		}
-	}
+	toAll := rand.IntN(100) < toAllPercent
 	for range deliveryTries {
-		if r.give(request.Context(), instances[rand.IntN(len(instances))], request.Header, body) {
-			r.figures.add(notices, "taken")
+		taken := 0
+		for _, n := range r.targets() {
+			if r.give(request.Context(), n, request.Header, body) {
+				taken++
+			}
+			if taken > 0 && !toAll {
+				break
+			}
+		}
+		switch {
+		case taken > 1:
+			r.figures.add(notices, "taken by several instances")
+			return
+		case taken == 1:
+			r.figures.add(notices, "taken by one instance")
 			return
 		}
 		pause(request.Context(), deliveryRetry)
@@ -116,6 +135,7 @@ func (r *relay) give(ctx context.Context, n *instance, header http.Header, body 
 	request.Header.Set("Stripe-Signature", header.Get("Stripe-Signature"))
 	response, err := service.Direct.Do(request)
 	if err != nil {
+		r.shun(n)
 		return false
 	}
 	defer response.Body.Close()

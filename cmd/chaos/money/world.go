@@ -177,13 +177,13 @@ func (w *world) ready(ctx context.Context) error {
 
 // logFile is the log of a process.
 func (w *world) logFile(name string) *slog.Logger {
-	file, err := os.OpenFile(w.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, file, err := service.Output(w.path(name + ".log"))
 	if err != nil {
 		w.Logger.Warn("no log file", "of", name, "err", err)
 		return slog.New(slog.DiscardHandler)
 	}
 	w.later(file.Close)
-	return slog.New(slog.NewTextHandler(file, nil))
+	return log
 }
 
 // pause waits, unless the context ends first.
