@@ -35,10 +35,10 @@ func Check(e Evidence) Report {
 	a := newAudit(e)
 	for _, c := range e.Charges {
 		a.settled(c)
-		switch {
-		case c.Kind == rental.RefundCharge:
+		switch c.Kind {
+		case rental.RefundCharge:
 			a.refunded(c)
-		case c.Kind == rental.DepositCharge:
+		case rental.DepositCharge:
 			a.held(c)
 		default:
 			a.charged(c)
@@ -199,7 +199,7 @@ func (a *audit) known() {
 // sums checks that money is the same in all, whatever it is of.
 func (a *audit) sums() {
 	ours, there := map[string]rental.Minor{}, map[string]rental.Minor{}
-	for _, c := range a.Evidence.Charges {
+	for _, c := range a.Charges {
 		switch {
 		case c.Kind == rental.RefundCharge && c.State == rental.Paid:
 			ours[c.Currency+" refunded"] += c.Settled

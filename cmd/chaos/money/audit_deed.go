@@ -65,7 +65,7 @@ func (a *audit) only(id rental.BookingID, kind rental.ChargeKind) ChargeRow {
 // asked checks that every charge is of a deed that was confirmed.
 func (a *audit) asked() {
 	kinds := map[rental.ChargeKind]DeedKind{rental.FeeCharge: Fee, rental.RefundCharge: Refund}
-	for _, c := range a.Evidence.Charges {
+	for _, c := range a.Charges {
 		if kind, named := kinds[c.Kind]; named {
 			d, ok := a.reasons[c.Reason]
 			a.law(lawAsked, ok && d.Kind == kind && d.Booking == c.Booking, "%v for %q", c, c.Reason)
