@@ -21,7 +21,7 @@ func (a *audit) deed(d Deed) {
 		a.law(lawDone, d.Repeated == 0 || d.Repeated == d.Status, "%v: repeated, it was answered %d", d, d.Repeated)
 		a.law(lawDone, !d.Wrong, "%v must be refused", d)
 	} else {
-		a.law(lawRefused, slices.Contains(refusals[d.Kind], d.Code) && (d.Wrong || mayFail[d.Kind]), "%v: no reason to refuse it", d)
+		a.law(lawRefused, slices.Contains(refusals[d.Kind], d.Code) && (d.Wrong || d.Maybe), "%v: no reason to refuse it", d)
 	}
 	switch d.Kind {
 	case Fee, Refund:

@@ -49,21 +49,23 @@ func (s said) definite() bool {
 		s.code != telematics.IdempotencyInProgress
 }
 
-// insist makes a call at one instance after another until the answer is definite, and returns how often it was made.
-func (w *world) insist(ctx context.Context, rng *rand.Rand, c call) (s said, tries int) {
+// insist makes a call at one instance after another until the answer is definite. It returns how often it was made, and when
+// an attempt was left last without an answer: that one may still be on its way.
+func (w *world) insist(ctx context.Context, rng *rand.Rand, c call) (s said, tries int, open time.Time) {
 	deadline := time.Now().Add(definiteWithin)
 	for retry := firstRetry; ctx.Err() == nil && time.Now().Before(deadline); retry = min(2*retry, lastRetry) {
 		tries++
 		patience := callTimeout
-		if rng.IntN(100) < hangUpPercent {
+		if rng.IntN(100) < hangUpPercent && !w.healed.Load() {
 			patience = rand.N(hangUpWithin)
 		}
 		if s = w.ask(ctx, c, w.instances[rng.IntN(len(w.instances))], patience); s.definite() {
-			return s, tries
+			return s, tries, open
 		}
+		open = time.Now()
 		pause(ctx, retry/2+rand.N(retry))
 	}
-	return said{}, tries
+	return said{}, tries, open
 }
 
 // ask makes a call once.

@@ -33,8 +33,11 @@ type Deed struct {
 	Until   time.Time    // of an extension
 	// Wrong is a deed that must be refused, whatever happens.
 	Wrong bool
+	// Maybe is a deed that may be refused though it is not wrong: while a payment is owed, or not yet made.
+	Maybe bool
 
 	Tries  int
+	Open   time.Time       // when an attempt was left last without a definite answer, which may still be carried out; zero: never
 	Status int             // of the definite answer; zero: none came
 	Code   telematics.Code // likewise
 	// Repeated is the status of a repetition after success; zero: there was none.
@@ -62,14 +65,11 @@ var refusals = map[DeedKind][]telematics.Code{
 	End:     {rental.BookingNotActive},
 }
 
-// mayFail are the kinds that may be refused though nobody did anything wrong: while a payment is owed, or not yet made.
-var mayFail = map[DeedKind]bool{Extend: true, Refund: true, Capture: true}
-
 // tour draws what is asked of a booking, in order: the same for the same seed.
 func (b booking) tour(seed uint64) []*Deed {
 	d := &drawer{rng: rand.New(rand.NewPCG(seed, uint64(b.id))), booking: b, end: b.end}
 	if d.chance(5) {
-		d.add(Deed{Kind: Fee, Amount: d.amount(10, 900), Wrong: true})
+		d.add(Deed{Kind: Fee, Amount: d.amount(10, 900), Maybe: true}) // before the start
 	}
 	d.add(Deed{Kind: Start})
 	if d.chance(5) {
@@ -128,6 +128,7 @@ func (d *drawer) add(deed Deed) {
 	deed.Booking = d.booking.id
 	deed.Key = fmt.Sprintf("%d-%d-%s", d.booking.id, len(d.deeds)+1, deed.Kind)
 	deed.Reason = deed.Key
+	deed.Maybe = deed.Maybe || !deed.Wrong && (deed.Kind == Extend || deed.Kind == Refund || deed.Kind == Capture)
 	if deed.Kind == Extend {
 		d.end = d.end.Add(time.Duration(15*(1+d.rng.IntN(8))) * time.Minute)
 		deed.Until = d.end

@@ -171,7 +171,9 @@ func (w *world) freezeInstance(ctx context.Context, rng *rand.Rand) error {
 		return err
 	}
 	pause(ctx, lease+time.Duration(rng.Int64N(int64(10*time.Second))))
-	return n.Resume()
+	err := n.Resume()
+	w.thawed = time.Now()
+	return err
 }
 
 // silenceProcessor has the next requests carried out and never answered, until the service itself gives up.

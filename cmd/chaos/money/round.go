@@ -75,7 +75,7 @@ func (w *world) play(ctx context.Context, r *Result) error {
 	begin := time.Now()
 	broken := make(chan struct{})
 	go func() { defer close(broken); w.rampage(ctx) }()
-	r.Deeds = w.drive(ctx)
+	w.drive(ctx)
 	<-broken
 	r.Load = time.Since(begin)
 	if ctx.Err() != nil {
@@ -86,7 +86,7 @@ func (w *world) play(ctx context.Context, r *Result) error {
 	if err := w.settle(ctx); err != nil {
 		return err
 	}
-	r.Settling = time.Since(begin)
+	r.Settling, r.Deeds = time.Since(begin), w.deeds()
 	var err error
 	if r.Record, err = w.read(ctx); err != nil {
 		return err

@@ -33,6 +33,7 @@ func (w *world) settle(ctx context.Context) error {
 	if err := w.ready(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
+	w.askAgain(ctx)
 	deadline, told, hurried, quiet := time.Now().Add(settleWithin), time.Now(), time.Time{}, time.Time{}
 	for time.Now().Before(deadline) && ctx.Err() == nil {
 		if w.Hurry && time.Since(hurried) > hurryEvery {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "github.com/lib/pq" // an account of its own: the store under test must not be its own witness
@@ -49,6 +50,9 @@ type world struct {
 
 	clients  []*client
 	bookings []booking
+	tours    [][]*Deed // of each booking
+	healed   atomic.Bool
+	thawed   time.Time // when an instance woke up last, with what it had been asked before
 	undo     []func() error
 }
 
