@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	betweenDeeds   = 1200 * time.Millisecond // at most, of one booking
-	patienceRetry  = 500 * time.Millisecond
+	betweenDeeds   = 1200 * time.Millisecond // at most, of one booking; less in a short round
+	patienceRetry  = 500 * time.Millisecond  // likewise
 	patienceTries  = 12
 	rescueFrom     = 50 // percent of the load after which clients whose card is declined change to another one, at the earliest
 	bookingsAtOnce = 256
@@ -50,7 +50,7 @@ func (w *world) deeds() (deeds []Deed) {
 func (w *world) lead(ctx context.Context, b booking, tour []*Deed) {
 	rng := rand.New(rand.NewPCG(w.Seed, 1<<32+uint64(b.id)))
 	for _, d := range tour {
-		pause(ctx, time.Duration(rng.Int64N(int64(min(betweenDeeds, w.Duration/8)))))
+		pause(ctx, time.Duration(rng.Int64N(int64(min(betweenDeeds, w.Duration/16)))))
 		w.do(ctx, rng, b, d)
 	}
 }
@@ -77,7 +77,7 @@ func (w *world) do(ctx context.Context, rng *rand.Rand, b booking, d *Deed) {
 		if !d.patient || !slices.Contains(refusals[d.Kind], d.Code) || n == patienceTries-1 {
 			break
 		}
-		pause(ctx, min(patienceRetry, w.Duration/20))
+		pause(ctx, min(patienceRetry, w.Duration/40))
 	}
 	if d.Done() && d.repeats {
 		s, tries, _ := w.insist(ctx, rng, c)

@@ -88,11 +88,12 @@ func (w *world) rampage(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				w.Logger.Info("strike", "what", s.name)
+				struck := time.Now()
 				if err := s.do(w, ctx, rng); err != nil {
 					w.fall(fmt.Errorf("%s: %w", s.name, err))
 					return
 				}
+				w.Logger.Info("strike", "what", s.name, "for", time.Since(struck))
 				w.figures.add(strikes, s.name)
 			}
 		})
