@@ -16,7 +16,7 @@ test: go ## run all tests, with the race detector (installs servers where it can
 	@.ci/servers
 	@.ci/test $(ARGS) ./...
 
-chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print)
+chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; money: ARGS="--bookings 2000")
 	@.ci/servers
 	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)

@@ -29,10 +29,11 @@ type Job struct {
 	Look      bool // only to be looked at: the processor told of it, and it is not due otherwise
 	Tries     int  // in a row that brought no news
 	Client    ClientID
-	Customer  string  // the processor's id
-	Card      *Method // to try now, never one that must not be tried again; nil: there is none
-	Payment   string  // of a refund: the processor's id of the payment that it gives back
-	Reference string  // of the booking
+	Customer  string   // the processor's id
+	Card      *Method  // to try now, never one that must not be tried again; nil: there is none
+	Default   MethodID // the client's, when the card was chosen; zero: there was none
+	Payment   string   // of a refund: the processor's id of the payment that it gives back
+	Reference string   // of the booking
 	Agency    telematics.AgencyID
 	Vehicle   telematics.VehicleID
 }

@@ -98,12 +98,12 @@ func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			last_four = case when $8 = 0 then last_four else $10 end,
 			tried = case when $8 = 0 then tried else $11 end,
 			-- the same card again: what was the default when it was chosen
-			tried_default = case when $8 = 0 or tried = $11 then tried_default else (select default_payment_method_id from clients where id = $12) end,
+			tried_default = case when $8 = 0 or tried = $11 then tried_default else $12::bigint end,
 			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- whoever comes after a crash looks at it
 			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
 		where id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
-		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), int64(job.Client))
+		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), nullable(int64(job.Default)))
 	return err
 }
 

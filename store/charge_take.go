@@ -18,6 +18,7 @@ type jobRow struct {
 	Tries     int       `db:"tries"`
 	ClientID  int64     `db:"client_id"`
 	Customer  *string   `db:"customer"`
+	Default   *int64    `db:"client_default"`
 	Payment   *string   `db:"payment"`
 	Reference string    `db:"reference"`
 	AgencyID  int64     `db:"agency_id"`
@@ -37,7 +38,7 @@ type jobRow struct {
 func (r jobRow) job() rental.Job {
 	j := rental.Job{
 		Charge: r.charge(), Lease: r.Lease, Look: r.Look, Tries: r.Tries,
-		Client: rental.ClientID(r.ClientID), Customer: value(r.Customer), Payment: value(r.Payment), Reference: r.Reference,
+		Client: rental.ClientID(r.ClientID), Customer: value(r.Customer), Default: rental.MethodID(value(r.Default)), Payment: value(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 	}
 	if r.CardID != nil {
@@ -70,7 +71,7 @@ func (p *Postgres) TakeCharges(ctx context.Context, limit int, lease time.Durati
 			returning charges.*
 		)
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as look, c.tries,
-			b.client_id, cl.customer, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
+			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
 			card.id as card_id, card.token as card_token, card.brand as card_brand, card.last_four as card_last_four,
 			card.exp_month as card_exp_month, card.exp_year as card_exp_year, card.fingerprint as card_fingerprint,
 			card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at

@@ -37,6 +37,7 @@ type flags struct {
 	Vehicles  int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
 	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
+	Bookings  int           `default:"0" placeholder:"N" help:"Another round instead, of money: so many bookings are started, extended and fined, and each charge must be made once. Of the other flags --seed, --duration, --instances and those below count."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`
 	Keep      bool          `help:"Keep the logs of a round without violations, too."`
@@ -80,6 +81,9 @@ func run(ctx context.Context, args []string) (int, error) {
 		}
 		return 0, nil
 	}
+	if f.Bookings > 0 {
+		return f.roundOfMoney(ctx)
+	}
 	return f.round(ctx, p)
 }
 
@@ -90,6 +94,9 @@ const (
 
 // complete fills in what follows from the rest.
 func (f *flags) complete() error {
+	if f.Bookings > 0 {
+		return f.completeMoney()
+	}
 	if f.Commands == 0 && f.Duration == 0 {
 		f.Commands = defaultCommands
 	}

@@ -48,3 +48,21 @@ func TestARoundThatCouldProveNothingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestARoundOfMoneySaysItselfHowLongItTakes(t *testing.T) {
+	f := flags{Bookings: 2000, Instances: 3, Vehicles: 300, Callers: 96}
+	if err := f.complete(); err != nil || f.Seed == 0 || f.Commands != 0 || f.Duration != 0 {
+		t.Errorf("%v, %+v", err, f)
+	}
+	for name, spoil := range map[string]func(*flags){
+		"commands, too": func(f *flags) { f.Commands = 20000 },
+		"its schedule":  func(f *flags) { f.Print = true },
+		"two programs":  func(f *flags) { f.Race, f.Binary = true, "bin/motorpool" },
+	} {
+		f := flags{Bookings: 2000, Instances: 3, Vehicles: 300, Callers: 96}
+		spoil(&f)
+		if f.complete() == nil {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+}

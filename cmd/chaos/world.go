@@ -206,24 +206,11 @@ func (w *world) startWatchers(ctx context.Context) error {
 
 // logFile is the log of a process, kept where a round fails.
 func (w *world) logFile(name string) *slog.Logger {
-	file, err := os.OpenFile(w.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, file, err := service.Output(w.path(name + ".log"))
 	if err != nil {
 		w.log.Warn("no log file", "of", name, "err", err)
 		return slog.New(slog.DiscardHandler)
 	}
 	w.later(file.Close)
-	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lineAlone}))
-}
-
-// lineAlone leaves of a record what the process wrote.
-func lineAlone(_ []string, a slog.Attr) slog.Attr {
-	switch a.Key {
-	case slog.TimeKey, slog.LevelKey, "server":
-		return slog.Attr{}
-	case slog.MessageKey:
-		if a.Value.String() == "server output" {
-			return slog.Attr{}
-		}
-	}
-	return a
+	return log
 }

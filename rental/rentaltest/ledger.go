@@ -161,7 +161,7 @@ func (l *Ledger) job(e *entry) rental.Job {
 	p := l.purse(e.client)
 	j := rental.Job{
 		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: fmt.Sprintf("cus_%d", e.client),
-		Look: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
+		Default: p.standby, Look: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
 	}
 	if of := l.charges[e.Refunds]; of != nil {
 		j.Payment = of.Intent
@@ -224,7 +224,7 @@ func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result)
 	if r.Card != nil {
 		e.Method, e.Brand, e.LastFour = r.Card.ID, r.Card.Brand, r.Card.LastFour
 		if e.tried != mark(r.Card.Card) {
-			e.tried, e.triedDefault = mark(r.Card.Card), l.purse(e.client).standby
+			e.tried, e.triedDefault = mark(r.Card.Card), job.Default
 		}
 	}
 	if e.NextAttempt.IsZero() || e.NextAttempt.After(now) {

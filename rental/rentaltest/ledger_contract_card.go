@@ -99,6 +99,19 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	}
 }
 
+// newDefaultAtLast is a default that is set after the card was chosen, and before the worker writes down that it tries it.
+func newDefaultAtLast(t *testing.T, r ChargeRecord) {
+	client, _, c := r.withCard(rental.FeeCharge)
+	job := mustTake(t, r.Here, c.ID)
+	other := r.GiveCard(client, AnyCard())
+	r.SetDefault(client, other)
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+	if job := mustTake(t, r.There, c.ID); job.Look || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
+		t.Errorf("job %+v, want it with card %d", job, other.ID)
+	}
+}
+
 func anotherGoal(t *testing.T, r ChargeRecord) {
 	for _, asked := range []bool{false, true} {
 		_, _, c := r.withCard(rental.DepositCharge)

@@ -245,6 +245,9 @@ func TestFaultsBreakTheRequestsThatTheyAreFor(t *testing.T) {
 		b.post("/v1/customers/"+customer).wants(429, "invalid_request_error", "rate_limit")
 	}
 	b.post("/v1/customers/"+customer).wants(200, "", "")
+	if fired := b.Fired(); len(fired) != 1 || fired[sandbox.TooMany] != 2 {
+		t.Errorf("it counts %v", fired)
+	}
 
 	for kind, happens := range map[sandbox.FaultKind]bool{
 		sandbox.ResetBefore: false, sandbox.ResetAfter: true, sandbox.HangBefore: false, sandbox.HangAfter: true,

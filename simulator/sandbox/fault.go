@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -66,8 +67,9 @@ func (f Fault) matches(method, target string) bool {
 
 // faults are the orders that stand. The first that fits a request is for it.
 type faults struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
 	orders []Fault
+	fired  map[FaultKind]int
 }
 
 // Break adds orders to break, behind those that stand.
@@ -98,6 +100,13 @@ func (s *Server) Faults() []Fault {
 	return slices.Clone(s.faults.orders)
 }
 
+// Fired returns how many requests broke so far, by kind.
+func (s *Server) Fired() map[FaultKind]int {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	return maps.Clone(s.faults.fired)
+}
+
 // take returns the order for a request; its kind is empty where there is none. What has its answer is not carried out, so
 // it cannot fail while it is.
 func (o *faults) take(method, target string, answered bool) Fault {
@@ -108,6 +117,10 @@ func (o *faults) take(method, target string, answered bool) Fault {
 		if !f.matches(method, target) || answered && inside || rand.IntN(100) >= f.Percent {
 			continue
 		}
+		if o.fired == nil {
+			o.fired = map[FaultKind]int{}
+		}
+		o.fired[f.Kind]++
 		if f.Times > 0 {
 			if o.orders[i].Times--; o.orders[i].Times == 0 {
 				o.orders = slices.Delete(o.orders, i, i+1)

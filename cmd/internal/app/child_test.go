@@ -3,12 +3,14 @@ package app_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
+	"encoding/base64"
+	"encoding/gob"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 // serveChild serves until nobody holds its standard input any more.
 func serveChild(text string) error {
 	var config app.Config
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
+	if err := gob.NewDecoder(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text))).Decode(&config); err != nil {
 		return err
 	}
 	listeners, err := config.Listen()
@@ -54,10 +56,12 @@ func (r *rentals) openVictim() *instance {
 	r.Helper()
 	config := r.config()
 	r.paid(&config)
-	text, err := json.Marshal(config)
-	r.must(err)
+	var text strings.Builder
+	encoder := base64.NewEncoder(base64.StdEncoding, &text)
+	r.must(gob.NewEncoder(encoder).Encode(config)) // JSON would hide its secrets
+	r.must(encoder.Close())
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childConfig+"="+string(text))
+	child.Env = append(os.Environ(), childConfig+"="+text.String())
 	child.Stderr = r.Output()
 	in, err := child.StdinPipe() // its end ends the child, should these tests die
 	r.must(err)

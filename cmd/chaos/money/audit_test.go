@@ -1,0 +1,187 @@
+package money
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/simulator/sandbox"
+	"motorpool/telematics"
+)
+
+var until = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// goodRound is a booking that was started, extended, fined, refunded, captured from and ended, and nothing went wrong.
+func goodRound() Evidence {
+	deed := func(kind DeedKind, amount rental.Minor) Deed {
+		return Deed{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}
+	}
+	charge := func(id string, kind rental.ChargeKind, state rental.ChargeState, amount rental.Minor) ChargeRow {
+		return ChargeRow{ID: id, Booking: 1, Kind: kind, Number: 1, State: state, Currency: "EUR", Amount: amount, Settled: amount, Intent: "pi_" + id}
+	}
+	payment := func(id string, amount int64) sandbox.Movement {
+		return sandbox.Movement{Intent: "pi_" + id, Charge: id, Currency: "EUR", Status: "succeeded", Amount: amount, Captured: amount, Attempts: 1, Approved: 1}
+	}
+	e := Evidence{
+		Deeds: []Deed{deed(Start, 0), deed(Extend, 0), deed(Fee, 50), deed(Refund, 20), deed(Capture, 70), deed(End, 0)},
+		Record: Record{
+			Bookings: []BookingRow{{ID: 1, State: rental.Completed, Rental: 130, Deposit: 200, Extensions: 1, End: until}},
+			Charges: []ChargeRow{
+				charge("start", rental.StartCharge, rental.Paid, 100), charge("deposit", rental.DepositCharge, rental.Captured, 200),
+				charge("more", rental.ExtensionCharge, rental.Paid, 30), charge("fee", rental.FeeCharge, rental.Paid, 50),
+				charge("back", rental.RefundCharge, rental.Paid, 20),
+			},
+		},
+		Ledger: []sandbox.Movement{payment("start", 100), payment("deposit", 70), payment("more", 30), payment("fee", 50),
+			{Intent: "pi_never", Charge: "fee", Currency: "EUR", Status: "requires_payment_method", Amount: 50}},
+	}
+	e.Deeds[1].Until = until
+	deposit, fee, back := &e.Charges[1], &e.Charges[3], &e.Charges[4]
+	deposit.Settled, deposit.CaptureAmount, deposit.Goal, deposit.Reason = 70, 70, rental.Capture, "1-capture"
+	fee.Reason, back.Reason, back.Refunds = "1-fee", "1-refund", "start"
+	e.Ledger[0].Refunded, e.Ledger[0].Refunds = 20, []sandbox.Giveback{{Refund: "pi_back", Charge: "back", Amount: 20, Status: "succeeded"}}
+	for _, d := range e.Deeds {
+		e.Lines = append(e.Lines, Line{Booking: 1, Action: activities[d.Kind], Outcome: telematics.Executed, Note: d.Reason})
+	}
+	for _, c := range e.Charges {
+		e.Lines = append(e.Lines, Line{Booking: 1, Action: rental.ChargeActivity(c.Kind), Outcome: telematics.Executed, Number: 1, State: c.State})
+	}
+	return e
+}
+
+func TestARoundInWhichNothingWentWrongHasNoViolation(t *testing.T) {
+	report := Check(goodRound())
+	if len(report.Violations) > 0 {
+		t.Errorf("%q", report.Violations)
+	}
+	for _, law := range laws {
+		if report.Checked[law] == 0 && law != lawRefused {
+			t.Errorf("%q was not checked", law)
+		}
+	}
+}
+
+func TestTheAuditFindsWhatIsWrong(t *testing.T) {
+	for name, test := range map[string]struct {
+		law   string
+		spoil func(*Evidence)
+	}{
+		"charged twice, by two payments": {lawCharged, func(e *Evidence) {
+			twin := e.Ledger[3]
+			twin.Intent = "pi_twin"
+			e.Ledger = append(e.Ledger, twin)
+		}},
+		"charged twice, by two attempts": {lawCharged, func(e *Evidence) { e.Ledger[3].Approved = 2 }},
+		"charged another amount":         {lawCharged, func(e *Evidence) { e.Ledger[3].Captured++ }},
+		"charged in another currency":    {lawCharged, func(e *Evidence) { e.Ledger[3].Currency = "JPY" }},
+		"settled another amount":         {lawCharged, func(e *Evidence) { e.Charges[3].Settled-- }},
+		"paid here, not there":           {lawCharged, func(e *Evidence) { e.Ledger[3].Captured, e.Ledger[3].Approved = 0, 0 }},
+		"paid there, not here":           {lawCharged, func(e *Evidence) { e.Charges[3].State = rental.Declined }},
+		"still open":                     {lawSettled, func(e *Evidence) { e.Charges[3].State = rental.Unknown }},
+		"still due":                      {lawSettled, func(e *Evidence) { e.Charges[3].Due = true }},
+		"captured too much":              {lawDeposits, func(e *Evidence) { e.Ledger[1].Captured = 71 }},
+		"captured, and held on":          {lawDeposits, func(e *Evidence) { e.Ledger[1].Held = 130 }},
+		"released here, taken there":     {lawDeposits, func(e *Evidence) { e.Charges[1].State, e.Charges[1].Settled = rental.Released, 0 }},
+		"refunded twice": {lawRefunds, func(e *Evidence) {
+			e.Ledger[0].Refunds = append(e.Ledger[0].Refunds, sandbox.Giveback{Refund: "re_2", Charge: "back", Amount: 20, Status: "succeeded"})
+		}},
+		"refunded another amount":        {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
+		"refund of another payment":      {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
+		"refund failed there":            {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Status = "failed" }},
+		"payment of nothing on record":   {lawKnown, func(e *Evidence) { e.Ledger[4].Charge = "?" }},
+		"refund of nothing on record":    {lawKnown, func(e *Evidence) { e.Ledger[0].Refunds[0].Charge = "?" }},
+		"confirmed, and not on record":   {lawDone, func(e *Evidence) { e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "lost", Status: 200}) }},
+		"confirmed with another amount":  {lawDone, func(e *Evidence) { e.Deeds[2].Amount = 51 }},
+		"confirmed, and not so repeated": {lawDone, func(e *Evidence) { e.Deeds[2].Repeated = 409 }},
+		"confirmed against all reason":   {lawDone, func(e *Evidence) { e.Deeds[2].Wrong = true }},
+		"ended, and still active":        {lawDone, func(e *Evidence) { e.Bookings[0].State = rental.Active }},
+		"extended twice":                 {lawDone, func(e *Evidence) { e.Bookings[0].Extensions = 2 }},
+		"extended to another end":        {lawDone, func(e *Evidence) { e.Bookings[0].End = until.Add(time.Minute) }},
+		"captured another amount":        {lawDone, func(e *Evidence) { e.Deeds[4].Amount = 71 }},
+		"refused, and on record": {lawRefused, func(e *Evidence) {
+			e.Deeds[3].Status, e.Deeds[3].Code = 422, rental.RefundExceedsPaid
+		}},
+		"refused without a reason": {lawRefused, func(e *Evidence) {
+			e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict})
+		}},
+		"never answered":      {lawRefused, func(e *Evidence) { e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "other"}) }},
+		"a fee of nobody":     {lawAsked, func(e *Evidence) { e.Charges[3].Reason = "?" }},
+		"two extensions":      {lawAsked, func(e *Evidence) { e.Charges = append(e.Charges, e.Charges[2]) }},
+		"paid less than due":  {lawSums, func(e *Evidence) { e.Bookings[0].Rental = 131 }},
+		"sums differ":         {lawSums, func(e *Evidence) { e.Ledger[0].Refunded = 19 }},
+		"two lines of a deed": {lawHistory, func(e *Evidence) { e.Lines = append(e.Lines, e.Lines[2]) }},
+		"no line of a start":  {lawHistory, func(e *Evidence) { e.Lines = e.Lines[1:] }},
+		"no line of a charge": {lawHistory, func(e *Evidence) { e.Lines = e.Lines[:len(e.Lines)-1] }},
+		"a line of a payment that was not made": {lawHistory, func(e *Evidence) {
+			e.Charges[0].State = rental.Declined
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := goodRound()
+			test.spoil(&e)
+			violations := Check(e).Violations
+			for _, v := range violations {
+				if strings.HasPrefix(v, test.law+": ") {
+					return
+				}
+			}
+			t.Errorf("not found; found %q", violations)
+		})
+	}
+}
+
+func TestARefundThatCameBackIsNoViolation(t *testing.T) {
+	e := goodRound()
+	e.Charges[4].State, e.Charges[4].Settled = rental.Failed, 0
+	e.Ledger[0].Refunded, e.Ledger[0].Refunds[0].Status = 0, "failed"
+	if violations := Check(e).Violations; len(violations) > 0 {
+		t.Errorf("%q", violations)
+	}
+}
+
+func TestAToursDeedsAreTheSameForTheSameSeed(t *testing.T) {
+	b := booking{id: 7, end: until}
+	kinds := map[DeedKind]bool{}
+	for id := range rental.BookingID(60) {
+		b.id = id
+		once, again, other := b.tour(1), b.tour(1), b.tour(2)
+		same := len(once) == len(other)
+		for i, d := range once {
+			if *d != *again[i] {
+				t.Fatalf("%v and %v", *d, *again[i])
+			}
+			same = same && *d == *other[i]
+			kinds[d.Kind] = true
+		}
+		if same {
+			t.Errorf("booking %d: two seeds, one tour", id)
+		}
+	}
+	for kind := range activities {
+		if !kinds[kind] {
+			t.Errorf("nobody asks for %s", kind)
+		}
+	}
+}
+
+func TestARoundThatMissedSomethingProvesNothing(t *testing.T) {
+	if (Result{}).Worthless() == "" {
+		t.Error("a round in which nothing happened proves something")
+	}
+}
+
+func TestAnAnswerThatMayChangeIsNotDefinite(t *testing.T) {
+	for _, test := range []struct {
+		said
+		definite bool
+	}{
+		{said{}, false}, {said{status: 200}, true}, {said{status: 503, code: "service_unavailable"}, false}, {said{status: 500}, false},
+		{said{status: 429, code: "rate_limited"}, false}, {said{status: 409, code: telematics.IdempotencyInProgress}, false},
+		{said{status: 409, code: rental.BookingStateConflict}, true}, {said{status: 422}, true},
+	} {
+		if test.said.definite() != test.definite {
+			t.Errorf("%+v", test.said)
+		}
+	}
+}

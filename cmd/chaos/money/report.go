@@ -1,0 +1,111 @@
+package money
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// shown is how many violations are told in full.
+const shown = 40
+
+// Write tells a round to a person.
+func (r Result) Write(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	calls, deeds := 0, map[string]int{}
+	for _, n := range r.Figures[answers] {
+		calls += n
+	}
+	tries := 0
+	for _, d := range r.Deeds {
+		name := "refused"
+		if d.Done() {
+			name = "done"
+		}
+		deeds[string(d.Kind)+" "+name]++
+		tries += d.Tries
+	}
+	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
+	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Config.Bookings, r.Config.Instances)
+	fmt.Fprintf(t, "time\t%v: %v of load, %v until nothing was due\n", r.Took.Round(time.Second), r.Load.Round(time.Second), r.Settling.Round(time.Second))
+	fmt.Fprintf(t, "calls\t%d, for %d deeds\n", calls, len(r.Deeds))
+	section(t, "deed", deeds)
+	section(t, "charge", countBy(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }))
+	section(t, "struck", r.Figures[strikes])
+	section(t, "fault of the processor", r.Fired)
+	section(t, "notice", r.Figures[notices])
+	section(t, answers, r.Figures[answers])
+	orphans := 0
+	for _, m := range r.Ledger {
+		if m.Approved == 0 && m.Attempts == 0 {
+			orphans++
+		}
+	}
+	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments, of which %d never asked a card for anything\n", len(r.Ledger), orphans)
+	fmt.Fprintf(t, "\nlaw\tchecked\n")
+	for _, law := range laws {
+		fmt.Fprintf(t, "%s\t%d\n", law, r.Report.Checked[law])
+	}
+	_ = t.Flush() // out is the terminal
+	fmt.Fprintln(out)
+	for i, v := range r.Report.Violations {
+		if i == shown {
+			fmt.Fprintf(out, "… and %d more\n", len(r.Report.Violations)-shown)
+			break
+		}
+		fmt.Fprintf(out, "violation: %s\n", v)
+	}
+	if why := r.Worthless(); why != "" {
+		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
+	}
+	fmt.Fprintf(out, "violations: %d\n", len(r.Report.Violations))
+}
+
+func section[K ~string](out io.Writer, title string, counts map[K]int) {
+	fmt.Fprintf(out, "\n%s\ttimes\n", title)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(out, "%s\t%d\n", string(name), counts[name])
+	}
+}
+
+func countBy[T any](all []T, by func(T) string) map[string]int {
+	counts := map[string]int{}
+	for _, one := range all {
+		counts[by(one)]++
+	}
+	return counts
+}
+
+// Worthless says why a round proves nothing; empty: it does.
+func (r Result) Worthless() string {
+	for _, s := range allStrikes {
+		if want := s.howOften(r.Config.Duration); r.Figures[strikes][s.name] < want {
+			return fmt.Sprintf("%q happened less than %d times", s.name, want)
+		}
+	}
+	for _, f := range ailments {
+		if r.Fired[f.Kind] == 0 {
+			return fmt.Sprintf("no request met the processor's fault %q", f.Kind)
+		}
+	}
+	done := map[DeedKind]int{}
+	for _, d := range r.Deeds {
+		if d.Done() {
+			done[d.Kind]++
+		}
+	}
+	for kind := range activities {
+		if done[kind] == 0 {
+			return fmt.Sprintf("no %s was done", kind)
+		}
+	}
+	for _, law := range laws {
+		if r.Report.Checked[law] == 0 {
+			return fmt.Sprintf("%q was never checked", law)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/cmd/chaos/money"
+	"motorpool/simulator/devstack"
+)
+
+// TestMain lets the tests' own program be the service, for tests that need it as a process: what is killed there is
+// what is built here, with the race detector where the tests have it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A round with thousands of bookings: make chaos ARGS="--bookings 2000".
+func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
+	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
+		devstack.NeedServer(t, server)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	round, err := money.Round(t.Context(), money.Config{
+		Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second, Binary: self, Dir: dir, Hurry: true,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	round.Write(t.Output())
+	for _, violation := range round.Report.Violations {
+		t.Error(violation)
+	}
+	if why := round.Worthless(); why != "" {
+		t.Errorf("the round proves nothing: %s", why)
+	}
+	for _, log := range instanceLogs(t, dir) {
+		if !strings.Contains(log, "serving http=") || strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
+			t.Error(log)
+		}
+	}
+}
+
+func instanceLogs(t *testing.T, dir string) (logs []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "instance-*.log"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no logs of instances: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs = append(logs, string(text))
+	}
+	return logs
+}
