@@ -80,7 +80,7 @@ func (w *world) read(ctx context.Context) (r Record, err error) {
 	}
 	r.Charges, err = rows(ctx, w.db, `
 		select id, booking_id, kind, number, state, currency, amount, settled, capture_amount, coalesce(goal, ''), coalesce(refunds_charge_id::text, ''),
-			reason, coalesce(intent, ''), due_at is not null or lease is not null
+			reason, coalesce(intent, ''), `+openSQL+`
 		from charges order by id`,
 		func(s *sql.Rows, c *ChargeRow) error {
 			return s.Scan(&c.ID, &c.Booking, &c.Kind, &c.Number, &c.State, &c.Currency, &c.Amount, &c.Settled, &c.CaptureAmount, &c.Goal,

@@ -15,15 +15,19 @@ const (
 	progressEach = 30 * time.Second
 )
 
+// openSQL says that something is still to be done about a charge. A deposit that is held is looked at each day, and nothing is
+// to be done about it.
+const openSQL = `(next_attempt_at is not null or lease is not null or coalesce(look_at < clock_timestamp() + interval '30 minutes', false))`
+
 // dueSQL counts what is due, or is being done. A refund that has failed, or came back, is over.
 const dueSQL = `
-	select (select count(*) from charges where due_at is not null or lease is not null or state in ('pending', 'unknown'))
+	select (select count(*) from charges where ` + openSQL + ` or state in ('pending', 'unknown'))
 		+ (select count(*) from processor_notices where due_at is not null)`
 
 // hurrySQL lets the waits of the record be over, as they are some minutes later.
 var hurrySQL = []string{
 	`update charges set next_attempt_at = clock_timestamp() where next_attempt_at > clock_timestamp() and state in ('pending', 'unknown', 'authorized')`,
-	`update charges set look_at = clock_timestamp() where look_at > clock_timestamp()`,
+	`update charges set look_at = clock_timestamp() where look_at > clock_timestamp() and ` + openSQL,
 	`update charges set lease_until = clock_timestamp() where lease_until > clock_timestamp() and taken_at < clock_timestamp() - interval '3 seconds'`,
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
 }

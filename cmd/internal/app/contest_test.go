@@ -14,6 +14,7 @@ import (
 )
 
 func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		rivals := []customer{r.newCustomer(), r.newCustomer()}
@@ -85,6 +86,7 @@ func (w *wallet) any() int64 {
 }
 
 func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
+	t.Parallel()
 	const calls, hands = 200, 12
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}

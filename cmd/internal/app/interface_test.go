@@ -116,6 +116,7 @@ func (a answer) shows(path string, fields []shown) {
 }
 
 func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
+	t.Parallel()
 	rentBothStacks(t, 3, func(r *rentals) {
 		i := r.open()
 		c := r.newCustomer()

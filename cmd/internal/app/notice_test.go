@@ -59,6 +59,7 @@ func (r *rentals) kept(id string) int {
 }
 
 func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
 		second := r.serve(r.paid)
@@ -106,6 +107,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 }
 
 func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
 		r.processor.SetWebhook("") // only what is told below
@@ -153,6 +155,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 }
 
 func TestACardThatTheProcessorDropsLeavesTheWallet(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]

@@ -19,6 +19,7 @@ func amount(charge map[string]any, name string) string {
 }
 
 func TestADeclinedCardIsTriedAgainAndTheNextOneAtOnce(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
@@ -80,6 +81,7 @@ func (r *rentals) confirm(secret string) {
 }
 
 func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
 		c, other := r.newCustomer(), r.newCustomer()
@@ -115,6 +117,7 @@ func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
 }
 
 func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
 		c := r.newCustomer()
@@ -154,6 +157,7 @@ func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
 }
 
 func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
@@ -210,6 +214,7 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 
 // The processor may carry something out and not be heard: money moves once.
 func TestAnAnswerOfTheProcessorThatIsLostChargesNobodyTwice(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 1)
 	r := s.rent()
 	i := r.open()

@@ -70,6 +70,7 @@ func (i *instance) address(vehicle string) string {
 }
 
 func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 5)
 	s.fleet.Stations = []telematics.Station{{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstraße 1, München", Latitude: 48.1413, Longitude: 11.5578}}
 	s.record()

@@ -53,6 +53,7 @@ var tenCards = []string{
 }
 
 func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
+	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		i := r.open()
 		c := r.newCustomer()
@@ -230,6 +231,7 @@ func (r *rentals) expired(actor telematics.Actor) string {
 }
 
 func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i, second := r.open(), r.serve(r.paid)
 		var recorder simulator.Recorder

@@ -36,6 +36,7 @@ func (s *stack) takeOut(unit telematics.Unit) {
 }
 
 func TestAUnitWithoutAVehicleIsListedUntilItIsOnRecord(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		s.takeOut("car-2")
 		i, other := s.serve(), s.serve()
