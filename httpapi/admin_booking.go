@@ -59,7 +59,7 @@ func (s *server) openBooking(c echo.Context) error {
 	call, now := callOf(c), s.Now()
 	ctx, cancel := s.unhurried(c)
 	defer cancel()
-	draft := newDraft(call, now)
+	draft := newDraft(call)
 	request := rental.Request{Actor: call.actor, Line: call.line(rental.BookingCreate, draft.Vehicle, now), Key: call.key, Now: now}
 	d, replayed, err := s.Bookings.OpenBooking(ctx, draft, request)
 	if err = asFields(err); err != nil {
@@ -76,12 +76,12 @@ func (s *server) openBooking(c echo.Context) error {
 }
 
 // newDraft returns the booking that the body asks for, which the contract has checked.
-func newDraft(call *call, now time.Time) rental.Draft {
+func newDraft(call *call) rental.Draft {
 	return rental.Draft{
 		Agency: telematics.AgencyID(call.wholeNumber("agency_id")), Client: call.text("client"),
 		Vehicle: telematics.VehicleID(call.wholeNumber("vehicle_id")), Start: call.time("start_date"), End: call.time("end_date"),
 		Pickup: telematics.StationID(call.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(call.wholeNumber("dropoff_station_id")),
-		Method: rental.MethodID(call.wholeNumber("payment_method_id")), Requested: now,
+		Method: rental.MethodID(call.wholeNumber("payment_method_id")),
 	}
 }
 

@@ -10,15 +10,14 @@ import (
 
 // Draft is a booking that an administrator asks for.
 type Draft struct {
-	Agency    telematics.AgencyID
-	Client    string // subject of its token
-	Vehicle   telematics.VehicleID
-	Start     time.Time
-	End       time.Time
-	Pickup    telematics.StationID
-	Dropoff   telematics.StationID
-	Method    MethodID // zero: the default
-	Requested time.Time
+	Agency  telematics.AgencyID
+	Client  string // subject of its token
+	Vehicle telematics.VehicleID
+	Start   time.Time
+	End     time.Time
+	Pickup  telematics.StationID
+	Dropoff telematics.StationID
+	Method  MethodID // zero: the default
 }
 
 // Facts is what a draft is decided by.

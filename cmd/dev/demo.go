@@ -153,7 +153,7 @@ func (d *demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error
 	}
 	made, _, err := d.postgres.OpenBooking(ctx, rental.Draft{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle,
-		Start: start, End: start.Add(time.Duration(b.hours) * time.Hour), Pickup: b.pickup, Dropoff: b.dropoff, Requested: now,
+		Start: start, End: start.Add(time.Duration(b.hours) * time.Hour), Pickup: b.pickup, Dropoff: b.dropoff,
 	}, d.request(0, rental.BookingCreate))
 	if err != nil {
 		return 0, err

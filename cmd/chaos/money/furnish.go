@@ -155,7 +155,7 @@ func (w *world) addBookings(ctx context.Context, postgres *store.Postgres) error
 		station := telematics.StationID(agencyOf(i))
 		made, _, err := postgres.OpenBooking(ctx, rental.Draft{
 			Agency: agencyOf(i), Client: owners[i].actor.Subject, Vehicle: telematics.VehicleID(i + 1),
-			Start: start, End: start.Add(time.Duration(60+i%600) * time.Minute), Pickup: station, Dropoff: station, Requested: now,
+			Start: start, End: start.Add(time.Duration(60+i%600) * time.Minute), Pickup: station, Dropoff: station,
 		}, rental.Request{Actor: admin, Line: line(admin, rental.BookingCreate), Now: now})
 		w.bookings[i] = booking{id: made.ID, client: owners[i], terms: agencies[agencyOf(i)], end: made.End}
 		return err
