@@ -54,8 +54,9 @@ type claimed struct {
 func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil }
 
 // claimAttempts is how often a lane may change hands between wanting it and looking
-// who has it.
-const claimAttempts = 8
+// who has it. Each time somebody else had it, so many are needed only where many
+// settle at once what they have just claimed.
+const claimAttempts = 64
 
 var errLaneFlaps = errors.New("the lane changes hands too fast")
 
