@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 
@@ -25,16 +22,5 @@ func (a answer) Run(ctx context.Context) error {
 	e.GET("/api/v1/admin/vehicles/:vehicle/status", func(c echo.Context) error {
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: e}
-	stop := context.AfterFunc(attended(ctx), func() { _ = server.Close() })
-	defer stop()
-	fmt.Println(listener.Addr())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return serveUntil(attended(ctx), e)
 }

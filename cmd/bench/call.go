@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -21,64 +21,31 @@ type call struct {
 	For         time.Duration
 }
 
-// called is what came of it.
-type called struct {
-	Answered int64   `json:"answered"` // with 200
-	Refused  int64   `json:"refused"`
-	Rate     float64 `json:"per_second"`
-	quantiles
-}
-
 func (c call) Run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.For)
-	defer cancel()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Connections, DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	var mu sync.Mutex // guards what follows
-	var sum called
-	all := newLatencies()
-	var callers sync.WaitGroup
-	begin := time.Now()
-	for range c.Connections {
-		callers.Go(func() {
-			own, answered, refused := newLatencies(), int64(0), int64(0)
-			for ctx.Err() == nil {
-				sent := time.Now()
-				status, err := c.one(client)
-				if err != nil || status != http.StatusOK {
-					refused++
-					continue
-				}
-				own.add(time.Since(sent))
-				answered++
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all.h.Merge(own.h)
-			sum.Answered += answered
-			sum.Refused += refused
-		})
-	}
-	callers.Wait()
-	sum.Rate = float64(sum.Answered) / time.Since(begin).Seconds()
-	sum.quantiles = all.quantiles()
-	return json.NewEncoder(os.Stdout).Encode(sum)
+	result := inParallel(ctx, c.Connections, c.For, func(int) func() error {
+		return func() error { return c.one(client) }
+	})
+	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// one is not cut off by the end of the load: it is counted, and leaves a line in the history.
-func (c call) one(client *http.Client) (status int, err error) {
+// one reads one status, whole.
+func (c call) one(client *http.Client) error {
 	request, err := http.NewRequest(http.MethodGet, statusURL(c.URL, rand.IntN(c.Vehicles)+1), nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return response.StatusCode, err
+	if _, err = io.Copy(io.Discard, response.Body); err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return err
 }
 
 func statusURL(base string, vehicle int) string {

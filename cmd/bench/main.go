@@ -2,6 +2,7 @@
 // of ours in between. A ratio survives a change of the machine; a figure alone does not.
 //
 //	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
+//	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
 //	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
 //	events   500 readers of the live events, against the clock and against each other
 //
@@ -24,14 +25,19 @@ import (
 )
 
 type commands struct {
-	Ingest ingest `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
-	Status status `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
-	Events events `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
+	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
+	Ingest  ingest  `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
+	Status  status  `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
+	Events  events  `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
 
 	// The processes that the measurements start.
 	Publish   publish   `cmd:"" hidden:""`
 	Subscribe subscribe `cmd:"" hidden:""`
 	Call      call      `cmd:"" hidden:""`
+	Cars      cars      `cmd:"" hidden:""`
+	Exchange  exchange  `cmd:"" hidden:""`
+	Bare      bare      `cmd:"" hidden:""`
+	Order     order     `cmd:"" hidden:""`
 	Answer    answer    `cmd:"" hidden:""`
 	Follow    follow    `cmd:"" hidden:""`
 }

@@ -52,3 +52,9 @@ func (w *witness) lines(ctx context.Context) (n int64, err error) {
 	err = w.db.GetContext(ctx, &n, `select count(*) from activity where action = 'status.read'`)
 	return n, err
 }
+
+// locked counts the history's lines of vehicles that were locked.
+func (w *witness) locked(ctx context.Context) (n int64, err error) {
+	err = w.db.GetContext(ctx, &n, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`)
+	return n, err
+}

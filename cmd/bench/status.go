@@ -34,16 +34,18 @@ type statusResult struct {
 // readsOver is what was measured over a number of connections.
 type readsOver struct {
 	Connections int         `json:"connections"`
-	Floor       []readRound `json:"floor"`
-	Service     []readRound `json:"service"`
+	Floor       []callRound `json:"floor"`
+	Service     []callRound `json:"service"`
 	Ratio       float64     `json:"ratio"`            // of the medians of requests a second
 	Beyond      float64     `json:"p50_beyond_floor"` // milliseconds, of the medians
 }
 
-type readRound struct {
+type callRound struct {
 	called
 	Lines int64            `json:"history_lines"` // written meanwhile
 	Used  map[string]usage `json:"used"`
+
+	warmed int64 // answered before
 }
 
 func (s status) Run(ctx context.Context) error {
@@ -122,8 +124,8 @@ func (r statusResult) sound() error {
 	return errors.Join(failures...)
 }
 
-func (s status) round(ctx context.Context, w *world, url string, connections int, m meters) (readRound, error) {
-	var r readRound
+func (s status) round(ctx context.Context, w *world, url string, connections int, m meters) (callRound, error) {
+	var r callRound
 	before, err := m.read()
 	if err != nil {
 		return r, err
@@ -143,10 +145,10 @@ func (s status) round(ctx context.Context, w *world, url string, connections int
 }
 
 // recorded is a round of the service, with the lines that the history has of it.
-func (s status) recorded(ctx context.Context, w *world, n *service.Instance, eyes *witness, connections int) (readRound, error) {
+func (s status) recorded(ctx context.Context, w *world, n *service.Instance, eyes *witness, connections int) (callRound, error) {
 	before, err := eyes.lines(ctx)
 	if err != nil {
-		return readRound{}, err
+		return callRound{}, err
 	}
 	r, err := s.round(ctx, w, n.Public, connections, meters{"service": n.PID(), "postgres": w.postgres.PID(), "redis": w.redis.PID()})
 	if err != nil {
@@ -176,8 +178,8 @@ func (w *world) keepAnswer(ctx context.Context, n *service.Instance) ([]byte, er
 	return body, errors.Join(err, os.WriteFile(w.path("answer.json"), body, 0o600))
 }
 
-func perSecond(r readRound) float64 { return r.Rate }
-func p50(r readRound) float64       { return r.P50 }
+func perSecond(r callRound) float64 { return r.Rate }
+func p50(r callRound) float64       { return r.P50 }
 
 func (r statusResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)
@@ -200,7 +202,7 @@ func (r statusResult) tables(to *tabwriter.Writer) {
 }
 
 // cost is microseconds of CPU for each answer.
-func (r readRound) cost(process string) float64 {
+func (r callRound) cost(process string) float64 {
 	return r.Used[process].CPU / float64(r.Answered) * 1e6
 }
 

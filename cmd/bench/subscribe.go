@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,7 @@ type subscribe struct {
 
 func (s subscribe) Run(ctx context.Context) error {
 	var taken atomic.Int64
-	client := mqtt.NewClient(s.options())
+	client := mqtt.NewClient(clientOptions(s.Broker, "bench-subscriber", mosquitto.ServiceUser, s.Password))
 	defer client.Disconnect(0)
 	if err := wait(client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -34,26 +33,15 @@ func (s subscribe) Run(ctx context.Context) error {
 	if err := wait(subscribed); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return serveUntil(attended(ctx), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"counts": ledger{reportsTaken: taken.Load()}}) // the caller may leave
-	})}
-	stop := context.AfterFunc(attended(ctx), func() { _ = server.Close() })
-	defer stop()
-	fmt.Println(listener.Addr())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	}))
 }
 
-// options are those of the service, see broker.Link.
-func (s subscribe) options() *mqtt.ClientOptions {
-	return mqtt.NewClientOptions().AddBroker(s.Broker).SetClientID("bench-subscriber").
-		SetUsername(mosquitto.ServiceUser).SetPassword(s.Password).
+// clientOptions are those of the service, see broker.Link.
+func clientOptions(broker, id, user, password string) *mqtt.ClientOptions {
+	return mqtt.NewClientOptions().AddBroker(broker).SetClientID(id).
+		SetUsername(user).SetPassword(password).
 		SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).
 		SetConnectTimeout(dialTimeout).SetWriteTimeout(400 * time.Millisecond).
 		SetKeepAlive(5 * time.Second).SetPingTimeout(2500 * time.Millisecond)

@@ -109,12 +109,17 @@ func (w *world) makeKeys(context.Context) error {
 	if err != nil {
 		return err
 	}
+	units, err := telematics.EncodeKeyring(signing.Keyring())
+	if err != nil {
+		return err
+	}
 	w.admin, err = app.Grant{
 		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour,
 		Actor: telematics.Actor{Subject: "bench", Role: telematics.Admin},
 	}.Mint(tokens)
 	return errors.Join(err,
 		os.WriteFile(w.path("signing.jwks"), private, 0o600),
+		os.WriteFile(w.path("units.jwks"), units, 0o600),
 		os.WriteFile(w.path("tokens.jwks"), public, 0o600))
 }
 
@@ -164,7 +169,7 @@ func fleetOf(vehicles int) store.FleetFile {
 
 // unitOf returns a serial as long as a real one.
 func unitOf(vehicle int) telematics.Unit {
-	return telematics.Unit(fmt.Sprintf("356938%09d", vehicle))
+	return telematics.Unit(fmt.Sprintf("%s%09d", serialPrefix, vehicle))
 }
 
 // serve starts an instance of the service.

@@ -31,7 +31,7 @@ type MosquittoConfig struct {
 	// account. Defaults to none.
 	WatcherPassword string
 
-	// GatewayPassword lets the account GatewayUser report for every unit, on the service's listener. Production has no such
+	// GatewayPassword lets the account GatewayUser speak for every unit, on the service's listener. Production has no such
 	// account. Defaults to none.
 	GatewayPassword string
 
@@ -44,7 +44,8 @@ type MosquittoConfig struct {
 // WatcherUser may read everything that passes, where a test wants that.
 const WatcherUser = "watcher"
 
-// GatewayUser may write the reports of every unit, where a measurement wants a fleet's reports without its connections.
+// GatewayUser may hear and say what every unit may, where a measurement wants a fleet without its connections. It has the topics
+// below bench/, too: what does not concern the service is measured there.
 const GatewayUser = "gateway"
 
 // Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen, killed and restarted.
@@ -130,7 +131,7 @@ func (m *Mosquitto) writeFiles() error {
 	}
 	if m.cfg.GatewayPassword != "" {
 		service[GatewayUser] = m.cfg.GatewayPassword
-		serviceACL += "\nuser " + GatewayUser + "\ntopic write motorpool/v1/+/telemetry\n"
+		serviceACL += "\nuser " + GatewayUser + "\ntopic readwrite motorpool/v1/#\ntopic readwrite bench/#\n"
 	}
 	return errors.Join(
 		os.WriteFile(m.path("mosquitto.conf"), []byte(conf), 0o600),

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// cars is the process of the vehicles. Given the public keys, each verifies the command, does it once and answers with
+// what it changed; without them it sends back what it is sent, as the floor has it. It says when all of them listen, and prints
+// what they heard when it is told to end.
+type cars struct {
+	Broker      string
+	Password    string
+	Root        string `help:"Of the topics."`
+	Vehicles    int
+	Connections int    `help:"Over which the vehicles are spread."`
+	Keyring     string `help:"File of the public keys; none: echo."`
+	Cellular    bool   `help:"Answer after as long as a cellular network takes, and not at once."`
+
+	keys  telematics.Keyring
+	heard []heardBy // by vehicle
+}
+
+// heardBy is what one vehicle has heard.
+type heardBy struct {
+	mu       sync.Mutex // guards what follows
+	last     telematics.CommandID
+	answer   []byte
+	pending  bool // the answer is not given yet
+	started  int64
+	repeated int64
+	refused  int64
+	answered int64 // microseconds since the epoch: when the last answer was given to the connection
+}
+
+// heardByAll is what all of them have heard.
+type heardByAll struct {
+	Started  int64   `json:"started"`
+	Repeated int64   `json:"repeated"` // the same command once more, which was not done again
+	Refused  int64   `json:"refused"`
+	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the last answer was given away, microseconds since the epoch
+}
+
+func (c *cars) Run(ctx context.Context) error {
+	c.heard = make([]heardBy, c.Vehicles)
+	if c.Keyring != "" {
+		text, err := os.ReadFile(c.Keyring)
+		if err != nil {
+			return err
+		}
+		if c.keys, err = telematics.ParseKeyring(text); err != nil {
+			return err
+		}
+	}
+	for n := range c.Connections {
+		client, err := c.connect(n)
+		if err != nil {
+			return fmt.Errorf("connection %d of the vehicles: %w", n, err)
+		}
+		defer client.Disconnect(0)
+	}
+	fmt.Println(c.Vehicles)
+	if !told(ctx) {
+		return nil
+	}
+	return json.NewEncoder(os.Stdout).Encode(c.sum())
+}
+
+// told waits for the line by which a helper is asked for its result.
+func told(ctx context.Context) bool {
+	line := make(chan bool, 1)
+	go func() {
+		var last string
+		_, err := fmt.Fscanln(os.Stdin, &last)
+		line <- err == nil
+	}()
+	select {
+	case asked := <-line:
+		return asked
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// subscriptionsAtOnce are in one packet.
+const subscriptionsAtOnce = 500
+
+// connect lets every so manieth vehicle listen on a connection of its own, or of a few.
+func (c *cars) connect(n int) (mqtt.Client, error) {
+	options := clientOptions(c.Broker, fmt.Sprintf("bench-cars-%s-%d", hyphened(c.Root), n), devstack.GatewayUser, c.Password).SetKeepAlive(time.Minute)
+	client := mqtt.NewClient(options)
+	if err := wait(client.Connect()); err != nil {
+		return nil, err
+	}
+	filters := map[string]byte{}
+	for v := n; v < c.Vehicles; v += c.Connections {
+		filters[c.Root+string(unitOf(v+1))+"/command"] = 1
+		if len(filters) == subscriptionsAtOnce || v+c.Connections >= c.Vehicles {
+			if err := wait(client.SubscribeMultiple(filters, c.hear)); err != nil {
+				return nil, err
+			}
+			filters = map[string]byte{}
+		}
+	}
+	return client, nil
+}
+
+// hear takes a command, or what the floor sends in its place.
+func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
+	unit := unitIn(m.Topic(), c.Root)
+	vehicle := vehicleOf(unit) - 1
+	if vehicle < 0 || vehicle >= len(c.heard) {
+		return
+	}
+	by := &c.heard[vehicle]
+	if c.keys == nil {
+		c.reply(client, by, unit, m.Payload())
+		return
+	}
+	answer, pending := c.obey(by, unit, m.Payload())
+	switch {
+	case answer == nil || pending: // nothing to say, or not yet
+	case c.Cellular:
+		time.AfterFunc(cellular(), func() { c.reply(client, by, unit, answer) })
+	default:
+		c.reply(client, by, unit, answer)
+	}
+}
+
+// obey verifies a command, does it once, and returns the answer, unless it is on its way already.
+func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer []byte, pending bool) {
+	claims, err := c.keys.Verify(message)
+	now := time.Now()
+	by.mu.Lock()
+	defer by.mu.Unlock()
+	switch {
+	case err != nil || claims.Unit != unit || !now.Before(claims.Expires):
+		by.refused++
+		return nil, false
+	case claims.Command == by.last:
+		by.repeated++
+		return by.answer, c.Cellular && by.pending
+	}
+	by.last, by.pending = claims.Command, true
+	by.started++
+	by.answer = telematics.EncodeAnswer(telematics.Answer{
+		Command: claims.Command, State: telematics.Succeeded, At: now,
+		Report: &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
+	})
+	return by.answer, false
+}
+
+func (c *cars) reply(client mqtt.Client, by *heardBy, unit telematics.Unit, answer []byte) {
+	if c.Cellular {
+		by.mu.Lock()
+		by.pending, by.answered = false, time.Now().UnixMicro()
+		by.mu.Unlock()
+	}
+	client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
+}
+
+func (c *cars) sum() heardByAll {
+	var all heardByAll
+	for i := range c.heard {
+		by := &c.heard[i]
+		by.mu.Lock()
+		all.Started += by.started
+		all.Repeated += by.repeated
+		all.Refused += by.refused
+		if c.Cellular {
+			all.Answered = append(all.Answered, by.answered)
+		}
+		by.mu.Unlock()
+	}
+	return all
+}
+
+// What a cellular network takes: log-normal, cut to what the service waits for at most.
+const (
+	cellularMedian = 4 * time.Second
+	cellularSigma  = 0.4
+	cellularLeast  = 2 * time.Second
+	cellularMost   = 10 * time.Second
+)
+
+func cellular() time.Duration {
+	d := time.Duration(float64(cellularMedian) * math.Exp(cellularSigma*rand.NormFloat64()))
+	return min(max(d, cellularLeast), cellularMost)
+}
