@@ -48,6 +48,7 @@ var homes = map[string][]string{
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
 	"github.com/prometheus/procfs":               {"cmd/bench"},
 	"github.com/HdrHistogram/":                   {"cmd/bench"},
+	"golang.org/x/exp/trace":                     {"cmd/bench"},
 }
 
 type goPackage struct {
