@@ -49,6 +49,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/procfs":               {"cmd/bench"},
 	"github.com/HdrHistogram/":                   {"cmd/bench"},
 	"gonum.org/v1/plot":                          {"cmd/bench"},
+	"golang.org/x/exp/trace":                     {"cmd/bench"},
 }
 
 type goPackage struct {

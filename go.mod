@@ -31,6 +31,7 @@ require (
 	github.com/swaggest/swgui v1.8.5
 	github.com/valyala/fasthttp v1.70.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/exp v0.0.0-20261014143641-f0251eb4aa3e
 	golang.org/x/image v0.47.0
 	golang.org/x/sync v0.24.0
 	gonum.org/v1/plot v0.17.0

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"runtime/trace"
 	"sync"
 	"time"
 
@@ -73,7 +74,9 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 const reportPatience = 250 * time.Millisecond
 
 func (b *Broker) handleAnswer(ctx context.Context, h heard) {
+	decoding := trace.StartRegion(ctx, telematics.StepDecode)
 	answer, dropped, err := h.Dialect.DecodeAnswer(h.Message, h.at)
+	decoding.End()
 	if err != nil {
 		b.Counts.add(answersMalformed)
 		b.Logger.Debug("answer not readable", "unit", h.Unit, "err", err)
@@ -87,7 +90,10 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	if answer.Report != nil {
 		waiting, cancel := context.WithTimeout(ctx, reportPatience)
 		defer cancel()
-		reported.Go(func() { b.prompt.wait(waiting, sign) })
+		reported.Go(func() {
+			defer trace.StartRegion(waiting, telematics.StepMerge).End()
+			b.prompt.wait(waiting, sign)
+		})
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
@@ -158,7 +164,9 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		finding.SentAt, finding.Attempts = w.sent()
 	}
 	stepping, cancel := b.step(ctx)
+	settling := trace.StartRegion(stepping, telematics.StepSettle)
 	c, ok, err := b.Commands.Settle(stepping, finding)
+	settling.End()
 	cancel()
 	reported.Wait()
 	switch {

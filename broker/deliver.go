@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime/trace"
 	"time"
 
 	"motorpool/telematics"
@@ -17,20 +18,26 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 	defer b.waiters.remove(c.ID)
 	defer b.release(ctx, c)
 
+	signing := trace.StartRegion(ctx, telematics.StepSign)
 	message, err := b.Dialects.Encode(c, b.Key)
+	signing.End()
 	if err != nil {
 		return b.expire(ctx, c, w, "The signing key", err)
 	}
-	registering, cancel := b.step(ctx)
-	err = b.Pending.Register(registering, telematics.Pending{
-		Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline,
-	})
-	cancel()
-	if err != nil {
+	if err := b.register(ctx, c); err != nil {
 		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
 	}
 	settled := b.deliver(ctx, c, w, message)
 	return settled, settled.Err()
+}
+
+func (b *Broker) register(ctx context.Context, c telematics.Command) error {
+	defer trace.StartRegion(ctx, telematics.StepRegister).End()
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	return b.Pending.Register(ctx, telematics.Pending{
+		Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline,
+	})
 }
 
 // deliver publishes the message, again and again, until the command is settled
@@ -44,6 +51,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 	}
 	again := time.NewTimer(b.publish(ctx, c, w, message, false))
 	defer again.Stop()
+	defer trace.StartRegion(ctx, telematics.StepAir).End()
 	received := false
 	for {
 		select {
@@ -80,7 +88,10 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 	if !b.mayLeave(c.Agency) {
 		return airRetry
 	}
-	if err := b.Air.Publish(message); err != nil {
+	publishing := trace.StartRegion(ctx, telematics.StepPublish)
+	err := b.Air.Publish(message)
+	publishing.End()
+	if err != nil {
 		b.Counts.add(publishFailures)
 		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
 		if attempts == 0 {

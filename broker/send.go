@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/trace"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,6 +93,16 @@ func (b *Broker) take(ctx context.Context, order telematics.Order, waits bool) (
 // accept turns an order into a command whose row is written and whose lane is
 // ours. The command that comes with a refusal says as much as is known.
 func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+	receipt, refusal := b.consider(ctx, order)
+	if refusal != nil || receipt.Replayed {
+		return receipt, refusal
+	}
+	return b.claim(ctx, receipt.Command)
+}
+
+// consider turns an order into a command that nothing speaks against, or finds what it repeats.
+func (b *Broker) consider(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
 	c := newCommand(order, b.Instance)
 	twin, refusal := b.vehicle(ctx, order)
 	if refusal != nil {
@@ -101,10 +112,7 @@ func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics
 	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
-	if refusal := b.judge(ctx, twin, order.Action, c.Requested); refusal != nil {
-		return telematics.Receipt{Command: c}, refusal
-	}
-	return b.claim(ctx, c)
+	return telematics.Receipt{Command: c}, b.judge(ctx, twin, order.Action, c.Requested)
 }
 
 func newCommand(order telematics.Order, instance string) telematics.Command {
@@ -164,6 +172,7 @@ func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telemat
 // claim writes the row and takes the lane. An occupant that is overdue is settled
 // first: its owner did not, so it is gone, or about to.
 func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Receipt, *telematics.Error) {
+	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	receipt := telematics.Receipt{Command: c}

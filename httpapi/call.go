@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/trace"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
 // the headers that every response has.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		defer trace.StartRegion(c.Request().Context(), telematics.StepHTTP).End()
 		request, header := c.Request(), c.Response().Header()
 		call := &call{id: requestID(request.Header), started: s.Now()}
 		c.Set(callKey, call)

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"runtime/trace"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"motorpool/telematics"
 )
 
 // envelope is the body of every answer of the API.
@@ -38,6 +41,7 @@ func (s *server) answerClient(c echo.Context, status int, message string, data a
 // write sends an envelope. The body is complete before its first byte leaves, so that
 // what cannot be encoded still becomes an error with a status of its own.
 func (s *server) write(c echo.Context, status int, e envelope) error {
+	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
 	e.RequestID = callOf(c).id.String()
 	e.Timestamp = timestamp(s.Now())
 	var body bytes.Buffer

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"runtime/trace"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
@@ -51,27 +52,35 @@ func recordedAs(activity string) func(*gate) {
 	return func(g *gate) { g.activity = activity }
 }
 
-// pass returns the handler behind its gate. This is the order of checks of the whole API;
-// 404 and 405 of the path come before it, by routing.
+// pass returns the handler behind its gate.
 func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		call := callOf(c)
-		if err := call.readBody(c); err != nil {
-			return err // 413
-		}
-		token, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
-		if err != nil {
-			challenge(c.Response().Header(), err)
-			return err // 401
-		}
-		call.actor, call.tokenUntil = token.actor, token.expires.Add(s.Tokens.Leeway)
-		if err := s.admit(c, call, g); err != nil {
-			challenge(c.Response().Header(), err)
-			s.recordRefusal(c, g, err)
-			return err // 403, 401 of the signature, 429, 415, 400, 422
+		if err := s.enter(c, g); err != nil {
+			return err
 		}
 		return h(c)
 	}
+}
+
+// enter has the order of checks of the whole API; 404 and 405 of the path come before it, by routing.
+func (s *server) enter(c echo.Context, g gate) error {
+	defer trace.StartRegion(c.Request().Context(), telematics.StepAdmit).End()
+	call := callOf(c)
+	if err := call.readBody(c); err != nil {
+		return err // 413
+	}
+	token, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
+	if err != nil {
+		challenge(c.Response().Header(), err)
+		return err // 401
+	}
+	call.actor, call.tokenUntil = token.actor, token.expires.Add(s.Tokens.Leeway)
+	if err := s.admit(c, call, g); err != nil {
+		challenge(c.Response().Header(), err)
+		s.recordRefusal(c, g, err)
+		return err // 403, 401 of the signature, 429, 415, 400, 422
+	}
+	return nil
 }
 
 func (s *server) admit(c echo.Context, call *call, g gate) error {

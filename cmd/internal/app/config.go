@@ -22,7 +22,7 @@ import (
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
 	HTTP     string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
-	Internal string `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of health, readiness and counters, away from the public one (default ${default})."`
+	Internal string `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of health, readiness, counters and profiles, away from the public one (default ${default})."`
 
 	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`

@@ -268,6 +268,7 @@ func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys,
 		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
+	serveProfiles(mux)
 	return mux
 }
 

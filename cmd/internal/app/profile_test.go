@@ -1,0 +1,92 @@
+package app_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"golang.org/x/exp/trace"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/telematics"
+)
+
+func TestProfilesAreServedInsideAlone(t *testing.T) {
+	i := embeddedStack(t, 1).serve()
+	for path, inside := range map[string]int{
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline": 404, // flags may be secrets
+	} {
+		if status, _ := i.fetch(i.internal + path); status != inside {
+			t.Errorf("%s inside: %d, want %d", path, status, inside)
+		}
+		if status, _ := i.fetch(i.base + path); status != http.StatusNotFound {
+			t.Errorf("%s outside: %d", path, status)
+		}
+	}
+}
+
+func TestATraceHasAllStepsOfACommand(t *testing.T) {
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate = 0, 0 })
+		s.drive(nil, healthy)
+		traced := make(chan struct{})
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			for {
+				select {
+				case <-traced:
+					return
+				default:
+				}
+				if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
+					s.Errorf("lock: %+v", r)
+				}
+			}
+		})
+		status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
+		close(traced)
+		calls.Wait()
+		if status != http.StatusOK {
+			s.Fatalf("trace: %d", status)
+		}
+		seen := s.regions(taken)
+		for _, step := range telematics.Steps {
+			if seen[step] == 0 {
+				s.Errorf("no region %q among %v", step, seen)
+			}
+		}
+	})
+}
+
+// fetch returns the status of an address and what it says.
+func (s *stack) fetch(url string) (int, []byte) {
+	s.Helper()
+	response, err := http.Get(url)
+	s.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.must(err)
+	return response.StatusCode, body
+}
+
+// regions counts the regions that end in a trace, by name.
+func (s *stack) regions(taken []byte) map[string]int {
+	s.Helper()
+	reader, err := trace.NewReader(bytes.NewReader(taken))
+	s.must(err)
+	ended := map[string]int{}
+	for {
+		event, err := reader.ReadEvent()
+		if errors.Is(err, io.EOF) {
+			return ended
+		}
+		s.must(err)
+		if event.Kind() == trace.EventRegionEnd {
+			ended[event.Region().Type]++
+		}
+	}
+}
