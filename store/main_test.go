@@ -45,14 +45,15 @@ const template = "schema"
 
 func sharedServer(tb testing.TB) *devstack.Postgres {
 	tb.Helper()
-	server.once.Do(func() { server.dir, server.postgres, server.err = startPostgres() })
+	server.once.Do(func() { server.dir, server.postgres, server.err = startPostgres(false) })
 	if server.err != nil {
 		tb.Fatalf("start postgres: %v", server.err)
 	}
 	return server.postgres
 }
 
-func startPostgres() (string, *devstack.Postgres, error) {
+// startPostgres starts one with the template. Where asked to, it waits for the disk at each commit.
+func startPostgres(fsync bool) (string, *devstack.Postgres, error) {
 	dir, err := os.MkdirTemp("", "store-test-")
 	if err != nil {
 		return "", nil, err
@@ -61,7 +62,7 @@ func startPostgres() (string, *devstack.Postgres, error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return dir, nil, err
 	}
-	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
+	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir, Fsync: fsync})
 	if err != nil {
 		return dir, nil, err
 	}

@@ -20,7 +20,7 @@ import (
 // ownServer starts a Postgres for the test to ill-treat, with one vehicle.
 func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *Postgres) {
 	t.Helper()
-	dir, server, err := startPostgres()
+	dir, server, err := startPostgres(false)
 	t.Cleanup(func() {
 		if server != nil {
 			_ = server.Close()

@@ -1,0 +1,139 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// instant is a world in which nothing takes time: a record that remembers what is open and nothing else, and cars that
+// answer while they are asked.
+type instant struct {
+	*brokertest.Memory
+	broker *broker.Broker
+	seq    atomic.Int64
+
+	mu      sync.Mutex
+	open    map[telematics.CommandID]telematics.Command
+	carried map[string]telematics.Command // by topic: a vehicle has one at a time
+}
+
+func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
+	b.Helper()
+	w := &instant{open: map[telematics.CommandID]telematics.Command{}, carried: map[string]telematics.Command{}}
+	twins := make([]telematics.Twin, vehicles)
+	for i := range twins {
+		twins[i] = healthy()
+		twins[i].ID = telematics.VehicleID(i + 1)
+		twins[i].Unit = telematics.Unit(fmt.Sprintf("35824005%07d", i+1))
+	}
+	w.Memory = brokertest.NewMemory(twins...)
+	w.broker = broker.New(broker.Config{
+		Vehicles: w, Commands: w, Halts: w, History: w, Pending: w, Twins: w, Contacts: w, Events: w,
+		Air: w, Key: key, Dialects: telematics.Spoken, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.broker.Run(ctx); err != nil {
+			b.Errorf("Run: %v", err)
+		}
+	})
+	b.Cleanup(func() { cancel(); running.Wait() })
+	return w
+}
+
+func (w *instant) Claim(_ context.Context, c telematics.Command) (telematics.Claim, error) {
+	c.Seq = w.seq.Add(1)
+	topic := telematics.CommandChannel.Topic(c.Unit)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[c.ID], w.carried[topic] = c, c
+	return telematics.Claim{Seq: c.Seq}, nil
+}
+
+func (w *instant) MarkSent(context.Context, telematics.CommandID, time.Time, int) error { return nil }
+
+func (w *instant) Settle(_ context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, ok := w.open[s.Command]
+	delete(w.open, s.Command)
+	c.State, c.Completed, c.SentAt, c.Attempts = s.State, s.At, s.SentAt, s.Attempts
+	return c, ok, nil
+}
+
+func (w *instant) Observe(context.Context, []telematics.Observation) (telematics.Seen, error) {
+	return telematics.Seen{}, nil
+}
+
+func (w *instant) Tell(context.Context, []telematics.Event) error { return nil }
+
+func (w *instant) Ready() error { return nil }
+
+func (w *instant) Publish(t telematics.Transmission) error {
+	w.mu.Lock()
+	c := w.carried[t.Topic]
+	w.mu.Unlock()
+	answer := `{"command_id":"` + c.ID.String() + `","status":"succeeded","at":"2026-01-02T10:00:02.310Z"}`
+	w.broker.Answer(brokertest.Said(c.Unit, []byte(answer), false))
+	return nil
+}
+
+func (w *instant) lock(b *testing.B, vehicle telematics.VehicleID) {
+	r, err := w.broker.Send(b.Context(), telematics.Order{Vehicle: vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.Nil})
+	if err != nil || r.Command.State != telematics.Succeeded {
+		b.Errorf("Send = %+v, %v", r, err)
+	}
+}
+
+// unsigned signs nothing, so that what is left is the broker's own.
+type unsigned struct{}
+
+func (unsigned) Sign(telematics.Claims) ([]byte, error) { return []byte("unsigned"), nil }
+
+// BenchmarkSend is a command's whole way through the broker and back to its caller, in a world that costs nothing.
+func BenchmarkSend(b *testing.B) {
+	key, err := telematics.NewSigningKey()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		key  telematics.Signer
+	}{{"signed", key}, {"unsigned", unsigned{}}} {
+		b.Run(c.name+"/callers=1", func(b *testing.B) {
+			w := newInstant(b, 1, c.key)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.lock(b, 1)
+			}
+		})
+		b.Run(c.name+"/callers=64", func(b *testing.B) {
+			const callers = 64
+			w := newInstant(b, callers, c.key)
+			b.ReportAllocs()
+			b.ResetTimer()
+			var made atomic.Int64
+			var wg sync.WaitGroup
+			for caller := range callers {
+				wg.Go(func() {
+					for made.Add(1) <= int64(b.N) {
+						w.lock(b, telematics.VehicleID(caller+1))
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// commandRecord is a record that waits for the disk at each commit, and a fleet with a free lane for each call of a round.
+type commandRecord struct {
+	*Postgres
+	b     *testing.B
+	open  []telematics.Command
+	fleet int
+}
+
+func newCommandRecord(b *testing.B) *commandRecord {
+	b.Helper()
+	dir, server, err := startPostgres(true)
+	b.Cleanup(func() {
+		if server != nil {
+			if err := server.Close(); err != nil {
+				b.Error(err)
+			}
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if err != nil {
+		b.Fatalf("start postgres: %v", err)
+	}
+	r := &commandRecord{Postgres: open(b, databaseURL(server, template)), b: b, fleet: roundSize}
+	fleetOf(b, r.Postgres, r.fleet)
+	return r
+}
+
+// fresh settles what is open and returns new commands, each with a lane of its own.
+func (r *commandRecord) fresh(n int) []telematics.Command {
+	r.b.Helper()
+	r.settleAll()
+	commands := make([]telematics.Command, n)
+	for i := range commands {
+		commands[i] = brokertest.NewCommand(telematics.VehicleID(i+1), telematics.Lock)
+	}
+	r.open = commands
+	return commands
+}
+
+// claimed returns commands that have their lanes.
+func (r *commandRecord) claimed(n int) []telematics.Command {
+	r.b.Helper()
+	commands := r.fresh(n)
+	for batch := range slices.Chunk(commands, r.config.MaxBatch) {
+		if _, err := r.claim(r.b.Context(), batch); err != nil {
+			r.b.Fatal(err)
+		}
+	}
+	return commands
+}
+
+func (r *commandRecord) settleAll() {
+	r.b.Helper()
+	for batch := range slices.Chunk(r.open, r.config.MaxBatch) {
+		settlements := make([]telematics.Settlement, len(batch))
+		for i, c := range batch {
+			settlements[i] = success(c)
+		}
+		if _, err := r.settle(context.Background(), settlements); err != nil {
+			r.b.Fatal(err)
+		}
+	}
+	r.open = nil
+}
+
+// success is what a unit's answer with a small report makes of a command.
+func success(c telematics.Command) telematics.Settlement {
+	at := c.Requested.Add(time.Second)
+	return telematics.Settlement{
+		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, SentAt: at, Attempts: 1,
+		Reported: &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
+	}
+}
+
+var errWithoutEffect = errors.New("without effect")
+
+func (r *commandRecord) take(c telematics.Command) error {
+	claim, err := r.Claim(r.b.Context(), c)
+	if err == nil && !claim.Taken() {
+		err = fmt.Errorf("claim: %w", errWithoutEffect)
+	}
+	return err
+}
+
+func (r *commandRecord) mark(c telematics.Command) error {
+	return r.MarkSent(r.b.Context(), c.ID, c.Requested.Add(time.Millisecond), 1)
+}
+
+func (r *commandRecord) end(c telematics.Command) error {
+	_, ok, err := r.Settle(r.b.Context(), success(c))
+	if err == nil && !ok {
+		err = fmt.Errorf("settle: %w", errWithoutEffect)
+	}
+	return err
+}
+
+// run measures calls of the record by each crowd, and how many share a commit.
+func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, call func(telematics.Command) error, calls int, batches ...*atomic.Int64) {
+	r.b.Run(name, func(b *testing.B) {
+		crowded(b, func(b *testing.B, crowd int) {
+			for _, counted := range batches {
+				counted.Store(0)
+			}
+			callers(b, crowd, fresh, call)
+			var commits int64
+			for _, counted := range batches {
+				commits += counted.Load()
+			}
+			b.ReportMetric(float64(b.N*calls)/float64(commits), "commands/commit")
+		})
+	})
+}
+
+// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each step alone, and all
+// three one after another, as each command makes them, while others' steps share the disk.
+func BenchmarkCommandRecord(b *testing.B) {
+	r := newCommandRecord(b)
+	claims, marks, settlements := batches(r.claims), batches(r.marks), batches(r.settlements)
+	r.run("claim", r.fresh, r.take, 1, claims)
+	r.run("mark", r.claimed, r.mark, 1, marks)
+	r.run("settle", r.claimed, r.end, 1, settlements)
+	r.run("life", r.fresh, func(c telematics.Command) error {
+		return errors.Join(r.take(c), r.mark(c), r.end(c))
+	}, 3, claims, marks, settlements)
+}

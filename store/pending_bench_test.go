@@ -1,0 +1,69 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// pendings are entries of different units, none of them in the table.
+func pendings(n int) []telematics.Pending {
+	entries := make([]telematics.Pending, n)
+	for i := range entries {
+		entries[i] = pendingIn(telematics.Unit(fmt.Sprintf("unit-%d", i)), 10*time.Second)
+	}
+	return entries
+}
+
+// BenchmarkPendingTable is the table against a Redis that holds what is in flight and no more.
+func BenchmarkPendingTable(b *testing.B) {
+	r := openRedis(b, startRedis(b).URL())
+	register := func(p telematics.Pending) error { return r.Register(b.Context(), p) }
+	lookup := func(p telematics.Pending) error {
+		_, ok, err := r.Lookup(b.Context(), p.Unit, p.Command)
+		if err == nil && !ok {
+			err = fmt.Errorf("look up: %w", errWithoutEffect)
+		}
+		return err
+	}
+	release := func(p telematics.Pending) error { return r.Release(b.Context(), p.Unit, p.Command) }
+	absent := func(n int) []telematics.Pending {
+		if err := r.client.FlushAll(b.Context()).Err(); err != nil {
+			b.Fatal(err)
+		}
+		return pendings(n)
+	}
+	present := func(n int) []telematics.Pending {
+		entries := absent(n)
+		for _, p := range entries {
+			if err := register(p); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return entries
+	}
+	for _, c := range []struct {
+		name  string
+		fresh func(int) []telematics.Pending
+		call  func(telematics.Pending) error
+	}{
+		{"register", absent, register},
+		{"lookup", present, lookup},
+		{"release", present, release},
+	} {
+		for _, crowd := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/callers=%d", c.name, crowd), func(b *testing.B) { callers(b, crowd, c.fresh, c.call) })
+		}
+	}
+	// What one exchange with this Redis takes: the floor of the others.
+	b.Run("ping/callers=1", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := r.client.Ping(b.Context()).Err(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package telematics
+
+import (
+	"crypto/ed25519"
+	"testing"
+	"time"
+)
+
+var benchKey = SigningKey{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+
+// benchClaims are of a command without parameters and without a trace, and of one with all that there is.
+var benchClaims = []struct {
+	name   string
+	claims Claims
+}{{"lock", goldenLock}, {"attention", goldenAttention}}
+
+func BenchmarkSign(b *testing.B) {
+	for _, c := range benchClaims {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := benchKey.Sign(c.claims); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	// What the signature itself costs: the floor of the others.
+	b.Run("signature", func(b *testing.B) {
+		message, err := benchKey.Sign(goldenLock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			ed25519.Sign(benchKey.Private, message)
+		}
+	})
+}
+
+// BenchmarkVerify is the unit's side.
+func BenchmarkVerify(b *testing.B) {
+	ring := benchKey.Keyring()
+	for _, c := range benchClaims {
+		b.Run(c.name, func(b *testing.B) {
+			message, err := benchKey.Sign(c.claims)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := ring.Verify(message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("signature", func(b *testing.B) {
+		message := []byte("of any length that a command has")
+		signature := ed25519.Sign(benchKey.Private, message)
+		public := ring[benchKey.ID]
+		b.ReportAllocs()
+		for b.Loop() {
+			if !ed25519.Verify(public, message, signature) {
+				b.Fatal("not verified")
+			}
+		}
+	})
+}
+
+// BenchmarkEncode is a command from the record to the air.
+func BenchmarkEncode(b *testing.B) {
+	c := Command{
+		ID: aCommand, Vehicle: 42, Agency: 1, Unit: goldenUnit, Action: Lock, Lane: AccessLane, Seq: 42,
+		State: Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Spoken.Encode(c, benchKey); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
