@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"motorpool/telematics"
 )
@@ -94,10 +93,10 @@ func (p *Postgres) Add(ctx context.Context, line telematics.Activity) error {
 }
 
 func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]struct{}, error) {
-	return make([]struct{}, len(lines)), insertLines(ctx, p.db, lines)
+	return make([]struct{}, len(lines)), insertLines(ctx, p.commands, lines)
 }
 
-func insertLines(ctx context.Context, db sqlx.ExecerContext, lines []telematics.Activity) error {
+func insertLines(ctx context.Context, db execer, lines []telematics.Activity) error {
 	rows := make([]activityRow, len(lines))
 	for i, line := range lines {
 		rows[i] = newActivityRow(line)

@@ -126,7 +126,7 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 		ID  uuid.UUID `db:"id"`
 		Seq int64     `db:"seq"`
 	}
-	err := p.db.SelectContext(ctx, &taken, `
+	err := selectAll(ctx, p.commands, &taken, `
 		with claim as (
 			select * from json_to_recordset($1) as claim (
 				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
@@ -177,7 +177,7 @@ func (p *Postgres) occupants(ctx context.Context, refused []telematics.Command) 
 	for i, c := range refused {
 		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
 	}
-	open, err := selectCommands(ctx, p.db, `
+	open, err := selectCommands(ctx, p.commands, `
 		select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received')
 			and (vehicle_id, lane) in (select * from unnest($1::bigint[], $2::text[]))`,

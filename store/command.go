@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/telematics"
@@ -119,9 +118,9 @@ func decodeReported(message *string) (*telematics.Report, error) {
 }
 
 // selectCommands returns the commands of a query.
-func selectCommands(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]telematics.Command, error) {
+func selectCommands(ctx context.Context, db querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
-	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+	if err := selectAll(ctx, db, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	commands := make([]telematics.Command, len(rows))

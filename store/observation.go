@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/telematics"
@@ -91,14 +90,19 @@ type observedUnit struct {
 
 // observe is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
-func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
+func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen telematics.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
-	tx, err := p.db.BeginTxx(ctx, nil)
-	if err != nil {
+	if err := p.commands.within(ctx, func(tx *planned) (err error) {
+		seen, err = observeIn(ctx, tx, sightings)
+		return err
+	}); err != nil {
 		return telematics.Seen{}, err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	return seen, nil
+}
+
+func observeIn(ctx context.Context, tx *planned, sightings []sighting) (telematics.Seen, error) {
 	units, err := lockUnits(ctx, tx, sightings)
 	if err != nil {
 		return telematics.Seen{}, err
@@ -130,7 +134,7 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (telematic
 			seen.Changes = append(seen.Changes, unit.change)
 		}
 	}
-	return seen, tx.Commit()
+	return seen, nil
 }
 
 func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
@@ -149,7 +153,7 @@ func (u *observedUnit) observe(s sighting) {
 }
 
 // lockUnits returns those of the observed units that are built into vehicles.
-func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
+func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
 	serials := make([]string, len(sightings))
 	for i, s := range sightings {
 		serials[i] = string(s.Unit)
@@ -163,7 +167,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 		Announced  string `db:"announced"`
 		contactRow
 	}
-	err := tx.SelectContext(ctx, &rows, `
+	err := selectAll(ctx, tx, &rows, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
@@ -195,7 +199,7 @@ func lockUnits(ctx context.Context, tx *sqlx.Tx, sightings []sighting) (map[tele
 }
 
 // readSnapshots reads what the locks of the units guard.
-func readSnapshots(ctx context.Context, tx *sqlx.Tx, vehicles map[telematics.VehicleID]*observedUnit) error {
+func readSnapshots(ctx context.Context, tx *planned, vehicles map[telematics.VehicleID]*observedUnit) error {
 	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(vehicles)))
 	for id, snapshot := range snapshots {
 		vehicles[id].snapshot = snapshot
@@ -205,16 +209,16 @@ func readSnapshots(ctx context.Context, tx *sqlx.Tx, vehicles map[telematics.Veh
 
 // snapshots returns those of vehicles; of which there is none are absent.
 func (p *Postgres) snapshots(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
-	found, err := selectSnapshots(ctx, p.db, vehicles)
+	found, err := selectSnapshots(ctx, p.commands, vehicles)
 	return found, wrap("read snapshots", err)
 }
 
-func selectSnapshots(ctx context.Context, db sqlx.QueryerContext, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+func selectSnapshots(ctx context.Context, db querier, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
 		Fields    []byte               `db:"fields"`
 	}
-	err := sqlx.SelectContext(ctx, db, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
+	err := selectAll(ctx, db, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +250,7 @@ type snapshotRow struct {
 	Fields    json.RawMessage      `json:"fields"`
 }
 
-func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*observedUnit) error {
+func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*observedUnit) error {
 	var contacts []unitRow
 	var snapshots []snapshotRow
 	for _, u := range units {
@@ -271,7 +275,7 @@ func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*obs
 	return writeSnapshots(ctx, tx, snapshots)
 }
 
-func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
+func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -292,7 +296,7 @@ func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	return err
 }
 
-func writeSnapshots(ctx context.Context, tx *sqlx.Tx, rows []snapshotRow) error {
+func writeSnapshots(ctx context.Context, tx *planned, rows []snapshotRow) error {
 	if len(rows) == 0 {
 		return nil
 	}

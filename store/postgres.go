@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -47,6 +48,8 @@ type Postgres struct {
 	db     *sqlx.DB
 	lists  *sqlx.DB // for lists: whoever asks for many of them must not hold up commands and halts
 
+	commands *plans // what each command runs
+
 	claims      *group[telematics.Command, claimed]
 	marks       *group[sentMark, struct{}]
 	settlements *group[telematics.Settlement, settled]
@@ -57,12 +60,19 @@ type Postgres struct {
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
-	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second))
+	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), nil)
 	if err != nil {
 		return nil, err
 	}
-	forLists := max(1, config.MaxConns/listShare)
-	p := &Postgres{config: config, db: pool(connector, max(1, config.MaxConns-forLists)), lists: pool(connector, forLists)}
+	planned, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), byIndex)
+	if err != nil {
+		return nil, err
+	}
+	forLists, forCommands := max(1, config.MaxConns/listShare), max(1, config.MaxConns/commandShare)
+	p := &Postgres{
+		config: config, db: pool(connector, max(1, config.MaxConns-forLists-forCommands)), lists: pool(connector, forLists),
+		commands: newPlans(pool(planned, forCommands)),
+	}
 	p.claims = newGroup(config, p.claim)
 	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
@@ -72,6 +82,9 @@ func New(config Config) (*Postgres, error) {
 
 // listShare is the part of the connections that lists may use.
 const listShare = 4
+
+// commandShare is the part that commands have, and what vehicles say: many of them share a statement.
+const commandShare = 3
 
 func pool(connector *pq.Connector, size int) *sqlx.DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
@@ -85,9 +98,9 @@ func pool(connector *pq.Connector, size int) *sqlx.DB {
 // lockShare is the part of a statement's time that it may wait for one lock.
 const lockShare = 6
 
-// connector opens connections on which a statement may take so long, and wait so long for
+// connector opens connections, with further settings, on which a statement may take so long, and wait so long for
 // one lock; zero: as long as it needs.
-func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer) (*pq.Connector, error) {
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*pq.Connector, error) {
 	config, err := pq.NewConfig(c.URL)
 	if err != nil {
 		return nil, badAddress("postgres", err)
@@ -98,6 +111,7 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer) 
 		config.Runtime = map[string]string{}
 	}
 	config.Runtime["timezone"] = "UTC"
+	maps.Copy(config.Runtime, settings)
 	if timeout > 0 {
 		milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
 		config.Runtime["statement_timeout"] = milliseconds
@@ -120,7 +134,7 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer) 
 // needs, until the context ends, but wait only so long for one lock (zero: as long as it
 // needs). The caller closes them.
 func (p *Postgres) unhurried(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx))
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +167,7 @@ func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
 
 // Close closes the connections. Calls that are under way fail.
 func (p *Postgres) Close() error {
-	return wrap("close postgres", errors.Join(p.db.Close(), p.lists.Close()))
+	return wrap("close postgres", errors.Join(p.db.Close(), p.lists.Close(), p.commands.close()))
 }
 
 // resolution is that of timestamptz. Instants are cut before they are written:

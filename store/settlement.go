@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/telematics"
@@ -27,7 +26,7 @@ func (p *Postgres) MarkSent(ctx context.Context, id telematics.CommandID, at tim
 }
 
 func (p *Postgres) markSent(ctx context.Context, marks []sentMark) ([]struct{}, error) {
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.commands.ExecContext(ctx, `
 		with mark as (
 			select id, min(at) as at, max(attempts) as attempts
 			from json_to_recordset($1) as mark (id uuid, at timestamptz, attempts integer)
@@ -66,21 +65,17 @@ func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (telemat
 func (p *Postgres) settle(ctx context.Context, settlements []telematics.Settlement) ([]settled, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
-		return settleRounds(ctx, p.db, settlements, split)
+		return settleRounds(ctx, p.commands, settlements, split)
 	}
-	tx, err := p.db.BeginTxx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	results, err := settleRounds(ctx, tx, settlements, split)
-	if err != nil {
-		return nil, err
-	}
-	return results, tx.Commit()
+	var results []settled
+	err := p.commands.within(ctx, func(tx *planned) (err error) {
+		results, err = settleRounds(ctx, tx, settlements, split)
+		return err
+	})
+	return results, err
 }
 
-func settleRounds(ctx context.Context, db sqlx.QueryerContext, settlements []telematics.Settlement, split [][]int) ([]settled, error) {
+func settleRounds(ctx context.Context, db querier, settlements []telematics.Settlement, split [][]int) ([]settled, error) {
 	results := make([]settled, len(settlements))
 	for _, round := range split {
 		rows := make([]settlementRow, len(round))
@@ -148,7 +143,7 @@ func transitions() (before, after []string) {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db sqlx.QueryerContext, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
+func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
 	before, after := transitions()
 	changed, err := selectCommands(ctx, db, `
 		with settlement as (

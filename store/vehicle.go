@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/telematics"
@@ -149,7 +148,7 @@ func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
 func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := selectTwinRows(ctx, p.db, selectTwins+` where v.id = $1`, id)
+	found, err := selectTwinRows(ctx, p.commands, selectTwins+` where v.id = $1`, id)
 	if err != nil {
 		return telematics.Twin{}, wrap("read vehicle", err)
 	}
@@ -199,9 +198,9 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 	return twins, wrap("read vehicles", err)
 }
 
-func selectTwinRows(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]telematics.Twin, error) {
+func selectTwinRows(ctx context.Context, db querier, query string, args ...any) ([]telematics.Twin, error) {
 	var rows []vehicleRow
-	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+	if err := selectAll(ctx, db, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	twins := make([]telematics.Twin, len(rows))

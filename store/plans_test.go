@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"testing"
+)
+
+func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
+	p := open(t, newDatabase(t))
+	addVehicle(t, p, 1)
+	p.commands.db.SetMaxOpenConns(1)
+	for range 3 {
+		if _, err := p.Twin(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows []struct {
+		Statement string `db:"statement"`
+		Plans     int    `db:"plans"`
+	}
+	if err := p.commands.db.SelectContext(t.Context(), &rows, `
+		select statement, generic_plans + custom_plans as plans from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Plans != 3 {
+		t.Errorf("prepared %+v, want one statement that ran 3 times", rows)
+	}
+}
+
+func TestAPlannedStatementNeverReadsAWholeTable(t *testing.T) {
+	p := open(t, newDatabase(t))
+	var off string
+	if err := p.commands.db.GetContext(t.Context(), &off, `show enable_seqscan`); err != nil || off != "off" {
+		t.Errorf("enable_seqscan is %q, %v", off, err)
+	}
+}
+
+// What a connection had prepared goes with it, and a column more must not end what others run.
+func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
+	p := open(t, newDatabase(t))
+	addVehicle(t, p, 1)
+	read := func(when string) {
+		t.Helper()
+		if _, err := p.Twin(t.Context(), 1); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if err := p.commands.within(t.Context(), func(tx *planned) error {
+			_, err := selectSnapshots(t.Context(), tx, nil)
+			return err
+		}); err != nil {
+			t.Errorf("%s, in a transaction: %v", when, err)
+		}
+	}
+	read("at first")
+	read("again")
+	if _, err := p.db.ExecContext(context.Background(), `
+		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	read("after the connections were cut")
+	if _, err := p.db.ExecContext(t.Context(), `alter table snapshots add column more text`); err != nil {
+		t.Fatal(err)
+	}
+	read("after a migration")
+}
