@@ -54,6 +54,7 @@ type Postgres struct {
 	marks       *group[sentMark, struct{}]
 	settlements *group[telematics.Settlement, settled]
 	lines       *group[telematics.Activity, struct{}]
+	twins       *group[telematics.VehicleID, *vehicleRow]
 }
 
 // New assembles the record. It connects when something is asked of it, so that a
@@ -77,6 +78,7 @@ func New(config Config) (*Postgres, error) {
 	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
 	p.lines = newGroup(config, p.add)
+	p.twins = newGroup(config, p.readTwins)
 	return p, nil
 }
 

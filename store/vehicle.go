@@ -148,14 +148,32 @@ func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
 func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := selectTwinRows(ctx, p.commands, selectTwins+` where v.id = $1`, id)
+	found, err := p.twins.do(ctx, id)
 	if err != nil {
 		return telematics.Twin{}, wrap("read vehicle", err)
 	}
-	if len(found) == 0 {
+	if found == nil {
 		return telematics.Twin{}, telematics.NoSuchVehicle(id)
 	}
-	return found[0], nil
+	twin, err := found.twin()
+	return twin, wrap("read vehicle", err)
+}
+
+// readTwins reads vehicles; nil where there is none. What cannot be decoded of one is not the others' fault.
+func (p *Postgres) readTwins(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
+	var rows []vehicleRow
+	if err := selectAll(ctx, p.commands, &rows, selectTwins+` where v.id = any ($1)`, pq.Array(ids)); err != nil {
+		return nil, err
+	}
+	byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
+	for i := range rows {
+		byID[telematics.VehicleID(rows[i].ID)] = &rows[i]
+	}
+	found := make([]*vehicleRow, len(ids))
+	for i, id := range ids {
+		found[i] = byID[id]
+	}
+	return found, nil
 }
 
 // Twins returns vehicles with what is known of them, by descending id, which is also
