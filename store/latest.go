@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,25 +174,52 @@ func (r *Redis) refusals(sections []sectionOffer, verdicts []any) map[string]ref
 	return refused
 }
 
-// readLatest returns what Redis holds of vehicles; those of which it holds nothing are absent.
-func (r *Redis) readLatest(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]latest, error) {
-	replies := make([]*redis.MapStringStringCmd, len(vehicles))
-	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, v := range vehicles {
-			replies[i] = pipe.HGetAll(ctx, latestKey(v))
+// readLatest is what a trip brought of one vehicle.
+type readLatest struct {
+	latest
+	found bool
+	err   error
+}
+
+// latestOf returns what Redis holds of vehicles; those of which it holds nothing are absent.
+func (r *Redis) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]latest, error) {
+	var all []readLatest
+	var err error
+	if len(vehicles) == 1 { // as commands do, many at once
+		all = make([]readLatest, 1)
+		all[0], err = r.reads.do(ctx, vehicles[0])
+	} else {
+		all, err = r.readEach(ctx, vehicles)
+	}
+	found := make(map[telematics.VehicleID]latest, len(all))
+	for i, l := range all {
+		if err = cmp.Or(err, l.err); l.found {
+			found[vehicles[i]] = l.latest
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, wrap("read the latest state", err)
 	}
-	found := make(map[telematics.VehicleID]latest, len(vehicles))
+	return found, nil
+}
+
+// readEach reads vehicles in one trip.
+func (r *Redis) readEach(ctx context.Context, vehicles []telematics.VehicleID) ([]readLatest, error) {
+	replies := make([]*redis.MapStringStringCmd, len(vehicles))
+	pipe := r.client.Pipeline()
+	for i, v := range vehicles {
+		replies[i] = pipe.HGetAll(ctx, latestKey(v))
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	read := make([]readLatest, len(vehicles))
 	for i, reply := range replies {
-		if hash := reply.Val(); len(hash) > 0 {
-			found[vehicles[i]] = decodeLatest(hash)
+		hash, err := reply.Result()
+		read[i].err = err
+		if len(hash) > 0 {
+			read[i].latest, read[i].found = decodeLatest(hash), true
 		}
 	}
-	return found, nil
+	return read, nil
 }
 
 // decodeLatest leaves out a section that cannot be read: Postgres has it, and the next report replaces it.

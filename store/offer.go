@@ -121,7 +121,7 @@ func (t *Twins) meet(ctx context.Context, vehicles []*known) error {
 	if len(strange) == 0 {
 		return nil
 	}
-	held, err := t.redis.readLatest(ctx, ids)
+	held, err := t.redis.latestOf(ctx, ids)
 	if err != nil {
 		return err
 	}

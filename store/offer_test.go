@@ -88,7 +88,7 @@ func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
 	}
 	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
 	twins.offer(t.Context(), nil)
-	held, err := twins.redis.readLatest(t.Context(), []telematics.VehicleID{id})
+	held, err := twins.redis.latestOf(t.Context(), []telematics.VehicleID{id})
 	if err != nil {
 		t.Fatal(err)
 	}

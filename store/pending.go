@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,21 +65,36 @@ func decodePending(entry string) (telematics.Pending, error) {
 // Register adds a command, before it is published. The entry goes by itself a minute
 // after its deadline; those in the index of deadlines go with the next that comes.
 func (r *Redis) Register(ctx context.Context, p telematics.Pending) error {
-	entry, err := encodePending(p)
-	if err != nil {
-		return wrap("register command", err)
+	refused, err := r.registrations.do(ctx, p)
+	return wrap("register command", cmp.Or(err, refused))
+}
+
+// register adds commands in one trip. Where a part of a cluster is away, the others are added.
+func (r *Redis) register(ctx context.Context, commands []telematics.Pending) ([]error, error) {
+	entries := make([]*redis.StatusCmd, len(commands))
+	deadlines := make([]redis.Z, len(commands))
+	rows := make([][]byte, len(commands))
+	for i, p := range commands {
+		var err error
+		if rows[i], err = encodePending(p); err != nil {
+			return nil, err
+		}
+		deadlines[i] = redis.Z{Score: float64(p.Deadline.UnixMilli()), Member: deadlinesMember(p.Unit, p.Command)}
 	}
-	keep := max(time.Until(p.Deadline)+pendingFor, time.Millisecond)
-	_, err = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Set(ctx, pendingKey(p.Unit, p.Command), entry, keep)
-		pipe.ZAdd(ctx, deadlinesKey, redis.Z{
-			Score: float64(p.Deadline.UnixMilli()), Member: deadlinesMember(p.Unit, p.Command),
-		})
-		pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())
-		pipe.Expire(ctx, deadlinesKey, telematics.MaxBudget+pendingFor) // with its last entry, at the latest
-		return nil
-	})
-	return wrap("register command", err)
+	pipe := r.client.Pipeline()
+	for i, p := range commands {
+		keep := max(time.Until(p.Deadline)+pendingFor, time.Millisecond)
+		entries[i] = pipe.Set(ctx, pendingKey(p.Unit, p.Command), rows[i], keep)
+	}
+	index := pipe.ZAdd(ctx, deadlinesKey, deadlines...)
+	pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())
+	pipe.Expire(ctx, deadlinesKey, telematics.MaxBudget+pendingFor) // with its last entry, at the latest
+	_, _ = pipe.Exec(ctx)                                           // each command has its own error
+	refused := make([]error, len(commands))
+	for i, entry := range entries {
+		refused[i] = cmp.Or(entry.Err(), index.Err())
+	}
+	return refused, nil
 }
 
 // gone is the latest deadline, in milliseconds, whose entry is gone.
@@ -99,14 +115,34 @@ func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.
 	return p, err == nil, wrap("look up command", err)
 }
 
+// entryName is what an entry is found by.
+type entryName struct {
+	unit    telematics.Unit
+	command telematics.CommandID
+}
+
 // Release removes a command that nobody waits for any more.
 func (r *Redis) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
-	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Del(ctx, pendingKey(unit, id))
-		pipe.ZRem(ctx, deadlinesKey, deadlinesMember(unit, id))
-		return nil
-	})
-	return wrap("release command", err)
+	refused, err := r.releases.do(ctx, entryName{unit, id})
+	return wrap("release command", cmp.Or(err, refused))
+}
+
+// release removes commands in one trip.
+func (r *Redis) release(ctx context.Context, names []entryName) ([]error, error) {
+	entries := make([]*redis.IntCmd, len(names))
+	members := make([]any, len(names))
+	pipe := r.client.Pipeline()
+	for i, name := range names {
+		entries[i] = pipe.Del(ctx, pendingKey(name.unit, name.command)) // one by one: a cluster has them apart
+		members[i] = deadlinesMember(name.unit, name.command)
+	}
+	index := pipe.ZRem(ctx, deadlinesKey, members...)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	refused := make([]error, len(names))
+	for i, entry := range entries {
+		refused[i] = cmp.Or(entry.Err(), index.Err())
+	}
+	return refused, nil
 }
 
 // InFlight returns the commands that wait for an answer, by deadline.

@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"motorpool/telematics"
 )
 
 // RedisConfig says how to reach Redis.
@@ -45,7 +47,17 @@ type Redis struct {
 	log      *slog.Logger
 	writer   string // nobody else's: with writings it names what this instance wrote
 	writings atomic.Uint64
+
+	registrations *group[telematics.Pending, error]
+	releases      *group[entryName, error]
+	reads         *group[telematics.VehicleID, readLatest]
 }
+
+// tripBatch is how many calls share one trip to Redis, at most, and tripFor is how long it may take in all.
+const (
+	tripBatch = 256
+	tripFor   = 3 * time.Second
+)
 
 // NewRedis assembles the table. It connects when something is asked of it, so that a
 // server may be away at the start. An error says that the address makes no sense.
@@ -56,7 +68,12 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	if err != nil {
 		return nil, badAddress("redis", err)
 	}
-	return &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}, nil
+	r := &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}
+	trip := Config{MaxBatch: tripBatch, Timeout: tripFor}
+	r.registrations = newGroup(trip, r.register)
+	r.releases = newGroup(trip, r.release)
+	r.reads = newGroup(trip, r.readEach)
+	return r, nil
 }
 
 // client knows the three kinds of Redis. All give up early, and for the same reasons:

@@ -217,7 +217,7 @@ func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telema
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	held, err := t.redis.readLatest(asking, ids)
+	held, err := t.redis.latestOf(asking, ids)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
 		t.reading.learn(err)
 	}

@@ -163,7 +163,7 @@ func TestARestartedRedisIsFilledAgain(t *testing.T) {
 		}
 	}
 	eventually(t, "redis has what came while it was away", func() bool {
-		held, err := twins.redis.readLatest(t.Context(), []telematics.VehicleID{id})
+		held, err := twins.redis.latestOf(t.Context(), []telematics.VehicleID{id})
 		km := held[id].snapshot.Number(telematics.MileageKm)
 		return err == nil && km != nil && *km == 2
 	})
