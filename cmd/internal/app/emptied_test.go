@@ -22,6 +22,7 @@ func (i *instance) mileage(vehicle string) float64 {
 }
 
 func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
+	t.Parallel()
 	s := realStack(t, 1)
 	instances := []*instance{s.serve(), s.serve()}
 	var km float64
