@@ -220,7 +220,11 @@ func TestAVehiclesStatusFollowsItsBookings(t *testing.T) {
 func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
-	hurried := open(t, w.address)
+	hurried, err := New(Config{URL: w.address, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hurried.Close()
 	for _, table := range []string{"clients", "bookings", "vehicles"} {
 		tx, err := w.there.db.Beginx()
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 // Two instances over one record, and a bank each of whose answers may be lost the first time: every charge is in its ledger
 // once, and ours is equal to it. One instance is stopped in the middle of its work.
 func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
+	t.Parallel()
 	address := newDatabase(t)
 	here, there := open(t, address), open(t, address)
 	m := newMarket(t, here)

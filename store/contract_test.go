@@ -24,6 +24,7 @@ var (
 )
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
+	t.Parallel()
 	address := newDatabase(t)
 	here, there := open(t, address), open(t, address)
 	add := vehicles(t, here)

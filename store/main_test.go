@@ -174,6 +174,22 @@ func waitForLock(t *testing.T, p *Postgres) {
 	})
 }
 
+// forAtLeast returns a context that ends when so much time has passed and enough has happened. A busy machine takes longer for
+// it, and patience is the end of that, too.
+func forAtLeast(t *testing.T, length time.Duration, enough func() bool) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer cancel()
+		for begin := time.Now(); ctx.Err() == nil && (time.Since(begin) < length || !enough()); {
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { cancel(); watching.Wait() })
+	return ctx
+}
+
 // eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

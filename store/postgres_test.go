@@ -165,9 +165,17 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 }
 
 func TestTheClockOfPostgresIsComparedWithOurs(t *testing.T) {
-	skew, err := open(t, newDatabase(t)).ClockSkew(t.Context())
-	if err != nil || skew.Abs() > 100*time.Millisecond {
-		t.Errorf("ClockSkew = %v, %v; on one machine there is one clock", skew, err)
+	p := open(t, newDatabase(t))
+	best := time.Hour
+	for range 20 { // a busy machine lets some answers wait
+		skew, err := p.ClockSkew(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, skew.Abs())
+	}
+	if best > 100*time.Millisecond {
+		t.Errorf("ClockSkew = %v; on one machine there is one clock", best)
 	}
 }
 

@@ -58,8 +58,10 @@ func (c *changesTold) take() []telematics.Change {
 }
 
 func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
+	t.Parallel()
 	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var told changesTold
 			database := newDatabase(t)
 			here, there := twinsTelling(t, database, redis, told.tell), twinsTelling(t, database, redis, told.tell)

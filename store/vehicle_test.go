@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -73,17 +74,32 @@ func TestVehiclesAreFilteredAndPaged(t *testing.T) {
 // The filter is SQL, the rule is Go: they must agree on every contact there can be.
 func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
 	ago := func(d time.Duration) time.Time { return morning.Add(-d) }
 	instants := []time.Time{
 		{}, morning.Add(time.Minute), morning, ago(time.Minute),
 		ago(telematics.OnlineFor - time.Microsecond), ago(telematics.OnlineFor), ago(telematics.OnlineFor + time.Microsecond), ago(time.Hour),
 	}
+	statuses := []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline}
+	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	for id := range telematics.VehicleID(len(statuses)*len(instants)*len(instants) + 1) { // one for each combination, and a bare one
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Status: telematics.Available, Powertrain: telematics.Electric,
+		})
+	}
+	if _, err := p.Import(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	take := func() (telematics.VehicleID, telematics.Unit) {
+		v := file.Vehicles[next]
+		next++
+		return v.ID, v.Unit
+	}
 	want := map[telematics.PresenceStatus][]telematics.VehicleID{}
-	for _, status := range []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline} {
+	for _, status := range statuses {
 		for _, seen := range instants {
 			for _, changed := range instants {
-				id, unit := add()
+				id, unit := take()
 				contact := telematics.Contact{Status: status, LastSeen: seen, ChangedAt: changed}
 				_, err := p.db.ExecContext(t.Context(), `update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
 					unit, nullable(string(status)), written(seen), written(changed))
@@ -94,7 +110,7 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 			}
 		}
 	}
-	bare, _ := add()
+	bare, _ := take()
 	if _, err := p.db.ExecContext(t.Context(), `delete from units where vehicle_id = $1`, bare); err != nil {
 		t.Fatal(err)
 	}

@@ -107,8 +107,16 @@ func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
 				t.Errorf("poisoned, it carries: %t, in %v", ok, took)
 			}
 			l.cure()
-			if ok, took := echoes(dial(), strings.Repeat("x", 200)); !ok || took > 150*time.Millisecond {
-				t.Errorf("cured, it carries: %t, in %v", ok, took)
+			fastest := time.Hour
+			for range 10 { // on a busy machine some take longer; under a poison, all
+				ok, took := echoes(dial(), strings.Repeat("x", 200))
+				if !ok {
+					t.Error("cured, it does not carry")
+				}
+				fastest = min(fastest, took)
+			}
+			if fastest > 150*time.Millisecond {
+				t.Errorf("cured, it carries in %v", fastest)
 			}
 		})
 	}

@@ -134,6 +134,7 @@ func (l *live) free(b rented) {
 }
 
 func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
+	t.Parallel()
 	dir := newDir(t)
 	first := begin(t, dir)
 	first.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")

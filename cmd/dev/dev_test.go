@@ -227,6 +227,7 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 }
 
 func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
+	t.Parallel()
 	dir := newDir(t)
 	l := begin(t, dir)
 	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
@@ -266,6 +267,7 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 }
 
 func TestAWorldUsesAPostgresOfYourOwn(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	own, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: t.TempDir()})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestKeysAreRotatedByHandInARunningWorld(t *testing.T) {
+	t.Parallel()
 	l := begin(t, newDir(t))
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
 	edit := func(change func(telematics.Keychain) (telematics.Keychain, error)) {

@@ -99,6 +99,7 @@ func (l *live) buildSigner() {
 // What README.md has to paste about bookings and cards works in the order in which it stands there: it is the first
 // thing that anybody tries.
 func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
+	t.Parallel()
 	l := begin(t, newDir(t))
 	l.buildSigner()
 	r := readReadme(t, "Bookings and cards")

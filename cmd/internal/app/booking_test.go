@@ -44,6 +44,7 @@ func started(recorder *simulator.Recorder) []telematics.Action {
 }
 
 func TestABookingLivesAndEveryInstanceSeesItAtOnce(t *testing.T) {
+	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		here, there := r.open(), r.serve(r.paid)
 		both := []*instance{here, there}
@@ -140,6 +141,7 @@ func (r *rentals) toldAll(i *instance, booking int64) {
 
 // An instance that is killed has answered: the car is handed over, and longer. It was about to charge for it.
 func TestWhatAKilledInstanceHasAnsweredIsCarriedOutByAnother(t *testing.T) {
+	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		victim := r.openVictim()
 		c := r.newCustomer()

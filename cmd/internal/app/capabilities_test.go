@@ -30,6 +30,7 @@ func (i *instance) wantCapabilities(what string, commands, signals []string) {
 }
 
 func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var all []string
 		for _, a := range telematics.ControlActions {

@@ -24,7 +24,12 @@ const childConfig = "MOTORPOOL_TEST_SERVE"
 func TestMain(m *testing.M) {
 	text := os.Getenv(childConfig)
 	if text == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		if err := shared.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
 	}
 	if err := serveChild(text); err != nil {
 		fmt.Fprintln(os.Stderr, err)

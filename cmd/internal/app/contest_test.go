@@ -85,8 +85,8 @@ func (w *wallet) any() int64 {
 	return 1
 }
 
+// It loads the machine, so it runs alone.
 func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
-	t.Parallel()
 	const calls, hands = 200, 12
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}

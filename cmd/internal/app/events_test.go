@@ -117,6 +117,7 @@ func (f *follower) statesOf(id string) []string {
 }
 
 func TestWhatHappensThroughOneInstanceIsToldByTheOther(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		s.interval = time.Second
 		here, there := s.serve(), s.serve()
@@ -146,6 +147,7 @@ func TestWhatHappensThroughOneInstanceIsToldByTheOther(t *testing.T) {
 }
 
 func TestAReaderGoesOnAtTheOtherInstance(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		here, there := s.serve(), s.serve()
 		s.drive(nil, healthy)
@@ -167,6 +169,7 @@ func TestAReaderGoesOnAtTheOtherInstance(t *testing.T) {
 }
 
 func TestARedisThatLosesItsMemoryResetsTheReaders(t *testing.T) {
+	t.Parallel()
 	s := realStack(t, 1)
 	i := s.serve()
 	s.drive(nil, healthy)

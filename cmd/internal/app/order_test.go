@@ -25,10 +25,11 @@ func commandOf(t *testing.T, r reply) command {
 }
 
 func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var recorder simulator.Recorder
 		instances := []*instance{s.serve(), s.serve()}
-		s.drive(&recorder, slow(500*time.Millisecond))
+		s.drive(&recorder, slow(2*time.Second))
 		var mu sync.Mutex
 		codes := map[string]int{}
 		var callers sync.WaitGroup
@@ -66,6 +67,7 @@ func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
 }
 
 func TestManyVehiclesAreAskedAtOnce(t *testing.T) {
+	t.Parallel()
 	const fleet = 60
 	overBothStacks(t, fleet, func(s *stack) {
 		i := s.serve()
@@ -100,10 +102,11 @@ func TestManyVehiclesAreAskedAtOnce(t *testing.T) {
 }
 
 func TestAHaltHoldsAtEveryInstance(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		instances := []*instance{s.serve(), s.serve()}
 		s.drive(nil, healthy)
-		postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+		postgres, err := store.New(store.Config{URL: s.database})
 		s.must(err)
 		defer postgres.Close()
 		_, err = postgres.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks", By: "eva"})
@@ -125,6 +128,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 }
 
 func TestAnAnswerThatIsLostIsFoundInTheNextReport(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		s.interval = 2 * time.Second
 		i := s.serve()
@@ -141,6 +145,7 @@ func TestAnAnswerThatIsLostIsFoundInTheNextReport(t *testing.T) {
 }
 
 func TestACallerThatDoesNotWaitIsNotForgottenAtTheEnd(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()
 		s.drive(nil, slow(700*time.Millisecond))

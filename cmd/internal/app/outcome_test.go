@@ -24,6 +24,7 @@ func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
 }
 
 func TestEveryActionIsExecutedAndSeen(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var recorder simulator.Recorder
 		i := s.serve()
@@ -84,6 +85,7 @@ func (s *stack) whisper(unit telematics.Unit, channel telematics.Channel, payloa
 }
 
 func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
 		r := i.control(1, telematics.Unlock)
@@ -113,6 +115,7 @@ func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
 }
 
 func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		i := s.serve()
 		garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}

@@ -42,6 +42,7 @@ func (i *instance) quiet(profile func(telematics.VehicleID) simulator.Profile) s
 }
 
 func TestARefreshTellsWhatTheUnitSaysNow(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()
 		before := i.quiet(healthy)
@@ -66,6 +67,7 @@ func TestARefreshTellsWhatTheUnitSaysNow(t *testing.T) {
 }
 
 func TestOneRefreshAtATime(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()
 		before := i.quiet(slow(2 * time.Second))
@@ -92,6 +94,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 }
 
 func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		before := i.quiet(func(id telematics.VehicleID) simulator.Profile {
@@ -119,6 +122,7 @@ func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
 }
 
 func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		before := i.quiet(slow(time.Second))
@@ -147,6 +151,7 @@ func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
 }
 
 func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		limited := func(c *app.Config) { c.RefreshRate = 2 }
 		instances := []*instance{s.serve(limited), s.serve(limited)}

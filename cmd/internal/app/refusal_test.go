@@ -265,7 +265,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		timedOut := <-first
 		car.SetFaults(simulator.Faults{})
 
-		postgres, err := store.New(store.Config{URL: r.postgres.URL()})
+		postgres, err := store.New(store.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
 		_, err = postgres.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall", By: "eva"})

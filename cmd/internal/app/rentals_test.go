@@ -53,13 +53,13 @@ func (s *stack) rent() *rentals {
 	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
 	s.priceFleet()
 	s.record()
-	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	postgres, err := store.New(store.Config{URL: s.database})
 	s.must(err)
 	s.Cleanup(func() { _ = postgres.Close() })
 	sealer, err := store.NewSealer(r.sealing)
 	s.must(err)
 	r.keys = postgres.AgencyKeys(sealer)
-	r.db, err = sql.Open("postgres", s.postgres.URL())
+	r.db, err = sql.Open("postgres", s.database)
 	s.must(err)
 	s.Cleanup(func() { _ = r.db.Close() })
 	for _, agency := range s.fleet.Agencies {

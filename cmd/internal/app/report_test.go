@@ -40,6 +40,7 @@ type statusView struct {
 // Each report reaches the service through the MQTT broker, as a unit's would. What stays of it is read over HTTP, and
 // what is dropped is counted by its reason.
 func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		base := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
@@ -126,6 +127,7 @@ func valueOf[T any](p *T) any {
 }
 
 func TestPresenceThatDoesNotCountIsCountedByItsReason(t *testing.T) {
+	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		say := func(text string) { s.whisper("car-1", telematics.PresenceChannel, []byte(text)) }

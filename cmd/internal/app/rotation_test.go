@@ -286,6 +286,7 @@ func (e evidence) executedBy(r reply) string {
 }
 
 func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 1)
 	i := s.serve()
 	fleet := s.drive(nil, healthy)
@@ -311,6 +312,7 @@ func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
 }
 
 func TestAFileOfKeysThatIsLostWhileTheServiceRunsStopsNothing(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 1)
 	var said journal
 	s.log = slog.New(slog.NewTextHandler(io.MultiWriter(&said, t.Output()), nil))

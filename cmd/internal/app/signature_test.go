@@ -12,6 +12,7 @@ import (
 )
 
 func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
+	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
@@ -97,7 +98,8 @@ func (r *rentals) signed(i *instance, c customer) {
 }
 
 func TestWithoutRedisClientsReadAndChangeNothing(t *testing.T) {
-	s := realStack(t, 1)
+	t.Parallel()
+	s := frailStack(t, 1)
 	r := s.rent()
 	i := r.open()
 	c := r.newCustomer()

@@ -37,7 +37,7 @@ type stack struct {
 	fleet    store.FleetFile
 	signing  telematics.SigningKey
 	tokens   telematics.SigningKey
-	postgres *devstack.Postgres
+	database string // URL
 	redisURL string
 	units    string          // URL of the MQTT broker's listener for units
 	service  string          // URL of its listener for the service
@@ -47,31 +47,33 @@ type stack struct {
 	// Of the real servers only.
 	redis     *devstack.Redis
 	mosquitto *devstack.Mosquitto
+
+	postgres *devstack.Postgres // of a frail stack only
 }
 
-// overBothStacks runs a test over the embedded servers and over the real ones.
+// overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it mostly waits. So do most
+// tests of this package, which run beside one another; those that measure time or load the machine run before them.
 func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
-	t.Run("embedded", func(t *testing.T) { test(embeddedStack(t, vehicles)) })
-	t.Run("real", func(t *testing.T) { test(realStack(t, vehicles)) })
+	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(start(t, vehicles))
+		})
+	}
 }
 
-func newStack(t *testing.T, vehicles int) *stack {
+func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
-	s := &stack{T: t, dir: t.TempDir(), log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s := &stack{T: t, dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	s.fleet = testFleet(vehicles)
 	s.signing, s.tokens = s.newKey("signing.jwks", false), s.newKey("tokens.jwks", true)
-	devstack.NeedServer(t, devstack.PostgresServer)
-	var err error
-	s.postgres, err = devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(s.dir, "postgres")})
-	s.must(err)
-	t.Cleanup(func() { _ = s.postgres.Discard() })
 	s.record()
 	return s
 }
 
 func embeddedStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
-	s := newStack(t, vehicles)
+	s := newStack(t, vehicles, newDatabase(t))
 	redis, err := devstack.StartMiniredis("127.0.0.1:0")
 	s.must(err)
 	t.Cleanup(func() { _ = redis.Close() })
@@ -87,9 +89,27 @@ func embeddedStack(t *testing.T, vehicles int) *stack {
 
 func realStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
-	devstack.NeedServer(t, devstack.MosquittoServer)
-	devstack.NeedServer(t, devstack.RedisServer)
-	s := newStack(t, vehicles)
+	return startReal(newStack(t, vehicles, newDatabase(t)))
+}
+
+// frailStack is a real stack whose Postgres is the test's own, to kill and to freeze like the other servers.
+func frailStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = postgres.Discard() })
+	s := newStack(t, vehicles, postgres.URL())
+	s.postgres = postgres
+	return startReal(s)
+}
+
+func startReal(s *stack) *stack {
+	s.Helper()
+	devstack.NeedServer(s, devstack.MosquittoServer)
+	devstack.NeedServer(s, devstack.RedisServer)
 	passwords := map[string]string{}
 	for _, v := range s.fleet.Vehicles {
 		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
@@ -97,12 +117,12 @@ func realStack(t *testing.T, vehicles int) *stack {
 	var err error
 	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"))
 	s.must(err)
-	t.Cleanup(func() { _ = s.redis.Close() })
+	s.Cleanup(func() { _ = s.redis.Close() })
 	s.mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: filepath.Join(s.dir, "mosquitto"), Units: passwords, ServicePassword: servicePassword,
 	})
 	s.must(err)
-	t.Cleanup(func() { _ = s.mosquitto.Close() })
+	s.Cleanup(func() { _ = s.mosquitto.Close() })
 	s.redisURL, s.units, s.service = s.redis.URL(), s.mosquitto.UnitsURL(), s.mosquitto.ServiceURL()
 	return s
 }
@@ -143,7 +163,7 @@ func (s *stack) newKey(name string, public bool) telematics.SigningKey {
 
 func (s *stack) record() {
 	s.Helper()
-	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	postgres, err := store.New(store.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	_, err = postgres.Migrate(s.Context())
@@ -172,7 +192,7 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 // config returns the settings of an instance.
 func (s *stack) config() app.Config {
 	return app.Config{
-		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.postgres.URL()), DatabaseConns: 20,
+		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: s.service, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
 		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
 		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, LogLevel: "warn", LogFormat: "text",

@@ -20,7 +20,7 @@ type strangerView struct {
 // takeOut takes a vehicle's unit out, as if it had never been put on record.
 func (s *stack) takeOut(unit telematics.Unit) {
 	s.Helper()
-	postgres, err := store.New(store.Config{URL: s.postgres.URL()})
+	postgres, err := store.New(store.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	fleet := s.fleet

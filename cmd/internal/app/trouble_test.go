@@ -13,6 +13,7 @@ import (
 
 // A server that goes away costs a clear refusal, and nothing after it is back.
 func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		check string // that says so
 		away  func(*stack)
@@ -25,7 +26,7 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 	} {
 		t.Run(test.check, func(t *testing.T) {
 			t.Parallel()
-			s := realStack(t, 1)
+			s := frailStack(t, 1)
 			i := s.serve()
 			fleet := s.drive(nil, healthy)
 			sent := i.count("publications")
@@ -52,7 +53,8 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 }
 
 func TestServersThatAreAwayAtStartAreWaitedFor(t *testing.T) {
-	s := realStack(t, 1)
+	t.Parallel()
+	s := frailStack(t, 1)
 	s.must(s.mosquitto.Kill())
 	s.must(s.redis.Kill())
 	s.must(s.postgres.Kill())
@@ -78,9 +80,10 @@ func TestServersThatAreAwayAtStartAreWaitedFor(t *testing.T) {
 
 // The instances of the version before still run, and share the answers of the fleet with it.
 func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 4)
 	running := s.serve()
-	db, err := sql.Open("postgres", s.postgres.URL())
+	db, err := sql.Open("postgres", s.database)
 	s.must(err)
 	defer db.Close()
 	var version int64
@@ -104,6 +107,7 @@ func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) 
 }
 
 func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 1)
 	i := s.serve()
 	s.drive(nil, slow(2*time.Second))
