@@ -51,12 +51,17 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 	}
 	again := time.NewTimer(b.publish(ctx, c, w, message, false))
 	defer again.Stop()
+	note := time.NewTimer(noteAfter)
+	defer note.Stop()
 	defer trace.StartRegion(ctx, telematics.StepAir).End()
 	received := false
 	for {
 		select {
 		case news := <-w.news:
 			if !news.State.IsOpen() {
+				if news.SentAt.IsZero() { // the answer came to another instance before our note
+					b.background.Go(func() { b.noteSent(ctx, c, w) })
+				}
 				return w.complete(news)
 			}
 			if news.State == telematics.Received && !received {
@@ -70,6 +75,9 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 				return b.giveUp(ctx, c, w)
 			}
 			again.Reset(b.publish(ctx, c, w, message, received))
+			note.Reset(noteAfter)
+		case <-note.C:
+			b.tellSent(ctx, c, w)
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
 		}
@@ -104,24 +112,33 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 	if attempts == 1 {
 		b.Counts.add(commandsSent)
 	}
-	b.markSent(ctx, c, now, attempts)
 	return resendAfter(attempts, received, rand.Float64())
 }
 
-// markSent notes the attempt in the record, beside the wait: nothing depends on it
-// but what a reader of an open command sees.
-func (b *Broker) markSent(ctx context.Context, c telematics.Command, at time.Time, attempts int) {
+// tellSent notes the attempts of a command that still waits, beside the wait, and tells of the first.
+func (b *Broker) tellSent(ctx context.Context, c telematics.Command, w *waiter) {
 	b.background.Go(func() {
-		ctx, cancel := b.step(ctx)
-		defer cancel()
-		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
-			b.Logger.Debug("attempt not noted", "command", c.ID, "attempt", attempts, "err", err)
-			return
-		}
+		at, attempts := b.noteSent(ctx, c, w)
 		if _, open := b.inHand.Load(c.ID); open && attempts == 1 { // else the answer was faster than this note
 			b.events.sent(c, at)
 		}
 	})
+}
+
+// noteSent notes the attempts in the record, and returns those that it could note. Nothing depends on it but what
+// a reader of the command sees.
+func (b *Broker) noteSent(ctx context.Context, c telematics.Command, w *waiter) (first time.Time, attempts int) {
+	first, attempts = w.sent()
+	if attempts == 0 {
+		return first, 0
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	if err := b.Commands.MarkSent(ctx, c.ID, first, attempts); err != nil {
+		b.Logger.Debug("attempts not noted", "command", c.ID, "attempts", attempts, "err", err)
+		return first, 0
+	}
+	return first, attempts
 }
 
 // expire settles a command that never left, because something of ours is missing.

@@ -180,7 +180,7 @@ func (t *teller) try(ctx context.Context, events []telematics.Event) error {
 }
 
 // told is the record of commands, whose changes are told. Attempts are told where the command
-// is at hand: see markSent.
+// is at hand: see tellSent.
 type told struct {
 	Commands
 	events *teller
