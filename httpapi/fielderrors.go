@@ -44,10 +44,12 @@ func (f *fieldErrors) say(field, message string) {
 // add takes what the checking library found in a value of a schema. Its own words are
 // about schemas; the caller gets the rule.
 func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
+	if err == nil {
+		return
+	}
 	var several openapi3.MultiError
 	var one *openapi3.SchemaError
 	switch {
-	case err == nil:
 	case errors.Is(err, openapi3filter.ErrInvalidEmptyValue):
 		f.say(field, "must not be empty: leave it out; otherwise it "+rule(schema))
 	case errors.As(err, &several):

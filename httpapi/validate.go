@@ -76,14 +76,16 @@ func isJSON(h http.Header) bool {
 
 // formats are those that the checking library leaves to us, or takes too lightly: it knows no calendar.
 var formats = []openapi3.SchemaValidationOption{
-	openapi3.WithStringFormatValidator("date-time", openapi3.NewCallbackValidator(func(s string) error {
-		_, err := parseTime(s)
-		return err
-	})),
-	openapi3.WithStringFormatValidator("uuid", openapi3.NewCallbackValidator(func(s string) error {
-		_, err := parseUUID(s)
-		return err
-	})),
+	openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
+		"date-time": openapi3.NewCallbackValidator(func(s string) error {
+			_, err := parseTime(s)
+			return err
+		}),
+		"uuid": openapi3.NewCallbackValidator(func(s string) error {
+			_, err := parseUUID(s)
+			return err
+		}),
+	}),
 }
 
 func validateParameters(c echo.Context, operation *openapi3.Operation, wrong *fieldErrors) {

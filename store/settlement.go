@@ -131,7 +131,9 @@ func newSettlementRow(s telematics.Settlement) settlementRow {
 	}
 }
 
-// transitions lists what the lifecycle allows, for the database [LAW-3].
+// allowedBefore and allowedAfter list, side by side, what the lifecycle allows, for the database [LAW-3].
+var allowedBefore, allowedAfter = transitions()
+
 func transitions() (before, after []string) {
 	for _, next := range telematics.States {
 		for _, state := range next.Before() {
@@ -144,7 +146,6 @@ func transitions() (before, after []string) {
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
-	before, after := transitions()
 	changed, err := selectCommands(ctx, db, `
 		with settlement as (
 			select * from json_to_recordset($1) as settlement (
@@ -183,7 +184,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 		)
 		select `+commandColumns+`
 		from settled`,
-		recordset(rows), pq.Array(before), pq.Array(after), telematics.NotExecuted)
+		recordset(rows), pq.Array(allowedBefore), pq.Array(allowedAfter), telematics.NotExecuted)
 	if err != nil {
 		return nil, err
 	}

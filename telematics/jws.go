@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jws/jwsbb"
 )
 
 const (
@@ -70,17 +72,23 @@ func (k SigningKey) Sign(c Claims) ([]byte, error) {
 	if c.Attention != nil {
 		w.Params = &wireParams{Signal: c.Attention.Signal, DurationMS: c.Attention.Duration.Milliseconds()}
 	}
-	header := jws.NewHeaders()
-	for name, value := range map[string]string{jws.KeyIDKey: k.ID, jws.TypeKey: commandType} {
-		if err := header.Set(name, value); err != nil {
-			return nil, fmt.Errorf("sign command: %w", err)
-		}
-	}
-	message, err := jws.Sign(encode(w), jws.WithKey(jwa.EdDSA(), k.Private, jws.WithProtectedHeaders(header)))
+	header := encode(wireHeader{Algorithm: jwa.EdDSA().String(), KeyID: k.ID, Type: commandType})
+	message := jwsbb.SignBuffer(make([]byte, 0, signedSize), header, encode(w), base64.RawURLEncoding, true)
+	signature, err := jwsbb.SignEdDSA(k.Private, message)
 	if err != nil {
 		return nil, fmt.Errorf("sign command: %w", err)
 	}
-	return message, nil
+	return jwsbb.AppendSignature(message, signature, base64.RawURLEncoding), nil
+}
+
+// signedSize is about how long a signed command is.
+const signedSize = 640
+
+// wireHeader is the JSON of the protected header. Members are in the order of their names, which any JWS library would give them.
+type wireHeader struct {
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid"`
+	Type      string `json:"typ"`
 }
 
 // ErrBadSignature means that a message is not a command signed by a known key.
