@@ -23,23 +23,24 @@ type step struct {
 	P99   float64 `json:"p99_us"`
 }
 
-// takeTrace lets an instance trace its execution for so long.
-func takeTrace(ctx context.Context, internalURL string, d time.Duration) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/trace?seconds=%g", internalURL, d.Seconds()), nil)
+// takeProfile lets an instance observe itself for so long: its execution ("trace"), or what its CPU does ("profile").
+func takeProfile(ctx context.Context, internalURL, kind string, d time.Duration) ([]byte, error) {
+	seconds := max(1, int(d.Seconds()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/%s?seconds=%d", internalURL, kind, seconds), nil)
 	if err != nil {
 		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("take trace: %w", err)
+		return nil, fmt.Errorf("take %s: %w", kind, err)
 	}
 	defer response.Body.Close()
 	taken, err := io.ReadAll(response.Body) // read later: that costs what is measured
 	if err != nil {
-		return nil, fmt.Errorf("take trace: %w", err)
+		return nil, fmt.Errorf("take %s: %w", kind, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("take trace: %s: %s", response.Status, taken)
+		return nil, fmt.Errorf("take %s: %s: %s", kind, response.Status, taken)
 	}
 	return taken, nil
 }

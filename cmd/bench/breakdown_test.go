@@ -137,14 +137,14 @@ func TestATraceIsTakenForSoLong(t *testing.T) {
 	defer stop()
 	const long = 100 * time.Millisecond
 	begin := time.Now()
-	taken, err := takeTrace(t.Context(), server.URL, long)
+	taken, err := takeProfile(t.Context(), server.URL, "trace", long)
 	if took := time.Since(begin); err != nil || took < long {
 		t.Fatalf("%v after %v", err, took)
 	}
 	if steps, err := breakdown(bytes.NewReader(taken)); err != nil || !slices.Equal(names(steps), []string{telematics.StepSign}) {
 		t.Errorf("%+v, %v", steps, err)
 	}
-	if _, err := takeTrace(t.Context(), server.URL+"/elsewhere", long); err == nil {
+	if _, err := takeProfile(t.Context(), server.URL+"/elsewhere", "trace", long); err == nil {
 		t.Error("a trace came from elsewhere")
 	}
 }

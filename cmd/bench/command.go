@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/internal/service"
 )
@@ -20,6 +23,8 @@ type command struct {
 	InFlight    []int         `default:"1,16,256" placeholder:"N,…" help:"Commands that wait at once (default ${default})."`
 	Duration    time.Duration `default:"8s" placeholder:"DURATION" help:"Of one round (default ${default})."`
 	Rounds      int           `default:"3" placeholder:"N" help:"Of the floors and of the service, in turn (default ${default})."`
+	Floors      bool          `default:"true" negatable:"" help:"Measure the floors; without them only the service, to compare two builds."`
+	Profile     string        `placeholder:"FILE" help:"Keep what the service's CPU does under the last load, for go tool pprof."`
 }
 
 type commandResult struct {
@@ -29,6 +34,7 @@ type commandResult struct {
 	Bytes       int          `json:"message_bytes"`
 	Postgres    string       `json:"postgres"`
 	At          []commandsAt `json:"at"`
+	Steps       []step       `json:"steps"` // of one command at a time
 }
 
 // commandsAt is what was measured with so many commands in flight.
@@ -67,6 +73,9 @@ func (c command) measure(ctx context.Context, result *commandResult) (err error)
 	if result.Postgres, err = traffic.eyes.durable(ctx); err != nil {
 		return err
 	}
+	if result.Steps, err = traffic.steps(ctx, c.Duration); err != nil {
+		return err
+	}
 	for _, inFlight := range c.InFlight {
 		at := commandsAt{InFlight: inFlight}
 		for round := range c.Rounds {
@@ -75,6 +84,9 @@ func (c command) measure(ctx context.Context, result *commandResult) (err error)
 				rounds *[]callRound
 				run    func(context.Context, int, time.Duration) (callRound, error)
 			}{{&at.Floor, traffic.floor}, {&at.Fair, traffic.fair}, {&at.Service, traffic.service}} {
+				if !c.Floors && side.rounds != &at.Service {
+					continue
+				}
 				r, err := side.run(ctx, inFlight, c.Duration)
 				if err != nil {
 					return err
@@ -83,6 +95,11 @@ func (c command) measure(ctx context.Context, result *commandResult) (err error)
 			}
 		}
 		result.At = append(result.At, at)
+	}
+	if c.Profile != "" {
+		if err := traffic.profile(ctx, c.InFlight[len(c.InFlight)-1], c.Duration, c.Profile); err != nil {
+			return err
+		}
 	}
 	return result.sound()
 }
@@ -160,6 +177,39 @@ func (t *traffic) service(ctx context.Context, inFlight int, d time.Duration) (c
 		"service": t.instance.PID(), "postgres": t.postgres.PID(), "redis": t.redis.PID(),
 		"mosquitto": t.mosquitto.PID(), "cars": t.cars[serviceRoot].pid(),
 	})
+}
+
+// steps tells where the time of one command at a time goes.
+func (t *traffic) steps(ctx context.Context, d time.Duration) ([]step, error) {
+	taken, err := t.observed(ctx, "trace", 1, d)
+	if err != nil {
+		return nil, err
+	}
+	return breakdown(bytes.NewReader(taken))
+}
+
+// profile keeps what the service's CPU does under a load.
+func (t *traffic) profile(ctx context.Context, inFlight int, d time.Duration, file string) error {
+	taken, err := t.observed(ctx, "profile", inFlight, d)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, taken, 0o600)
+}
+
+// observed lets the service observe itself under a load, which costs: it is not measured.
+func (t *traffic) observed(ctx context.Context, kind string, inFlight int, d time.Duration) (taken []byte, err error) {
+	loading, ctx := errgroup.WithContext(ctx)
+	loading.Go(func() error {
+		_, err := t.service(ctx, inFlight, d+2*time.Second)
+		return err
+	})
+	loading.Go(func() (err error) {
+		time.Sleep(time.Second) // until the load is there
+		taken, err = takeProfile(ctx, t.instance.Internal, kind, d)
+		return err
+	})
+	return taken, loading.Wait()
 }
 
 func (t *traffic) recorded(ctx context.Context, urls []string, inFlight int, d time.Duration, m meters) (callRound, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,10 +16,13 @@ func (r commandResult) tables(to *tabwriter.Writer) {
 	for _, at := range r.At {
 		for i := range at.Service {
 			for _, side := range []struct {
-				name  string
-				round callRound
-			}{{"floor", at.Floor[i]}, {"fair floor", at.Fair[i]}, {"service", at.Service[i]}} {
-				fmt.Fprintf(to, "%d\t%s\t%.0f\t%s\t%s\t\n", at.InFlight, side.name, side.round.Rate, side.round.quantiles, side.round.costs())
+				name   string
+				rounds []callRound
+			}{{"floor", at.Floor}, {"fair floor", at.Fair}, {"service", at.Service}} {
+				if i < len(side.rounds) {
+					round := side.rounds[i]
+					fmt.Fprintf(to, "%d\t%s\t%.0f\t%s\t%s\t\n", at.InFlight, side.name, round.Rate, round.quantiles, round.costs())
+				}
 			}
 		}
 	}
@@ -27,6 +31,15 @@ func (r commandResult) tables(to *tabwriter.Writer) {
 		fmt.Fprintf(to, "%d in flight: service / floor %s, service / fair floor %s, p50 %s ms beyond the floor, %s µs of the service's CPU\n", at.InFlight,
 			spreadOf(pairs(at.Service, at.Floor, rateRatio)), spreadOf(pairs(at.Service, at.Fair, rateRatio)),
 			spreadOf(pairs(at.Service, at.Floor, p50Beyond)), spreadOf(of(at.Service, serviceCost)))
+	}
+	stepsTable(to, r.Steps)
+}
+
+// stepsTable prints where the time of one command at a time goes.
+func stepsTable(to io.Writer, steps []step) {
+	fmt.Fprintln(to, "\nstep of a command alone\ttimes\tmean µs\tp50 µs\tp99 µs\t")
+	for _, s := range steps {
+		fmt.Fprintf(to, "%s\t%d\t%.0f\t%.0f\t%.0f\t\n", s.Name, s.Count, s.Mean, s.P50, s.P99)
 	}
 }
 
