@@ -147,3 +147,38 @@ func TestNothingDeadlocks(t *testing.T) {
 		t.Errorf("%d deadlocks, %v", deadlocks, err)
 	}
 }
+
+// The note that a command was sent may be written while its settlement waits for the row: the settlement must go by what
+// the row says then, or the answer would be lost until the vehicle repeats it.
+func TestASettlementGoesByTheStateThatItLocks(t *testing.T) {
+	p := open(t, newDatabase(t))
+	vehicle, unit := addVehicle(t, p, 1)
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Unit = unit
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	note, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer note.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := note.Exec(`update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan bool, 1)
+	go func() {
+		_, ok, err := p.Settle(context.Background(), telematics.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
+		if err != nil {
+			t.Errorf("Settle: %v", err)
+		}
+		settled <- ok
+	}()
+	waitForLock(t, p)
+	if err := note.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if !<-settled {
+		t.Error("the settlement was dropped")
+	}
+}

@@ -154,7 +154,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 		), transition as (
 			select * from unnest($2::text[], $3::text[]) as transition (before, after)
 		), locked as (
-			select id from commands where id in (select id from settlement) order by id for update
+			select id, state from commands where id in (select id from settlement) order by id for update
 		), settled as (
 			update commands as c
 			set state = s.state, reason = s.reason, detail = s.detail,
@@ -167,7 +167,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 			from settlement as s join locked using (id)
 			where c.id = s.id
 				and s.unit in ('', c.unit)
-				and exists (select from transition as t where t.before = c.state and t.after = s.state)
+				and exists (select from transition as t where t.before = locked.state and t.after = s.state)
 			returning c.*, s.final, s.outcome, s.code
 		), freed as (
 			delete from idempotency_keys as k using settled
