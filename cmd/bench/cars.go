@@ -41,7 +41,7 @@ type heardBy struct {
 	started  int64
 	repeated int64
 	refused  int64
-	answered int64 // microseconds since the epoch: when the last answer was given to the connection
+	answered int64 // microseconds since the epoch: when the answer to the last command was first given to the connection
 }
 
 // heardByAll is what all of them have heard.
@@ -49,7 +49,7 @@ type heardByAll struct {
 	Started  int64   `json:"started"`
 	Repeated int64   `json:"repeated"` // the same command once more, which was not done again
 	Refused  int64   `json:"refused"`
-	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the last answer was given away, microseconds since the epoch
+	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the answer to the last command was first given away, microseconds since the epoch
 }
 
 func (c *cars) Run(ctx context.Context) error {
@@ -164,7 +164,9 @@ func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer [
 func (c *cars) reply(client mqtt.Client, by *heardBy, unit telematics.Unit, answer []byte) {
 	if c.Cellular {
 		by.mu.Lock()
-		by.pending, by.answered = false, time.Now().UnixMicro()
+		if by.pending {
+			by.pending, by.answered = false, time.Now().UnixMicro()
+		}
 		by.mu.Unlock()
 	}
 	client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
