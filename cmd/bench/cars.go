@@ -24,9 +24,10 @@ type cars struct {
 	Password    string
 	Root        string `help:"Of the topics."`
 	Vehicles    int
-	Connections int    `help:"Over which the vehicles are spread."`
-	Keyring     string `help:"File of the public keys; none: echo."`
-	Cellular    bool   `help:"Answer after as long as a cellular network takes, and not at once."`
+	Connections int           `help:"Over which the vehicles are spread."`
+	Keyring     string        `help:"File of the public keys; none: echo."`
+	Cellular    bool          `help:"Answer after as long as a cellular network takes, and not at once."`
+	Hold        time.Duration `help:"Beside what a cellular network takes."`
 
 	keys  telematics.Keyring
 	heard []heardBy // by vehicle
@@ -132,7 +133,7 @@ func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
 	switch {
 	case answer == nil || pending: // nothing to say, or not yet
 	case c.Cellular:
-		time.AfterFunc(cellular(), func() { c.reply(client, by, unit, answer) })
+		time.AfterFunc(c.Hold+cellular(), func() { c.reply(client, by, unit, answer) })
 	default:
 		c.reply(client, by, unit, answer)
 	}
@@ -162,14 +163,23 @@ func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer [
 }
 
 func (c *cars) reply(client mqtt.Client, by *heardBy, unit telematics.Unit, answer []byte) {
-	if c.Cellular {
-		by.mu.Lock()
-		if by.pending {
-			by.pending, by.answered = false, time.Now().UnixMicro()
-		}
-		by.mu.Unlock()
+	if !c.Cellular {
+		client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
+		return
 	}
-	client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
+	by.mu.Lock()
+	first := by.pending
+	by.pending = false
+	by.mu.Unlock()
+	for taken := false; !taken; {
+		if first {
+			by.mu.Lock()
+			by.answered = time.Now().UnixMicro()
+			by.mu.Unlock()
+		}
+		// A crowd of vehicles on one connection may be more than it takes at once.
+		taken = client.Publish(c.Root+string(unit)+"/ack", 1, false, answer).Error() == nil || !client.IsConnected()
+	}
 }
 
 func (c *cars) sum() heardByAll {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // waiting measures what commands cost that wait for their vehicles, very many at once: memory, and what the crowd adds to the way of
@@ -15,7 +17,7 @@ type waiting struct {
 	stage
 	Vehicles    int           `default:"20000" placeholder:"N" help:"That are locked at once, each over an HTTP connection of its own (default ${default})."`
 	Connections int           `default:"20" placeholder:"N" help:"MQTT connections of the vehicles (default ${default})."`
-	Ramp        time.Duration `default:"3s" placeholder:"DURATION" help:"From the first order to the last (default ${default})."`
+	Ramp        time.Duration `default:"15s" placeholder:"DURATION" help:"From the first order to the last, at most 16s. As fast as this machine takes orders; until the last, no vehicle answers (default ${default})."`
 	Rounds      int           `default:"3" placeholder:"N" help:"Of the floor and of the service, in turn, each in a new process (default ${default})."`
 }
 
@@ -26,6 +28,7 @@ type waitingResult struct {
 	OpenFiles   uint64         `json:"open_files"`
 	Connections int            `json:"connections"`
 	Ramp        float64        `json:"ramp_seconds"`
+	Hold        float64        `json:"hold_seconds"` // that every vehicle takes beside what the network takes
 	Postgres    string         `json:"postgres"`
 	Floor       []waitingRound `json:"fair_floor"`
 	Service     []waitingRound `json:"service"`
@@ -53,23 +56,29 @@ type waitingRound struct {
 	Repeated     int64            `json:"repeated"` // that vehicles were sent once more, and did not do again
 	Lines        int64            `json:"history_lines"`
 	Publications int64            `json:"publications"`
+	Lost         int64            `json:"answers_lost"` // by the service, which asks once more: then the vehicle says it again
 	Used         map[string]usage `json:"used"`
 }
 
 const (
 	// waitingWarm are locked before, so that what is only made once is made.
 	waitingWarm = 256
+	// rampMost leaves the slowest vehicle's answer a few seconds of its command's budget.
+	rampMost = telematics.MaxBudget + cellularLeast - cellularMost - 6*time.Second
 	// calm is how long a process is left alone before its idle memory is read.
 	calm = 3 * time.Second
 )
 
 func (w waiting) Run(ctx context.Context) error {
-	result := waitingResult{Machine: thisMachine(), Wanted: w.Vehicles, Connections: w.Connections, Ramp: w.Ramp.Seconds()}
+	result := waitingResult{Machine: thisMachine(), Wanted: w.Vehicles, Connections: w.Connections, Ramp: w.Ramp.Seconds(), Hold: w.hold().Seconds()}
 	err := w.measure(ctx, &result)
 	return errors.Join(err, w.print(os.Stdout, result))
 }
 
 func (w waiting) measure(ctx context.Context, result *waitingResult) (err error) {
+	if w.Ramp > rampMost {
+		return fmt.Errorf("--ramp %v: at most %v, or the last vehicle would answer after the budget of its command", w.Ramp, rampMost)
+	}
 	if result.OpenFiles, err = mayOpen(uint64(w.Vehicles) + sparedFiles); err != nil {
 		return err
 	}
@@ -105,6 +114,9 @@ func (w waiting) measure(ctx context.Context, result *waitingResult) (err error)
 	}
 	return result.sound()
 }
+
+// hold is how long vehicles wait beside what the network takes, so that the first does not answer before the last is asked.
+func (w waiting) hold() time.Duration { return max(w.Ramp-cellularLeast, 0) }
 
 // tooFewFiles says why there are fewer vehicles than were asked for.
 func (r waitingResult) tooFewFiles() string {
@@ -146,7 +158,7 @@ type crowd struct {
 // floor has the handler asked that writes nothing down.
 func (c crowd) floor(ctx context.Context) (r waitingRound, err error) {
 	bare, address, err := attend(ctx, "bare", "--broker", c.mosquitto.ServiceURL(), "--password", gatewayPassword,
-		"--signing", c.path("signing.jwks"), "--tokens", c.path("tokens.jwks"), "--vehicles", strconv.Itoa(c.vehicles))
+		"--budget", telematics.MaxBudget.String(), "--signing", c.path("signing.jwks"), "--tokens", c.path("tokens.jwks"), "--vehicles", strconv.Itoa(c.vehicles))
 	if err != nil {
 		return r, err
 	}
@@ -171,19 +183,21 @@ func (c crowd) service(ctx context.Context) (r waitingRound, err error) {
 			return book{}, err
 		}
 		counts, err := readLedger(ctx, n.Internal+"/counts")
-		return book{lines: lines, publications: counts["publications"], settles: true}, err
+		return book{
+			lines: lines, publications: counts["publications"], lost: counts["answers_dropped"] + counts["answers_lost"], settles: true,
+		}, err
 	})
 }
 
 // book is what who answers has written down so far.
 type book struct {
-	lines, publications int64
-	settles             bool // it says when it has completed a command
+	lines, publications, lost int64
+	settles                   bool // it says when it has completed a command
 }
 
 // round lets new vehicles listen, warms up, and then has all of them locked.
 func (c crowd) round(ctx context.Context, root, url string, pid int, m meters, read func() (book, error)) (r waitingRound, err error) {
-	cars, _, err := attend(ctx, "cars", "--broker", c.mosquitto.ServiceURL(), "--password", gatewayPassword, "--root", root, "--cellular",
+	cars, _, err := attend(ctx, "cars", "--broker", c.mosquitto.ServiceURL(), "--password", gatewayPassword, "--root", root, "--cellular", "--hold", c.waiting.hold().String(),
 		"--vehicles", strconv.Itoa(c.vehicles), "--connections", strconv.Itoa(min(c.waiting.Connections, c.vehicles)), "--keyring", c.path("units.jwks"))
 	if err != nil {
 		return r, err
@@ -218,7 +232,7 @@ func (c crowd) round(ctx context.Context, root, url string, pid int, m meters, r
 	}
 	r.Used = used(usedBefore, usedAfter)
 	r.Used["caller"] = caller
-	r.Lines, r.Publications = after.lines-before.lines, after.publications-before.publications
+	r.Lines, r.Publications, r.Lost = after.lines-before.lines, after.publications-before.publications, after.lost-before.lost
 	var heard heardByAll
 	if _, err := cars.finish("end", &heard); err != nil {
 		return r, err
@@ -255,7 +269,7 @@ func rest(ctx context.Context) error {
 func (r *waitingRound) reckon(crowd waved, given []int64, settles bool) error {
 	r.Answered, r.Refused, r.Why = crowd.answered(), crowd.Refused, crowd.Why
 	r.Sending = spanOf(crowd.Sent).Seconds()
-	r.Peak = mostAtOnce(crowd.Sent, crowd.Heard)
+	r.Peak = mostAtOnce(crowd.Sent, crowd.Ended)
 	if r.Peak > 0 {
 		r.Each = float64(r.Most-r.Before) / float64(r.Peak) / 1024
 	}

@@ -10,7 +10,7 @@ import (
 
 func (r waitingResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)
-	fmt.Fprintf(to, "%d vehicles over %d connections, all locked within %.1f s, answers after 2 to 10 s; Postgres with %s\n", r.Vehicles, r.Connections, r.Ramp, r.Postgres)
+	fmt.Fprintf(to, "%d vehicles over %d connections, all locked within %.1f s; each answers after 2 to 10 s and %.1f s; Postgres with %s\n", r.Vehicles, r.Connections, r.Ramp, r.Hold, r.Postgres)
 	if r.Vehicles < r.Wanted {
 		fmt.Fprintln(to, r.tooFewFiles())
 	}
@@ -30,13 +30,13 @@ func (r waitingResult) tables(to *tabwriter.Writer) {
 			fmt.Fprintf(to, "%s: the settlement\t%s\t\n", name, round.Settled)
 		}
 	})
-	fmt.Fprintln(to, "\n\tlocked\trepeats ignored\tpublished\thistory lines\tµs CPU a command\t")
+	fmt.Fprintln(to, "\n\tlocked\trepeats ignored\tpublished\tanswers lost\thistory lines\tµs CPU a command\t")
 	r.each(func(name string, round waitingRound) {
-		published, lines := "", ""
+		booked := "\t\t"
 		if round.Settled != nil {
-			published, lines = fmt.Sprint(round.Publications), fmt.Sprint(round.Lines)
+			booked = fmt.Sprintf("%d\t%d\t%d", round.Publications, round.Lost, round.Lines)
 		}
-		fmt.Fprintf(to, "%s\t%d\t%d\t%s\t%s\t%s\t\n", name, round.Started, round.Repeated, published, lines, round.costs())
+		fmt.Fprintf(to, "%s\t%d\t%d\t%s\t%s\t\n", name, round.Started, round.Repeated, booked, round.costs())
 	})
 	fmt.Fprintf(to, "\nmemory is resident, with the callers' connections, their goroutines and their buffers: one that waits takes %s KiB of the service, %s KiB of the fair floor\n",
 		spreadOf(of(r.Service, kibEach)), spreadOf(of(r.Floor, kibEach)))
@@ -61,7 +61,7 @@ func addedP99(r waitingRound) float64 { return r.Added.P99 }
 func (r waitingRound) costs() string {
 	var each []string
 	for _, name := range slices.Sorted(maps.Keys(r.Used)) {
-		each = append(each, fmt.Sprintf("%s %.0f", name, r.Used[name].CPU/float64(r.Answered)*1e6))
+		each = append(each, fmt.Sprintf("%s %.0f", name, r.Used[name].CPU/float64(r.Answered+r.Refused)*1e6))
 	}
 	return strings.Join(each, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -31,11 +30,17 @@ type wave struct {
 // zero where there is none.
 type waved struct {
 	Sent    []int64 `json:"sent"`
-	Heard   []int64 `json:"heard"`   // the whole answer was read
+	Ended   []int64 `json:"ended"`   // an answer was read, or none came
+	Heard   []int64 `json:"heard"`   // the whole answer was read, of a vehicle that was locked
 	Out     []int64 `json:"out"`     // first published, as the answer says; milliseconds are the finest it tells
 	Settled []int64 `json:"settled"` // completed, as the answer says; likewise
 	Refused int     `json:"refused"`
 	Why     string  `json:"why,omitempty"` // of one that was refused
+}
+
+func newWaved(vehicles int) waved {
+	each := func() []int64 { return make([]int64, vehicles) }
+	return waved{Sent: each(), Ended: each(), Heard: each(), Out: each(), Settled: each()}
 }
 
 // waveLost is when an answer is given up, after the last order was due.
@@ -48,21 +53,25 @@ func (w wave) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.Over+waveLost)
 	defer cancel() // closes the connections
-	result := waved{Sent: make([]int64, w.Vehicles), Heard: make([]int64, w.Vehicles), Out: make([]int64, w.Vehicles), Settled: make([]int64, w.Vehicles)}
+	result := newWaved(w.Vehicles)
 	bodies, failures := make([][]byte, w.Vehicles), make([]error, w.Vehicles)
 	var orders sync.WaitGroup
 	begin := time.Now()
 	for v := range w.Vehicles {
 		time.Sleep(time.Until(begin.Add(w.Over * time.Duration(v) / time.Duration(w.Vehicles))))
 		orders.Go(func() {
-			bodies[v], failures[v] = w.order(ctx, u.Host, v+1, &result.Sent[v], &result.Heard[v])
+			bodies[v], failures[v] = w.order(ctx, u.Host, v+1, &result.Sent[v])
+			result.Ended[v] = time.Now().UnixMicro()
 		})
 	}
 	orders.Wait()
 	// Only now: whoever reads what an answer says is late for the next one.
 	for v, body := range bodies {
-		if err := errors.Join(failures[v], result.read(v, body)); err != nil {
-			result.Heard[v] = 0
+		err := failures[v]
+		if err == nil {
+			err = result.read(v, body)
+		}
+		if err != nil {
 			result.Refused++
 			result.Why = err.Error()
 		}
@@ -71,7 +80,7 @@ func (w wave) Run(ctx context.Context) error {
 }
 
 // order returns the answer, and leaves the connection open until the context ends.
-func (w wave) order(ctx context.Context, host string, vehicle int, sent, heard *int64) ([]byte, error) {
+func (w wave) order(ctx context.Context, host string, vehicle int, sent *int64) ([]byte, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
 	if err != nil {
 		return nil, err
@@ -86,7 +95,6 @@ func (w wave) order(ctx context.Context, host string, vehicle int, sent, heard *
 	if err := response.Read(bufio.NewReaderSize(conn, 2<<10)); err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	*heard = time.Now().UnixMicro()
 	if response.StatusCode() != fasthttp.StatusOK {
 		return nil, fmt.Errorf("%d: %s", response.StatusCode(), response.Body())
 	}
@@ -95,9 +103,6 @@ func (w wave) order(ctx context.Context, host string, vehicle int, sent, heard *
 
 // read takes from an answer what it says of its command.
 func (r *waved) read(v int, body []byte) error {
-	if body == nil { // there is another error
-		return nil
-	}
 	var said struct {
 		Data struct {
 			SentAt      time.Time `json:"sent_at"`
@@ -107,7 +112,7 @@ func (r *waved) read(v int, body []byte) error {
 	if err := json.Unmarshal(body, &said); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	r.Out[v], r.Settled[v] = said.Data.SentAt.UnixMicro(), said.Data.CompletedAt.UnixMicro()
+	r.Heard[v], r.Out[v], r.Settled[v] = r.Ended[v], said.Data.SentAt.UnixMicro(), said.Data.CompletedAt.UnixMicro()
 	return nil
 }
 
