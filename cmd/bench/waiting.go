@@ -54,6 +54,7 @@ type waitingRound struct {
 
 	Started      int64            `json:"started"`  // by vehicles
 	Repeated     int64            `json:"repeated"` // that vehicles were sent once more, and did not do again
+	Rejected     int64            `json:"rejected"` // by vehicles: expired when it came, or not for them
 	Lines        int64            `json:"history_lines"`
 	Publications int64            `json:"publications"`
 	Lost         int64            `json:"answers_lost"` // by the service, which asks once more: then the vehicle says it again
@@ -136,7 +137,7 @@ func (r waitingResult) sound() error {
 				failures = append(failures, fmt.Errorf("%s, round %d: %d of %d answered, %d refused: %s", side.name, i+1, round.Answered, r.Vehicles, round.Refused, round.Why))
 			}
 			if round.Started != int64(r.Vehicles) {
-				failures = append(failures, fmt.Errorf("%s, round %d: %d vehicles, %d times locked", side.name, i+1, r.Vehicles, round.Started))
+				failures = append(failures, fmt.Errorf("%s, round %d: %d vehicles, %d times locked; they rejected %d", side.name, i+1, r.Vehicles, round.Started, round.Rejected))
 			}
 		}
 	}
@@ -237,7 +238,7 @@ func (c crowd) round(ctx context.Context, root, url string, pid int, m meters, r
 	if _, err := cars.finish("end", &heard); err != nil {
 		return r, err
 	}
-	r.Started, r.Repeated = heard.Started-int64(warm.answered()), heard.Repeated
+	r.Started, r.Repeated, r.Rejected = heard.Started-int64(warm.answered()), heard.Repeated, heard.Refused
 	return r, r.reckon(crowd, heard.Answered, after.settles)
 }
 
