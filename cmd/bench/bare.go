@@ -30,6 +30,7 @@ type bare struct {
 	Signing  string `type:"existingfile"`
 	Tokens   string `type:"existingfile"`
 	Vehicles int
+	Budget   time.Duration `default:"10s" help:"Of a command."`
 
 	keys     telematics.Keyring
 	verified sync.Map // tokens that were: a caller sends the same one again and again
@@ -37,6 +38,9 @@ type bare struct {
 	calls    *rendezvous
 	client   mqtt.Client
 }
+
+// answerSlack is how long an answer may take beside the budget of its command.
+const answerSlack = 5 * time.Second
 
 func (b *bare) Run(ctx context.Context) error {
 	if err := b.readKeys(); err != nil {
@@ -88,14 +92,17 @@ func (b *bare) lock(c echo.Context) error {
 	now := time.Now().UTC()
 	command := telematics.Command{
 		ID: uuid.Must(uuid.NewV7()), Vehicle: telematics.VehicleID(vehicle), Unit: unitOf(vehicle), Action: telematics.Lock,
-		Lane: telematics.Lock.Lane(), Seq: now.UnixMicro(), Requested: now, Deadline: now.Add(telematics.DefaultBudget),
+		Lane: telematics.Lock.Lane(), Seq: now.UnixMicro(), Requested: now, Deadline: now.Add(b.Budget),
 	}
 	message, err := telematics.V1{}.Encode(command, b.key)
 	if err != nil {
 		return err
 	}
 	answered := b.calls.expect(vehicle)
-	b.client.Publish(fairRoot+string(command.Unit)+"/command", message.QoS, false, message.Payload)
+	token := b.client.Publish(fairRoot+string(command.Unit)+"/command", message.QoS, false, message.Payload)
+	if err := token.Error(); err != nil { // it did not leave; whether it arrives is known by the answer
+		return echo.NewHTTPError(http.StatusServiceUnavailable, err.Error())
+	}
 	select {
 	case payload := <-answered:
 		answer, _, err := telematics.DecodeAnswer(payload, time.Now())
@@ -103,7 +110,7 @@ func (b *bare) lock(c echo.Context) error {
 			return echo.NewHTTPError(http.StatusBadGateway, "another answer")
 		}
 		return c.JSON(http.StatusOK, bareAnswer(command, answer))
-	case <-time.After(lostAfter):
+	case <-time.After(b.Budget + answerSlack):
 		return echo.NewHTTPError(http.StatusGatewayTimeout, "no answer")
 	}
 }

@@ -24,9 +24,10 @@ type cars struct {
 	Password    string
 	Root        string `help:"Of the topics."`
 	Vehicles    int
-	Connections int    `help:"Over which the vehicles are spread."`
-	Keyring     string `help:"File of the public keys; none: echo."`
-	Cellular    bool   `help:"Answer after as long as a cellular network takes, and not at once."`
+	Connections int           `help:"Over which the vehicles are spread."`
+	Keyring     string        `help:"File of the public keys; none: echo."`
+	Cellular    bool          `help:"Answer after as long as a cellular network takes, and not at once."`
+	Hold        time.Duration `help:"Beside what a cellular network takes."`
 
 	keys  telematics.Keyring
 	heard []heardBy // by vehicle
@@ -41,7 +42,7 @@ type heardBy struct {
 	started  int64
 	repeated int64
 	refused  int64
-	answered int64 // microseconds since the epoch: when the last answer was given to the connection
+	answered int64 // microseconds since the epoch: when the answer to the last command was first given to the connection
 }
 
 // heardByAll is what all of them have heard.
@@ -49,7 +50,7 @@ type heardByAll struct {
 	Started  int64   `json:"started"`
 	Repeated int64   `json:"repeated"` // the same command once more, which was not done again
 	Refused  int64   `json:"refused"`
-	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the last answer was given away, microseconds since the epoch
+	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the answer to the last command was first given away, microseconds since the epoch
 }
 
 func (c *cars) Run(ctx context.Context) error {
@@ -132,7 +133,7 @@ func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
 	switch {
 	case answer == nil || pending: // nothing to say, or not yet
 	case c.Cellular:
-		time.AfterFunc(cellular(), func() { c.reply(client, by, unit, answer) })
+		time.AfterFunc(c.Hold+cellular(), func() { c.reply(client, by, unit, answer) })
 	default:
 		c.reply(client, by, unit, answer)
 	}
@@ -162,12 +163,23 @@ func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer [
 }
 
 func (c *cars) reply(client mqtt.Client, by *heardBy, unit telematics.Unit, answer []byte) {
-	if c.Cellular {
-		by.mu.Lock()
-		by.pending, by.answered = false, time.Now().UnixMicro()
-		by.mu.Unlock()
+	if !c.Cellular {
+		client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
+		return
 	}
-	client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
+	by.mu.Lock()
+	first := by.pending
+	by.pending = false
+	by.mu.Unlock()
+	for taken := false; !taken; {
+		if first {
+			by.mu.Lock()
+			by.answered = time.Now().UnixMicro()
+			by.mu.Unlock()
+		}
+		// A crowd of vehicles on one connection may be more than it takes at once.
+		taken = client.Publish(c.Root+string(unit)+"/ack", 1, false, answer).Error() == nil || !client.IsConnected()
+	}
 }
 
 func (c *cars) sum() heardByAll {

@@ -3,8 +3,10 @@
 //
 //	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
 //	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
+//	waiting  20,000 commands that wait at once: what each takes of memory, and what the crowd adds to the way of an answer
 //	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
 //	events   500 readers of the live events, against the clock and against each other
+//	startup  from the start to readiness, and what the service takes when it has nothing to do
 //
 // The servers are real, configured as in production, and Postgres waits for its disk. Whatever makes load, or takes
 // it, is a process of its own: this program, started once more with a command that its help does not list.
@@ -26,9 +28,11 @@ import (
 
 type commands struct {
 	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
+	Waiting waiting `cmd:"" help:"Very many commands that wait for their vehicles at once: memory of each, and what the crowd adds to the way of an answer."`
 	Ingest  ingest  `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
 	Status  status  `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
 	Events  events  `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
+	Startup startup `cmd:"" help:"From the start to readiness, and what the service takes when it has nothing to do."`
 
 	// The processes that the measurements start.
 	Publish   publish   `cmd:"" hidden:""`
@@ -38,6 +42,7 @@ type commands struct {
 	Exchange  exchange  `cmd:"" hidden:""`
 	Bare      bare      `cmd:"" hidden:""`
 	Order     order     `cmd:"" hidden:""`
+	Wave      wave      `cmd:"" hidden:""`
 	Answer    answer    `cmd:"" hidden:""`
 	Follow    follow    `cmd:"" hidden:""`
 }

@@ -172,15 +172,9 @@ func unitOf(vehicle int) telematics.Unit {
 	return telematics.Unit(fmt.Sprintf("%s%09d", serialPrefix, vehicle))
 }
 
-// serve starts an instance of the service.
+// serve starts an instance of the service, and waits until it is ready.
 func (w *world) serve(ctx context.Context) (*service.Instance, error) {
-	name := "motorpool-" + uuid.NewString()[:8]
-	n, err := service.Start(ctx, service.Config{
-		Name: name, Binary: w.Binary, Dir: w.dir,
-		MQTTURL: w.mosquitto.ServiceURL(), MQTTPassword: servicePassword, RedisURL: w.redis.URL(), DatabaseURL: w.postgres.URL(),
-		SigningKeys: w.path("signing.jwks"), TokenKeys: w.path("tokens.jwks"), TokenIssuer: tokenIssuer,
-		Logger: w.logFile(name),
-	})
+	n, err := w.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +182,17 @@ func (w *world) serve(ctx context.Context) (*service.Instance, error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
+}
+
+// start starts an instance of the service, with further settings as MOTORPOOL_NAME=value.
+func (w *world) start(ctx context.Context, settings ...string) (*service.Instance, error) {
+	name := "motorpool-" + uuid.NewString()[:8]
+	return service.Start(ctx, service.Config{
+		Name: name, Binary: w.Binary, Dir: w.dir,
+		MQTTURL: w.mosquitto.ServiceURL(), MQTTPassword: servicePassword, RedisURL: w.redis.URL(), DatabaseURL: w.postgres.URL(),
+		SigningKeys: w.path("signing.jwks"), TokenKeys: w.path("tokens.jwks"), TokenIssuer: tokenIssuer,
+		Settings: settings, Logger: w.logFile(name),
+	})
 }
 
 // logFile is the log of a process.
