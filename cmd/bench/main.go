@@ -3,6 +3,7 @@
 //
 //	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
 //	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
+//	growth   what a command costs with a large fleet, a long history and more instances, against a small world beside it
 //	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
 //	events   500 readers of the live events, against the clock and against each other
 //
@@ -26,6 +27,7 @@ import (
 
 type commands struct {
 	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
+	Growth  growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world beside it."`
 	Ingest  ingest  `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
 	Status  status  `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
 	Events  events  `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
