@@ -47,6 +47,7 @@ type underLoad struct {
 	Rest      []float64   `json:"at_rest"`   // milliseconds of CPU a second that its servers take while the load is on the other world
 	Warmed    int64       `json:"warmed"`    // commands beside the rounds
 	Done      int64       `json:"done"`      // commands, by the vehicles
+	Repeated  int64       `json:"repeated"`  // messages to vehicles that had done them: an answer was late
 	Connected int         `json:"connected"` // vehicles, still at the end
 }
 

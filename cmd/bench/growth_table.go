@@ -26,7 +26,8 @@ func (r growthResult) tables(to *tabwriter.Writer) {
 			v.Small.row(to, "small", i)
 			v.Grown.row(to, "grown", i)
 		}
-		fmt.Fprintf(to, "a command costs %s of what it does in the small world\n\n", v.Cost)
+		fmt.Fprintf(to, "a command costs %s of what it does in the small world; vehicles were asked again %d and %d times, %d were connected at the end\n\n",
+			v.Cost, v.Small.Repeated, v.Grown.Repeated, v.Grown.Connected)
 	}
 	if r.Growth > 0 {
 		fmt.Fprintf(to, "with a history a command costs at most %.2f\n", r.Growth)

@@ -83,7 +83,7 @@ func (in *inhabited) order(ctx context.Context, inFlight int, d time.Duration) (
 func (in *inhabited) leave(u *underLoad) error {
 	var heard heardByAll
 	_, err := in.listen.finish("end", &heard)
-	u.Done, u.Connected = heard.Started, heard.Connected
+	u.Done, u.Repeated, u.Connected = heard.Started, heard.Repeated, heard.Connected
 	return errors.Join(err, in.end())
 }
 
@@ -97,7 +97,7 @@ func (in *inhabited) end() error {
 
 // tidy does what Postgres would do by itself within minutes.
 func (w *witness) tidy(ctx context.Context) error {
-	for _, work := range []string{`vacuum (analyze)`, `checkpoint`} {
+	for _, work := range []string{`vacuum (analyze)`, `checkpoint`} { //nolint:misspell // as Postgres spells it
 		if _, err := w.db.ExecContext(ctx, work); err != nil {
 			return fmt.Errorf("put postgres in order: %w", err)
 		}
