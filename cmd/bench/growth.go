@@ -18,7 +18,7 @@ type growth struct {
 	Listening int           `default:"1000" placeholder:"N" help:"Vehicles that are connected and locked in turn (default ${default})."`
 	Connected int           `default:"10000" placeholder:"N" help:"Vehicles that are connected in the last variant, as far as open files allow; 0: there is none (default ${default})."`
 	InFlight  int           `default:"64" placeholder:"N" help:"Commands that wait at once (default ${default})."`
-	Duration  time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	Duration  time.Duration `default:"3s" placeholder:"DURATION" help:"Of one round (default ${default})."`
 	Rounds    int           `default:"3" placeholder:"N" help:"Of each variant, and of the small world beside it (default ${default})."`
 }
 
@@ -92,7 +92,8 @@ func (g growth) grow(ctx context.Context, small, large *world, connected int, re
 		result.add(v)
 		return err
 	}
-	v := variant{Instances: 1, Listening: g.Listening}
+	few := min(g.Listening, g.Vehicles[0])
+	v := variant{Instances: 1, Listening: few}
 	for _, v.Vehicles = range g.Vehicles {
 		if err := large.enlarge(ctx, v.Vehicles); err != nil {
 			return err
@@ -114,10 +115,13 @@ func (g growth) grow(ctx context.Context, small, large *world, connected int, re
 		return err
 	}
 	v.Instances, v.Listening = 1, min(connected, v.Vehicles)
-	if v.Listening <= g.Listening {
-		return nil
+	if v.Listening > few {
+		return step(v)
 	}
-	return step(v)
+	if g.Connected > 0 {
+		say("no more than %d vehicles can be connected: that was measured", v.Listening)
+	}
+	return nil
 }
 
 // enlarge brings the fleet on record to so many vehicles.
