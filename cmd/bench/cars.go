@@ -20,17 +20,17 @@ import (
 // what it changed; without them it sends back what it is sent, as the floor has it. It says when all of them listen, and prints
 // what they heard when it is told to end.
 type cars struct {
+	part
 	Broker      string
 	Password    string
-	Root        string `help:"Of the topics."`
-	Vehicles    int
+	Root        string        `help:"Of the topics."`
 	Connections int           `help:"Over which the vehicles are spread."`
 	Keyring     string        `help:"File of the public keys; none: echo."`
 	Cellular    bool          `help:"Answer after as long as a cellular network takes, and not at once."`
 	Hold        time.Duration `help:"Beside what a cellular network takes."`
 
 	keys  telematics.Keyring
-	heard []heardBy // by vehicle
+	heard []heardBy // by the vehicle's place
 }
 
 // heardBy is what one vehicle has heard.
@@ -47,10 +47,11 @@ type heardBy struct {
 
 // heardByAll is what all of them have heard.
 type heardByAll struct {
-	Started  int64   `json:"started"`
-	Repeated int64   `json:"repeated"` // the same command once more, which was not done again
-	Refused  int64   `json:"refused"`
-	Answered []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the answer to the last command was first given away, microseconds since the epoch
+	Connected int     `json:"connected"` // connections that are still there
+	Started   int64   `json:"started"`
+	Repeated  int64   `json:"repeated"` // the same command once more, which was not done again
+	Refused   int64   `json:"refused"`
+	Answered  []int64 `json:"answered,omitempty"` // of slow ones, by vehicle: when the answer to the last command was first given away, microseconds since the epoch
 }
 
 func (c *cars) Run(ctx context.Context) error {
@@ -64,18 +65,26 @@ func (c *cars) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	for n := range c.Connections {
+	clients := make([]mqtt.Client, c.Connections)
+	for n := range clients {
 		client, err := c.connect(n)
 		if err != nil {
 			return fmt.Errorf("connection %d of the vehicles: %w", n, err)
 		}
 		defer client.Disconnect(0)
+		clients[n] = client
 	}
 	fmt.Println(c.Vehicles)
 	if !told(ctx) {
 		return nil
 	}
-	return json.NewEncoder(os.Stdout).Encode(c.sum())
+	all := c.sum()
+	for _, client := range clients {
+		if client.IsConnectionOpen() {
+			all.Connected++
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
 // told waits for the line by which a helper is asked for its result.
@@ -106,7 +115,7 @@ func (c *cars) connect(n int) (mqtt.Client, error) {
 	}
 	filters := map[string]byte{}
 	for v := n; v < c.Vehicles; v += c.Connections {
-		filters[c.Root+string(unitOf(v+1))+"/command"] = 1
+		filters[c.Root+string(unitOf(c.id(v)))+"/command"] = 1
 		if len(filters) == subscriptionsAtOnce || v+c.Connections >= c.Vehicles {
 			if err := wait(client.SubscribeMultiple(filters, c.hear)); err != nil {
 				return nil, err
@@ -120,11 +129,11 @@ func (c *cars) connect(n int) (mqtt.Client, error) {
 // hear takes a command, or what the floor sends in its place.
 func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
 	unit := unitIn(m.Topic(), c.Root)
-	vehicle := vehicleOf(unit) - 1
-	if vehicle < 0 || vehicle >= len(c.heard) {
+	place, ok := c.place(vehicleOf(unit))
+	if !ok {
 		return
 	}
-	by := &c.heard[vehicle]
+	by := &c.heard[place]
 	if c.keys == nil {
 		c.reply(client, by, unit, m.Payload())
 		return

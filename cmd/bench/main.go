@@ -4,6 +4,7 @@
 //	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
 //	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
 //	waiting  20,000 commands that wait at once: what each takes of memory, and what the crowd adds to the way of an answer
+//	growth   what a command costs with a large fleet, a long history and more instances, against a small world beside it
 //	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
 //	events   500 readers of the live events, against the clock and against each other
 //	startup  from the start to readiness, and what the service takes when it has nothing to do
@@ -29,6 +30,7 @@ import (
 type commands struct {
 	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
 	Waiting waiting `cmd:"" help:"Very many commands that wait for their vehicles at once: memory of each, and what the crowd adds to the way of an answer."`
+	Growth  growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world beside it."`
 	Ingest  ingest  `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
 	Status  status  `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
 	Events  events  `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`

@@ -14,9 +14,9 @@ import (
 // order is the process that has vehicles locked, so many at a time, each over a connection of its own that is kept alive. It
 // prints what came of it. Its client is a frugal one: what it takes is missing to what is measured.
 type order struct {
+	part
 	URL      []string
 	Token    string
-	Vehicles int
 	InFlight int
 	For      time.Duration
 }
@@ -40,7 +40,7 @@ func (o order) Run(ctx context.Context) error {
 		request.Header.SetMethod(fasthttp.MethodPost)
 		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+o.Token)
 		return func() error {
-			request.SetRequestURI(lockURL(base, turn.next()))
+			request.SetRequestURI(lockURL(base, o.id(turn.next()-1)))
 			if err := client.Do(request, response); err != nil {
 				return err
 			}
