@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// filesBeside are open in a process beside its connections to vehicles.
+const filesBeside = 500
+
 // growth measures whether a command costs more where the fleet is large, the history long, the vehicles' connections many, or two
 // instances share the work. Beside the world that grows stands one that does not, and each round has a round of that beside it.
 type growth struct {
@@ -63,9 +66,11 @@ func (g growth) measure(ctx context.Context, result *growthResult) (err error) {
 	}
 	connected := 0
 	if g.Connected > 0 {
-		if connected, err = allowConnections(g.Connected); err != nil {
+		files, err := mayOpen(uint64(g.Connected) + filesBeside)
+		if err != nil {
 			return err
 		}
+		connected = max(0, min(g.Connected, int(files)-filesBeside))
 	}
 	small, err := g.newWorld(ctx, g.Vehicles[0])
 	if err != nil {
