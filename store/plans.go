@@ -13,7 +13,8 @@ import (
 // Statements are constant texts, so they are few. Safe for concurrent use.
 //
 // A plan that was made for empty tables would still be used when they have grown. So these connections make none
-// that reads a whole table: every statement here must find its rows by an index.
+// that reads a whole table, and every statement here names its rows by a list of keys: "= any ($1)" can only be
+// looked up in an index, where a join with as few rows might be planned to read the whole index.
 type plans struct {
 	db       *sqlx.DB
 	mu       sync.RWMutex
@@ -21,7 +22,7 @@ type plans struct {
 }
 
 // byIndex are the settings of such connections.
-var byIndex = map[string]string{"enable_seqscan": "off", "jit": "off"}
+var byIndex = map[string]string{"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 
 func newPlans(db *sqlx.DB) *plans { return &plans{db: db, prepared: map[string]*sqlx.Stmt{}} }
 

@@ -26,21 +26,25 @@ func (p *Postgres) MarkSent(ctx context.Context, id telematics.CommandID, at tim
 }
 
 func (p *Postgres) markSent(ctx context.Context, marks []sentMark) ([]struct{}, error) {
+	ids := make([]uuid.UUID, len(marks))
+	for i, mark := range marks {
+		ids[i] = mark.ID
+	}
 	_, err := p.commands.ExecContext(ctx, `
 		with mark as (
 			select id, min(at) as at, max(attempts) as attempts
 			from json_to_recordset($1) as mark (id uuid, at timestamptz, attempts integer)
 			group by id
 		), locked as (
-			select id from commands where id in (select id from mark) order by id for update
+			select id from commands where id = any ($2) order by id for update
 		)
 		update commands
 		set state = case state when 'accepted' then 'sent' else state end,
 			sent_at = coalesce(sent_at, mark.at),
 			attempts = greatest(commands.attempts, mark.attempts)
 		from mark join locked using (id)
-		where commands.id = mark.id`,
-		recordset(marks))
+		where commands.id = mark.id and commands.id = any ($2)`,
+		recordset(marks), pq.Array(ids))
 	return make([]struct{}, len(marks)), err
 }
 
@@ -146,6 +150,10 @@ func transitions() (before, after []string) {
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
 	changed, err := selectCommands(ctx, db, `
 		with settlement as (
 			select * from json_to_recordset($1) as settlement (
@@ -154,7 +162,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 		), transition as (
 			select * from unnest($2::text[], $3::text[]) as transition (before, after)
 		), locked as (
-			select id, state from commands where id in (select id from settlement) order by id for update
+			select id, state from commands where id = any ($5) order by id for update
 		), settled as (
 			update commands as c
 			set state = s.state, reason = s.reason, detail = s.detail,
@@ -165,7 +173,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 				received_at = case when s.state = 'received' then s.at else c.received_at end,
 				completed_at = case when s.final then s.at else c.completed_at end
 			from settlement as s join locked using (id)
-			where c.id = s.id
+			where c.id = s.id and c.id = any ($5)
 				and s.unit in ('', c.unit)
 				and exists (select from transition as t where t.before = locked.state and t.after = s.state)
 			returning c.*, s.final, s.outcome, s.code
@@ -184,7 +192,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 		)
 		select `+commandColumns+`
 		from settled`,
-		recordset(rows), pq.Array(allowedBefore), pq.Array(allowedAfter), telematics.NotExecuted)
+		recordset(rows), pq.Array(allowedBefore), pq.Array(allowedAfter), telematics.NotExecuted, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
