@@ -28,6 +28,9 @@ type known struct {
 	news     telematics.Snapshot // values that were not told yet
 	owes     [2]bool             // by creditor: it waits in the backlog
 	going    [2]bool             // likewise: it is being brought
+
+	awaits []chan<- bool // of those who wait until Redis has what they brought
+	coming []chan<- bool // likewise, while it is being brought
 }
 
 // creditor is to whom something is owed.
@@ -56,8 +59,9 @@ func newKnown(vehicle telematics.VehicleID, unit telematics.Unit) *known {
 	return k
 }
 
-// observe takes a sighting in, and reports to whom it is owed that nothing was owed before.
-func (k *known) observe(s sighting, o owner) (toRedis, toPostgres bool) {
+// observe takes a sighting in, and reports to whom it is owed that nothing was owed before. Whoever waits is told
+// whether Redis has it.
+func (k *known) observe(s sighting, o owner, waits chan<- bool) (toRedis, toPostgres bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.owner, k.protocol = o, s.Protocol
@@ -70,10 +74,11 @@ func (k *known) observe(s sighting, o owner) (toRedis, toPostgres bool) {
 			k.take(field, telematics.Reading{Value: value, At: s.Report.At})
 		}
 	}
-	toRedis, k.owes[inRedis] = !k.owes[inRedis], true
-	if !s.Awaited { // else it is in Postgres
-		toPostgres, k.owes[inPostgres] = !k.owes[inPostgres], true
+	if waits != nil {
+		k.awaits = append(k.awaits, waits)
 	}
+	toRedis, k.owes[inRedis] = !k.owes[inRedis], true
+	toPostgres, k.owes[inPostgres] = !k.owes[inPostgres], true
 	return toRedis, toPostgres
 }
 
@@ -101,6 +106,19 @@ func (k *known) begin(to creditor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.owes[to], k.going[to] = false, true
+	if to == inRedis {
+		k.coming, k.awaits = append(k.coming, k.awaits...), nil
+	}
+}
+
+// arrived tells those who wait whether Redis has what was being brought.
+func (k *known) arrived(there bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, waits := range k.coming {
+		waits <- there // it holds one
+	}
+	k.coming = nil
 }
 
 func (k *known) end(to creditor) {

@@ -64,16 +64,21 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 		if err != nil {
 			refused = append(refused, wrap("observe unit "+string(s.Unit), err))
 		}
-		for _, unit := range seen.Unknown {
-			all.Unknown = appendNew(all.Unknown, unit)
-		}
-		for _, unit := range seen.Foreign {
-			all.Foreign = appendNew(all.Foreign, unit)
-		}
-		all.Changes = append(all.Changes, seen.Changes...)
-		all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
+		addSeen(&all, seen)
 	}
 	return all, errors.Join(refused...)
+}
+
+// addSeen adds what was found with some observations to what was found with others.
+func addSeen(all *telematics.Seen, seen telematics.Seen) {
+	for _, unit := range seen.Unknown {
+		all.Unknown = appendNew(all.Unknown, unit)
+	}
+	for _, unit := range seen.Foreign {
+		all.Foreign = appendNew(all.Foreign, unit)
+	}
+	all.Changes = append(all.Changes, seen.Changes...)
+	all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
 }
 
 // observedUnit is a unit, with its vehicle, while observations are merged into it.

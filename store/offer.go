@@ -27,6 +27,9 @@ func (t *Twins) offer(ctx context.Context, tell func([]telematics.Change)) bool 
 		if reached {
 			left, reached = t.offerBatch(ctx, batch, tell)
 		}
+		for _, k := range batch {
+			k.arrived(!slices.Contains(left, k))
+		}
 		t.toRedis.again(left)
 	}
 	return reached

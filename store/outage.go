@@ -46,6 +46,13 @@ func (o *outage) mayAsk() bool {
 	return false
 }
 
+// isOn reports whether the server failed, and has not served since.
+func (o *outage) isOn() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero()
+}
+
 // learn notes whether the server served. An outage is logged once, and its end.
 func (o *outage) learn(err error) {
 	o.mu.Lock()

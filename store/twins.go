@@ -28,7 +28,7 @@ type TwinsConfig struct {
 //	Observe ──► known ──► Redis        section by section, by compare-and-set
 //	                 └──► Postgres     in batches, under row locks
 //
-// What somebody waits for, and presence, is written to Postgres before Observe returns.
+// Presence is in Postgres before Observe returns, and what somebody waits for in Redis, or, while that is away, in Postgres.
 type Twins struct {
 	postgres  *Postgres
 	redis     *Redis
@@ -66,50 +66,56 @@ func NewTwins(config TwinsConfig) *Twins {
 // Observe merges what was seen of units, whatever the order of arrival [LAW-7], and returns
 // the units that belong to no vehicle, and what that has changed of their presence. Whoever reads
 // through this instance sees it from then on; Run brings it to all others, and tells what
-// it has changed of their state.
+// it has changed of their state. What somebody waits for has been brought to all others when it returns.
 func (t *Twins) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	var now, soon []sighting
 	for _, o := range observations {
-		if o.Presence != nil || o.Awaited {
+		if o.Presence != nil {
 			now = append(now, newSighting(o))
-		}
-		if o.Presence == nil {
+		} else {
 			o.At = read(written(o.At))
 			soon = append(soon, sighting{Observation: o})
 		}
 	}
 	seen, err := t.postgres.keep(ctx, now)
-	if err != nil { // then a report that somebody waits for is owed like any other
-		for i := range soon {
-			soon[i].Awaited = false
-		}
+	missing, refused := t.take(ctx, soon, &seen)
+	if len(missing) > 0 { // Redis is away
+		rest, late := t.postgres.keep(ctx, missing)
+		addSeen(&seen, rest)
+		err = errors.Join(err, late)
 	}
-	return seen, errors.Join(err, t.take(ctx, soon, &seen))
+	return seen, errors.Join(err, refused)
 }
 
 // take takes in what will be written soon, and notes the units that have no vehicle, or
-// another protocol on record.
-func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics.Seen) error {
+// another protocol on record. It returns what somebody waits for, and was not brought to Redis.
+func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics.Seen) (missing []sighting, refused error) {
 	units := make([]telematics.Unit, len(sightings))
 	for i, s := range sightings {
 		units[i] = s.Unit
 	}
-	var refused error
 	var toRedis, toRecord []*known
+	var awaited []awaitedSighting
 	owners := t.directory.owners(ctx, units)
 	for _, s := range sightings {
 		o, resolved := owners[s.Unit]
 		switch {
-		case !resolved && !s.Awaited:
-			refused = errors.Join(refused, t.debts.add(newSighting(s.Observation)))
+		case !resolved && s.Awaited:
+			missing = append(missing, newSighting(s.Observation))
 		case !resolved:
+			refused = errors.Join(refused, t.debts.add(newSighting(s.Observation)))
 		case o.vehicle == 0:
 			seen.Unknown = appendNew(seen.Unknown, s.Unit)
 		case !s.Protocol.Means(o.protocol):
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 		default:
 			k := t.known.of(o.vehicle, s.Unit)
-			redis, record := k.observe(s, o)
+			var there chan bool
+			if s.Awaited {
+				there = make(chan bool, 1)
+				awaited = append(awaited, awaitedSighting{s, there})
+			}
+			redis, record := k.observe(s, o, there)
 			if redis {
 				toRedis = append(toRedis, k)
 			}
@@ -120,7 +126,37 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	}
 	t.toRedis.add(toRedis...)
 	t.toRecord.add(toRecord...)
-	return refused
+	return append(missing, t.absent(ctx, awaited)...), refused
+}
+
+// awaitedSighting is what somebody waits for until Redis has it.
+type awaitedSighting struct {
+	sighting
+	there <-chan bool
+}
+
+// absent waits until it is known of each whether Redis has it, and returns those that it does not have.
+func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing []sighting) {
+	if len(awaited) == 0 {
+		return nil
+	}
+	patience := askFor
+	if t.offering.isOn() {
+		patience = 0
+	}
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, s := range awaited {
+		select {
+		case there := <-s.there:
+			if there {
+				continue
+			}
+		case <-waiting.Done():
+		}
+		missing = append(missing, newSighting(s.Observation))
+	}
+	return missing
 }
 
 // Twin returns a vehicle with what is known of it now, or a *telematics.Error with

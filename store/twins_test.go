@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -195,14 +196,55 @@ func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 	}
 }
 
+func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
+	database, redis := newDatabase(t), miniredis(t)
+	postgres := open(t, database)
+	id, unit := addVehicle(t, postgres, 1)
+	here := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis), Every: time.Hour})
+	there := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis), Every: time.Hour})
+	running(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for n := range 20 {
+		if _, err := here.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
+			t.Fatal(err)
+		}
+		twin, err := there.Twin(t.Context(), id)
+		if got := mileage(t, twin, err); got != float64(n) {
+			t.Fatalf("the other instance says %v, want %d", got, n)
+		}
+	}
+}
+
+func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
+	postgres := open(t, newDatabase(t))
+	server := startRedis(t)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, server.URL()), Every: time.Hour})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := addVehicle(t, postgres, 1)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
+			t.Fatal(err)
+		}
+		twin, err := postgres.Twin(t.Context(), id)
+		if got := mileage(t, twin, err); got != float64(n) {
+			t.Fatalf("postgres says %v, want %d", got, n)
+		}
+	}
+}
+
 func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
+	redis := startRedis(t)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis.URL()), Every: 50 * time.Millisecond})
 	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := addVehicle(t, postgres, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
-	if err := server.Kill(); err != nil {
+	if err := errors.Join(server.Kill(), redis.Kill()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})

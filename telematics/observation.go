@@ -10,7 +10,7 @@ type Observation struct {
 	Report   *Report   // nil: none
 	Presence *Presence // nil: none
 	Retained bool      // the presence is the MQTT broker's memory
-	Awaited  bool      // somebody waits until it is in the record for good
+	Awaited  bool      // somebody waits until every instance sees it
 }
 
 // Observe returns the contact after an observation.
