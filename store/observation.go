@@ -98,7 +98,7 @@ type observedUnit struct {
 func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen telematics.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
 	defer cancel()
-	if err := p.commands.within(ctx, func(tx *planned) (err error) {
+	if err := p.commands.within(ctx, func(ctx context.Context, tx *planned) (err error) {
 		seen, err = observeIn(ctx, tx, sightings)
 		return err
 	}); err != nil {

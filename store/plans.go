@@ -15,6 +15,8 @@ import (
 // A plan that was made for empty tables would still be used when they have grown. So these connections make none
 // that reads a whole table, and every statement here names its rows by a list of keys: "= any ($1)" can only be
 // looked up in an index, where a join with as few rows might be planned to read the whole index.
+// A context that ends does not end a statement that is under way: to watch for that, the library starts a goroutine for each
+// statement. Its time is bounded all the same, in Postgres and on the connection.
 type plans struct {
 	db       *sqlx.DB
 	mu       sync.RWMutex
@@ -58,7 +60,7 @@ func (p *plans) QueryxContext(ctx context.Context, query string, args ...any) (*
 	if err != nil {
 		return nil, err
 	}
-	return s.QueryxContext(ctx, args...)
+	return s.QueryxContext(context.WithoutCancel(ctx), args...)
 }
 
 // ExecContext is that of sqlx.
@@ -67,18 +69,19 @@ func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(ctx, args...)
+	return s.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
 // within runs statements in one transaction: all of them count, or none.
-func (p *plans) within(ctx context.Context, run func(*planned) error) error {
+func (p *plans) within(ctx context.Context, run func(context.Context, *planned) error) error {
+	ctx = context.WithoutCancel(ctx)
 	tx, err := p.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	of := &planned{plans: p, tx: tx}
-	if err := run(of); err != nil {
+	if err := run(ctx, of); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {

@@ -44,8 +44,8 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if err := p.commands.within(t.Context(), func(tx *planned) error {
-			_, err := selectSnapshots(t.Context(), tx, nil)
+		if err := p.commands.within(t.Context(), func(ctx context.Context, tx *planned) error {
+			_, err := selectSnapshots(ctx, tx, nil)
 			return err
 		}); err != nil {
 			t.Errorf("%s, in a transaction: %v", when, err)

@@ -72,7 +72,7 @@ func (p *Postgres) settle(ctx context.Context, settlements []telematics.Settleme
 		return settleRounds(ctx, p.commands, settlements, split)
 	}
 	var results []settled
-	err := p.commands.within(ctx, func(tx *planned) (err error) {
+	err := p.commands.within(ctx, func(ctx context.Context, tx *planned) (err error) {
 		results, err = settleRounds(ctx, tx, settlements, split)
 		return err
 	})
