@@ -20,7 +20,7 @@ type growth struct {
 	History   int           `default:"5000000" placeholder:"N" help:"Lines of the history, in the largest fleet (default ${default})."`
 	Listening int           `default:"1000" placeholder:"N" help:"Vehicles that are connected and locked in turn (default ${default})."`
 	Connected int           `default:"10000" placeholder:"N" help:"Vehicles that are connected in the last variant, as far as open files allow; 0: there is none (default ${default})."`
-	InFlight  int           `default:"64" placeholder:"N" help:"Commands that wait at once (default ${default})."`
+	InFlight  int           `default:"64" placeholder:"N" help:"Commands that wait at once at each instance (default ${default})."`
 	Duration  time.Duration `default:"3s" placeholder:"DURATION" help:"Of one round (default ${default})."`
 	Rounds    int           `default:"3" placeholder:"N" help:"Of each variant, and of the small world beside it (default ${default})."`
 }
@@ -30,7 +30,7 @@ type growthResult struct {
 	InFlight int       `json:"in_flight"`
 	Postgres string    `json:"postgres"`
 	Variants []variant `json:"variants"`
-	Growth   float64   `json:"growth"` // the largest median, of those with a history
+	Growth   float64   `json:"growth"` // the largest median, of those with a history and one instance
 }
 
 // variant is what has grown, and what was measured of it.
@@ -199,7 +199,7 @@ func (r *growthResult) add(v variant) {
 		v.Cost = spreadOf(pairs(v.Grown.Rounds, v.Small.Rounds, servingRatio))
 	}
 	r.Variants = append(r.Variants, v)
-	if v.History > 0 {
+	if v.History > 0 && v.Instances == 1 {
 		r.Growth = max(r.Growth, v.Cost.Median)
 	}
 }

@@ -18,7 +18,7 @@ func (v variant) name() string {
 
 func (r growthResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)
-	fmt.Fprintf(to, "%d commands in flight; Postgres with %s\n\n", r.InFlight, r.Postgres)
+	fmt.Fprintf(to, "%d commands in flight at each instance; Postgres with %s\n\n", r.InFlight, r.Postgres)
 	for _, v := range r.Variants {
 		fmt.Fprintf(to, "%s\n", v.name())
 		fmt.Fprintln(to, "\t/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tµs CPU a command: service\tPostgres\tRedis\tMosquitto\tthe first three\tms CPU a second at rest\t")

@@ -60,6 +60,12 @@ const soakShare = 0.8
 
 func (i ingest) Run(ctx context.Context) error {
 	result := ingestResult{Machine: thisMachine(), Bytes: reportSize}
+	err := i.measureAll(ctx, &result)
+	return errors.Join(err, i.print(os.Stdout, result))
+}
+
+// measureAll measures one fleet after the other.
+func (i ingest) measureAll(ctx context.Context, result *ingestResult) error {
 	var failures []error
 	for _, vehicles := range i.Vehicles {
 		fleet, err := i.measure(ctx, vehicles)
@@ -68,7 +74,7 @@ func (i ingest) Run(ctx context.Context) error {
 		}
 		result.Fleets = append(result.Fleets, fleet)
 	}
-	return errors.Join(append(failures, i.print(os.Stdout, result))...)
+	return errors.Join(failures...)
 }
 
 // measure is one size of the fleet.

@@ -59,10 +59,10 @@ func nameOf(process string, i int) string {
 	return fmt.Sprintf("%s %d", process, i+1)
 }
 
-// order has the vehicles locked for a while.
+// order has the vehicles locked for a while, with so many commands in flight at each instance.
 func (in *inhabited) order(ctx context.Context, inFlight int, d time.Duration) (callRound, error) {
 	args := []string{"order", "--token", in.admin, "--vehicles", strconv.Itoa(in.part.Vehicles), "--every", strconv.Itoa(in.part.Every),
-		"--in-flight", strconv.Itoa(inFlight)}
+		"--in-flight", strconv.Itoa(inFlight * len(in.urls))}
 	for _, url := range in.urls {
 		args = append(args, "--url", url)
 	}

@@ -1,6 +1,7 @@
 // Command bench measures the service, each time against a floor: what the same machine, in the same run, does with nothing
 // of ours in between. A ratio survives a change of the machine; a figure alone does not.
 //
+//	all      what follows but the events, with the figures that tell in bench.json
 //	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
 //	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
 //	waiting  20,000 commands that wait at once: what each takes of memory, and what the crowd adds to the way of an answer
@@ -28,6 +29,7 @@ import (
 )
 
 type commands struct {
+	All     all     `cmd:"" default:"withargs" help:"Everything but the live events, in turn; writes bench.json and a picture (default)."`
 	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
 	Waiting waiting `cmd:"" help:"Very many commands that wait for their vehicles at once: memory of each, and what the crowd adds to the way of an answer."`
 	Growth  growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world beside it."`
