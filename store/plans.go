@@ -48,7 +48,7 @@ func (p *plans) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.prepared[query]; known != nil { // another caller was faster
-		return known, fresh.Close() //nolint:sqlclosecheck // the other one stays
+		return known, fresh.Close()
 	}
 	p.prepared[query] = fresh
 	return fresh, nil
@@ -56,7 +56,7 @@ func (p *plans) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 
 // QueryxContext is that of sqlx.
 func (p *plans) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
-	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // it lives as long as its pool
+	s, err := p.statement(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (p *plans) QueryxContext(ctx context.Context, query string, args ...any) (*
 
 // ExecContext is that of sqlx.
 func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	s, err := p.statement(ctx, query) //nolint:sqlclosecheck // it lives as long as its pool
+	s, err := p.statement(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (p *plans) within(ctx context.Context, run func(context.Context, *planned) 
 		return err
 	}
 	for _, query := range of.unknown {
-		_, _ = p.statement(ctx, query) //nolint:sqlclosecheck // prepared for the next time, or then
+		_, _ = p.statement(ctx, query) // or the next time
 	}
 	return nil
 }
