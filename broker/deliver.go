@@ -59,8 +59,8 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 		select {
 		case news := <-w.news:
 			if !news.State.IsOpen() {
-				if news.SentAt.IsZero() { // the answer came to another instance before our note
-					b.background.Go(func() { b.noteSent(ctx, c, w) })
+				if _, attempts := w.sent(); news.Attempts < attempts { // the answer came to another instance before our note
+					b.noteSent(ctx, c, w)
 				}
 				return w.complete(news)
 			}
@@ -77,7 +77,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 			again.Reset(b.publish(ctx, c, w, message, received))
 			note.Reset(noteAfter)
 		case <-note.C:
-			b.tellSent(ctx, c, w)
+			b.noteSent(ctx, c, w)
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
 		}
@@ -111,34 +111,25 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 	attempts = w.handed(now)
 	if attempts == 1 {
 		b.Counts.add(commandsSent)
+		b.events.sent(c, now)
 	}
 	return resendAfter(attempts, received, rand.Float64())
 }
 
-// tellSent notes the attempts of a command that still waits, beside the wait, and tells of the first.
-func (b *Broker) tellSent(ctx context.Context, c telematics.Command, w *waiter) {
+// noteSent notes the attempts in the record, beside the wait: nothing depends on it but what a reader of the command
+// sees.
+func (b *Broker) noteSent(ctx context.Context, c telematics.Command, w *waiter) {
+	at, attempts := w.sent()
+	if attempts == 0 {
+		return
+	}
 	b.background.Go(func() {
-		at, attempts := b.noteSent(ctx, c, w)
-		if _, open := b.inHand.Load(c.ID); open && attempts == 1 { // else the answer was faster than this note
-			b.events.sent(c, at)
+		ctx, cancel := b.step(ctx)
+		defer cancel()
+		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
+			b.Logger.Debug("attempts not noted", "command", c.ID, "attempts", attempts, "err", err)
 		}
 	})
-}
-
-// noteSent notes the attempts in the record, and returns those that it could note. Nothing depends on it but what
-// a reader of the command sees.
-func (b *Broker) noteSent(ctx context.Context, c telematics.Command, w *waiter) (first time.Time, attempts int) {
-	first, attempts = w.sent()
-	if attempts == 0 {
-		return first, 0
-	}
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	if err := b.Commands.MarkSent(ctx, c.ID, first, attempts); err != nil {
-		b.Logger.Debug("attempts not noted", "command", c.ID, "attempts", attempts, "err", err)
-		return first, 0
-	}
-	return first, attempts
 }
 
 // expire settles a command that never left, because something of ours is missing.

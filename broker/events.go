@@ -180,7 +180,7 @@ func (t *teller) try(ctx context.Context, events []telematics.Event) error {
 }
 
 // told is the record of commands, whose changes are told. Attempts are told where the command
-// is at hand: see tellSent.
+// is at hand: see publish.
 type told struct {
 	Commands
 	events *teller

@@ -114,7 +114,7 @@ func (p *Postgres) bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 	if err != nil {
 		return b, true, err
 	}
-	commands, err := selectCommands(ctx, p.db, `select `+commandColumns+` from commands where bulk_id = $1`, id)
+	commands, err := selectCommands(ctx, unplanned{p.db}, `select `+commandColumns+` from commands where bulk_id = $1`, id)
 	if err != nil {
 		return b, true, err
 	}

@@ -126,7 +126,7 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 		ID  uuid.UUID `db:"id"`
 		Seq int64     `db:"seq"`
 	}
-	err := selectAll(ctx, p.commands, &taken, `
+	err := p.commands.selectAll(ctx, &taken, `
 		with claim as (
 			select * from json_to_recordset($1) as claim (
 				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
@@ -180,7 +180,7 @@ func (p *Postgres) occupants(ctx context.Context, refused []telematics.Command) 
 	open, err := selectCommands(ctx, p.commands, `
 		select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received')
-			and (vehicle_id, lane) in (select * from unnest($1::bigint[], $2::text[]))`,
+			and vehicle_id = any ($1) and (vehicle_id, lane) in (select * from unnest($1::bigint[], $2::text[]))`,
 		pq.Array(vehicles), pq.Array(lanes))
 	if err != nil {
 		return nil, err

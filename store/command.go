@@ -120,7 +120,7 @@ func decodeReported(message *string) (*telematics.Report, error) {
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
-	if err := selectAll(ctx, db, &rows, query, args...); err != nil {
+	if err := db.selectAll(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	commands := make([]telematics.Command, len(rows))
@@ -135,7 +135,7 @@ func selectCommands(ctx context.Context, db querier, query string, args ...any) 
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.
 func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
-	found, err := selectCommands(ctx, p.db, `select `+commandColumns+` from commands where id = $1`, id)
+	found, err := selectCommands(ctx, unplanned{p.db}, `select `+commandColumns+` from commands where id = $1`, id)
 	if err != nil {
 		return telematics.Command{}, wrap("read command", err)
 	}
@@ -148,7 +148,7 @@ func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telema
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
 func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, p.lists, `
+	commands, err := selectCommands(ctx, unplanned{p.lists}, `
 		select `+commandColumns+` from commands
 		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
 		order by seq desc
@@ -163,7 +163,7 @@ func (p *Postgres) News(ctx context.Context, ids []telematics.CommandID) ([]tele
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	commands, err := selectCommands(ctx, p.db, `
+	commands, err := selectCommands(ctx, unplanned{p.db}, `
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')`,
 		pq.Array(ids))
@@ -174,7 +174,7 @@ func (p *Postgres) News(ctx context.Context, ids []telematics.CommandID) ([]tele
 // longest overdue first. The instant counts at most up to Postgres's own time: a process
 // whose clock is ahead must not end what others still wait for.
 func (p *Postgres) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, p.db, `
+	commands, err := selectCommands(ctx, unplanned{p.db}, `
 		select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received') and deadline < least($1, clock_timestamp())
 		order by deadline

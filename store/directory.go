@@ -131,7 +131,7 @@ func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[tel
 		Powertrain string `db:"powertrain"`
 		Protocol   string `db:"protocol"`
 	}
-	err := selectAll(ctx, p.commands, &rows, `
+	err := p.commands.selectAll(ctx, &rows, `
 		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)`, pq.Array(serials))

@@ -18,6 +18,7 @@ type sighting struct {
 	telematics.Observation                      // with a report where there are readings
 	readings               telematics.Snapshot  // each of its own time
 	vehicle                telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
+	owed                   bool                 // Postgres is going to be given it with what is known of the vehicle
 }
 
 func newSighting(o telematics.Observation) sighting {
@@ -172,7 +173,7 @@ func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[tele
 		Announced  string `db:"announced"`
 		contactRow
 	}
-	err := selectAll(ctx, tx, &rows, `
+	err := tx.selectAll(ctx, &rows, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
@@ -223,7 +224,7 @@ func selectSnapshots(ctx context.Context, db querier, vehicles []telematics.Vehi
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
 		Fields    []byte               `db:"fields"`
 	}
-	err := selectAll(ctx, db, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
+	err := db.selectAll(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func (t *Twins) offer(ctx context.Context, tell func([]telematics.Change)) bool 
 		if reached {
 			left, reached = t.offerBatch(ctx, batch, tell)
 		}
-		for _, k := range batch {
-			k.arrived(!slices.Contains(left, k))
+		for _, k := range left {
+			k.arrived(false)
 		}
 		t.toRedis.again(left)
 	}
@@ -46,6 +46,11 @@ func (t *Twins) offerBatch(ctx context.Context, batch []*known, tell func([]tele
 	var err error
 	for round := 0; len(left) > 0 && round < offerRounds && err == nil; round++ {
 		left, err = t.offerOnce(ctx, left, news)
+	}
+	for _, k := range batch { // before the news are told, which may take its time
+		if !slices.Contains(left, k) {
+			k.arrived(true)
+		}
 	}
 	if tell != nil {
 		if changes := t.changes(ctx, news); len(changes) > 0 {
@@ -71,6 +76,7 @@ func (t *Twins) offerOnce(ctx context.Context, vehicles []*known, news map[*know
 	for i, p := range proposals {
 		if fates[i].err != nil {
 			t.log.Warn("latest state refused by redis", "vehicle", p.known.vehicle, "err", fates[i].err)
+			p.arrived(false)
 			continue // the next report is offered
 		}
 		fresh, again, emptied := p.settle(fates[i])

@@ -16,9 +16,11 @@ import (
 // that reads a whole table, and every statement here names its rows by a list of keys: "= any ($1)" can only be
 // looked up in an index, where a join with as few rows might be planned to read the whole index.
 // A context that ends does not end a statement that is under way: to watch for that, the library starts a goroutine for each
-// statement. Its time is bounded all the same, in Postgres and on the connection.
+// statement. That one statement is bounded all the same, in Postgres and on the connection. Nobody waits for a
+// connection, or begins another statement, beyond the end of its context.
 type plans struct {
 	db       *sqlx.DB
+	free     chan struct{} // one for each connection that is taken
 	mu       sync.RWMutex
 	prepared map[string]*sqlx.Stmt // guarded by mu
 }
@@ -26,7 +28,24 @@ type plans struct {
 // byIndex are the settings of such connections.
 var byIndex = map[string]string{"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 
-func newPlans(db *sqlx.DB) *plans { return &plans{db: db, prepared: map[string]*sqlx.Stmt{}} }
+func newPlans(db *sqlx.DB, connections int) *plans {
+	return &plans{db: db, free: make(chan struct{}, connections), prepared: map[string]*sqlx.Stmt{}}
+}
+
+// take waits for a connection, which the caller gives back.
+func (p *plans) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case p.free <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *plans) give() { <-p.free }
 
 func (p *plans) close() error { return p.db.Close() }
 
@@ -54,17 +73,25 @@ func (p *plans) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return fresh, nil
 }
 
-// QueryxContext is that of sqlx.
-func (p *plans) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+// selectAll reads all rows into a slice of structs.
+func (p *plans) selectAll(ctx context.Context, rows any, query string, args ...any) error {
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	defer p.give()
 	s, err := p.statement(ctx, query)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.QueryxContext(context.WithoutCancel(ctx), args...)
+	return s.SelectContext(context.WithoutCancel(ctx), rows, args...)
 }
 
 // ExecContext is that of sqlx.
 func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := p.take(ctx); err != nil {
+		return nil, err
+	}
+	defer p.give()
 	s, err := p.statement(ctx, query)
 	if err != nil {
 		return nil, err
@@ -74,8 +101,11 @@ func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql
 
 // within runs statements in one transaction: all of them count, or none.
 func (p *plans) within(ctx context.Context, run func(context.Context, *planned) error) error {
-	ctx = context.WithoutCancel(ctx)
-	tx, err := p.db.BeginTxx(ctx, nil)
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	defer p.give()
+	tx, err := p.db.BeginTxx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return err
 	}
@@ -100,40 +130,45 @@ type planned struct {
 	unknown []string
 }
 
-// QueryxContext is that of sqlx.
-func (t *planned) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+// selectAll reads all rows into a slice of structs.
+func (t *planned) selectAll(ctx context.Context, rows any, query string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if s := t.plans.known(query); s != nil {
-		return t.tx.StmtxContext(ctx, s).QueryxContext(ctx, args...)
+		ctx = context.WithoutCancel(ctx)
+		return t.tx.StmtxContext(ctx, s).SelectContext(ctx, rows, args...)
 	}
 	t.unknown = append(t.unknown, query)
-	return t.tx.QueryxContext(ctx, query, args...)
+	return t.tx.SelectContext(ctx, rows, query, args...)
 }
 
 // ExecContext is that of sqlx.
 func (t *planned) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s := t.plans.known(query); s != nil {
+		ctx = context.WithoutCancel(ctx)
 		return t.tx.StmtxContext(ctx, s).ExecContext(ctx, args...)
 	}
 	t.unknown = append(t.unknown, query)
 	return t.tx.ExecContext(ctx, query, args...)
 }
 
-// querier is whatever runs queries: a pool, a transaction, or plans.
+// querier reads all rows of a query into a slice of structs: by plans, in a transaction of theirs, or on any connection.
 type querier interface {
-	QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error)
+	selectAll(ctx context.Context, rows any, query string, args ...any) error
+}
+
+// unplanned queries are planned each time, for what is asked.
+type unplanned struct{ *sqlx.DB }
+
+func (u unplanned) selectAll(ctx context.Context, rows any, query string, args ...any) error {
+	return u.SelectContext(ctx, rows, query, args...)
 }
 
 // execer is whatever runs statements that return nothing.
 type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-// selectAll reads all rows into a slice of structs.
-func selectAll(ctx context.Context, db querier, rows any, query string, args ...any) error {
-	found, err := db.QueryxContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	return sqlx.StructScan(found, rows)
 }

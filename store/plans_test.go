@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
+
+	"motorpool/telematics"
 )
 
 func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
@@ -62,4 +66,29 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("after a migration")
+}
+
+// A pool that is held up must not hold up those who have no time.
+func TestNobodyWaitsForAConnectionBeyondTheirTime(t *testing.T) {
+	p := open(t, newDatabase(t))
+	addVehicle(t, p, 1)
+	for range cap(p.commands.free) {
+		if err := p.commands.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.owners(ctx, []telematics.Unit{"unit-1"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read: %v", err)
+	}
+	if _, err := p.keep(ctx, []sighting{{}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a transaction: %v", err)
+	}
+	for range cap(p.commands.free) {
+		p.commands.give()
+	}
+	if _, err := p.owners(t.Context(), []telematics.Unit{"unit-1"}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }

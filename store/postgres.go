@@ -69,10 +69,10 @@ func New(config Config) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	forLists, forCommands := max(1, config.MaxConns/listShare), max(1, config.MaxConns/commandShare)
+	forLists, forCommands := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare)
 	p := &Postgres{
 		config: config, db: pool(connector, max(1, config.MaxConns-forLists-forCommands)), lists: pool(connector, forLists),
-		commands: newPlans(pool(planned, forCommands)),
+		commands: newPlans(pool(planned, forCommands), forCommands),
 	}
 	p.claims = newGroup(config, p.claim)
 	p.marks = newGroup(config, p.markSent)

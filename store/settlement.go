@@ -43,7 +43,7 @@ func (p *Postgres) markSent(ctx context.Context, marks []sentMark) ([]struct{}, 
 			sent_at = coalesce(sent_at, mark.at),
 			attempts = greatest(commands.attempts, mark.attempts)
 		from mark join locked using (id)
-		where commands.id = mark.id and commands.id = any ($2)`,
+		where commands.id = mark.id`,
 		recordset(marks), pq.Array(ids))
 	return make([]struct{}, len(marks)), err
 }
@@ -173,7 +173,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 				received_at = case when s.state = 'received' then s.at else c.received_at end,
 				completed_at = case when s.final then s.at else c.completed_at end
 			from settlement as s join locked using (id)
-			where c.id = s.id and c.id = any ($5)
+			where c.id = s.id
 				and s.unit in ('', c.unit)
 				and exists (select from transition as t where t.before = locked.state and t.after = s.state)
 			returning c.*, s.final, s.outcome, s.code

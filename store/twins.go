@@ -83,6 +83,11 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 		rest, late := t.postgres.keep(ctx, missing)
 		addSeen(&seen, rest)
 		err = errors.Join(err, late)
+		for _, s := range missing {
+			if Away(late) && !s.owed {
+				refused = errors.Join(refused, t.debts.add(s))
+			}
+		}
 	}
 	return seen, errors.Join(err, refused)
 }
@@ -129,6 +134,9 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
+// absentAfter is how long Redis may take: whoever waits has time for Postgres then.
+const absentAfter = askFor / 2
+
 // awaitedSighting is what somebody waits for until Redis has it.
 type awaitedSighting struct {
 	sighting
@@ -140,7 +148,7 @@ func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing 
 	if len(awaited) == 0 {
 		return nil
 	}
-	patience := askFor
+	patience := absentAfter
 	if t.offering.isOn() {
 		patience = 0
 	}
@@ -154,7 +162,9 @@ func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing 
 			}
 		case <-waiting.Done():
 		}
-		missing = append(missing, newSighting(s.Observation))
+		late := newSighting(s.Observation)
+		late.owed = true
+		missing = append(missing, late)
 	}
 	return missing
 }

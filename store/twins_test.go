@@ -236,6 +236,45 @@ func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
 	}
 }
 
+func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
+	postgres := open(t, newDatabase(t))
+	redis := openRedis(t, startRedis(t).URL())
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: redis, Every: time.Hour})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := addVehicle(t, postgres, 1)
+	if err := redis.client.Set(t.Context(), latestKey(id), "no hash", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 3), Awaited: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
+		t.Errorf("postgres says %v", mileage(t, twin, err))
+	}
+}
+
+// Nobody knows yet whose the unit is, and Postgres cannot say.
+func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T) {
+	server, postgres := ownServer(t, time.Second)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
+	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := addVehicle(t, postgres, 1)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !Away(err) {
+		t.Errorf("whoever waits is told %v", err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "postgres has the report", func() bool {
+		twin, err := postgres.Twin(t.Context(), id)
+		return err == nil && mileage(t, twin, err) == 2
+	})
+}
+
 func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
 	redis := startRedis(t)

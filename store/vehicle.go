@@ -162,7 +162,7 @@ func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematic
 // readTwins reads vehicles; nil where there is none. What cannot be decoded of one is not the others' fault.
 func (p *Postgres) readTwins(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
 	var rows []vehicleRow
-	if err := selectAll(ctx, p.commands, &rows, selectTwins+` where v.id = any ($1)`, pq.Array(ids)); err != nil {
+	if err := p.commands.selectAll(ctx, &rows, selectTwins+` where v.id = any ($1)`, pq.Array(ids)); err != nil {
 		return nil, err
 	}
 	byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
@@ -198,7 +198,7 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 		return nil, nil
 	}
 	// The page is found first, so that snapshots are read of what is on it alone.
-	twins, err := selectTwinRows(ctx, p.lists, `
+	twins, err := selectTwinRows(ctx, unplanned{p.lists}, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
@@ -218,7 +218,7 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 
 func selectTwinRows(ctx context.Context, db querier, query string, args ...any) ([]telematics.Twin, error) {
 	var rows []vehicleRow
-	if err := selectAll(ctx, db, &rows, query, args...); err != nil {
+	if err := db.selectAll(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	twins := make([]telematics.Twin, len(rows))
