@@ -88,7 +88,7 @@ func (r allResult) aims(to *tabwriter.Writer) {
 			continue
 		}
 		verdict := "missed"
-		if a.most == (s.Median <= a.figure) {
+		if a.most && s.Median <= a.figure || !a.most && s.Median >= a.figure {
 			verdict = "met"
 		}
 		fmt.Fprintf(to, "%s\t%s %g\t%.2f\t%.2f\t%.2f\t%s\t\n", a.what, bound, a.figure, s.Median, s.Least, s.Most, verdict)
