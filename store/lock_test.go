@@ -131,7 +131,7 @@ func TestNothingDeadlocks(t *testing.T) {
 	// A group would hide a deadlock by trying again: ask the server, which counts them
 	// when a connection ends.
 	for _, p := range instances {
-		if err := p.db.Close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -30,6 +30,7 @@ func TestProfilesAreServedInsideAlone(t *testing.T) {
 }
 
 func TestATraceHasAllStepsOfACommand(t *testing.T) {
+	var tracing sync.Mutex
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate = 0, 0 })
 		s.drive(nil, healthy)
@@ -47,7 +48,9 @@ func TestATraceHasAllStepsOfACommand(t *testing.T) {
 				}
 			}
 		})
+		tracing.Lock() // a process traces itself once at a time, and both stacks are in this one
 		status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
+		tracing.Unlock()
 		close(traced)
 		calls.Wait()
 		if status != http.StatusOK {
