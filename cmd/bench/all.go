@@ -15,7 +15,7 @@ import (
 type all struct {
 	stage
 	Rounds  int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn (default ${default})."`
-	Short   bool   `help:"A look at everything, in a minute and a half: small and short loads."`
+	Short   bool   `help:"A look at everything, in two minutes: small and short loads."`
 	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 10000, short 500). On two cores, which callers and vehicles share, 20,000 are more than can be answered in time."`
 	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
 	Picture string `default:"bench.svg" placeholder:"FILE" help:"Of latency against commands in flight (default ${default})."`
