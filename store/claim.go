@@ -178,9 +178,11 @@ func (p *Postgres) occupants(ctx context.Context, refused []telematics.Command) 
 		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
 	}
 	open, err := selectCommands(ctx, p.commands, `
-		select `+commandColumns+` from commands
-		where state in ('accepted', 'sent', 'received')
-			and vehicle_id = any ($1) and (vehicle_id, lane) in (select * from unnest($1::bigint[], $2::text[]))`,
+		select occupant.* from unnest($1::bigint[], $2::text[]) as wanted (vehicle, wanted_lane), lateral (
+			select `+commandColumns+` from commands
+			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')
+			limit 1 -- there is no more, and each is looked up
+		) as occupant`,
 		pq.Array(vehicles), pq.Array(lanes))
 	if err != nil {
 		return nil, err

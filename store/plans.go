@@ -13,8 +13,9 @@ import (
 // Statements are constant texts, so they are few. Safe for concurrent use.
 //
 // A plan that was made for empty tables would still be used when they have grown. So these connections make none
-// that reads a whole table, and every statement here names its rows by a list of keys: "= any ($1)" can only be
-// looked up in an index, where a join with as few rows might be planned to read the whole index.
+// that reads a whole table, and every statement here must look its rows up by keys, such as "= any ($1)": a join with as few
+// rows might be planned to read a whole index.
+//
 // A context that ends does not end a statement that is under way: to watch for that, the library starts a goroutine for each
 // statement. That one statement is bounded all the same, in Postgres and on the connection. Nobody waits for a
 // connection, or begins another statement, beyond the end of its context.

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -31,11 +33,46 @@ func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 	}
 }
 
-func TestAPlannedStatementNeverReadsAWholeTable(t *testing.T) {
+// A plan that reads a table, or an index, from end to end is right for an empty one only.
+func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	p := open(t, newDatabase(t))
-	var off string
-	if err := p.commands.db.GetContext(t.Context(), &off, `show enable_seqscan`); err != nil || off != "off" {
-		t.Errorf("enable_seqscan is %q, %v", off, err)
+	p.commands.db.SetMaxOpenConns(1)
+	vehicle, unit := addVehicle(t, p, 1)
+	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
+	_, claimed := p.Claim(t.Context(), first)
+	_, refused := p.Claim(t.Context(), second)
+	_, _, settled := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now()})
+	_, read := p.Twin(t.Context(), vehicle)
+	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
+	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
+	if err := errors.Join(claimed, refused, p.MarkSent(t.Context(), first.ID, time.Now(), 1), settled, read, owned, observed); err != nil {
+		t.Fatal(err)
+	}
+	var prepared []struct {
+		Name      string `db:"name"`
+		Statement string `db:"statement"`
+		Nulls     string `db:"nulls"`
+	}
+	if err := p.commands.db.Select(&prepared, `
+		select name, statement, repeat('null,', cardinality(parameter_types) - 1) || 'null' as nulls
+		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
+		t.Fatal(err)
+	}
+	if len(prepared) < 8 {
+		t.Errorf("%d statements were prepared", len(prepared))
+	}
+	for _, s := range prepared {
+		var plan []string
+		if err := p.commands.db.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`); err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range plan {
+			scans := strings.Contains(line, "Index Scan") || strings.Contains(line, "Index Only Scan")
+			keyed := i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond")
+			if strings.Contains(line, "Seq Scan") || scans && !keyed {
+				t.Errorf("%s\n%s\n%s", s.Statement, line, strings.Join(plan, "\n"))
+			}
+		}
 	}
 }
 
