@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"runtime/trace"
-	"sync"
 	"time"
 
 	"motorpool/telematics"
@@ -85,20 +84,17 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	b.Counts.addDropped(dropped)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
-	var reported sync.WaitGroup
+	var reported <-chan struct{}
 	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
 	if answer.Report != nil {
-		waiting, cancel := context.WithTimeout(ctx, reportPatience)
-		defer cancel()
-		reported.Go(func() {
-			defer trace.StartRegion(waiting, telematics.StepMerge).End()
-			b.prompt.wait(waiting, sign)
-		})
+		if reported = b.prompt.begin(sign); reported == nil {
+			b.Counts.add(observationsLost)
+		}
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
 	if b.asked(ctx, h.Unit, answer.Command) {
-		b.settle(ctx, h.Unit, answer, h.at, &reported)
+		b.settle(ctx, h.Unit, answer, h.at, reported)
 		return
 	}
 	select {
@@ -106,7 +102,20 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	default:
 		b.Counts.add(answersDropped)
 	}
-	reported.Wait()
+	awaitReport(reported)
+}
+
+// awaitReport returns when the report is written, or patience is at its end; nil: there is none.
+func awaitReport(reported <-chan struct{}) {
+	if reported == nil {
+		return
+	}
+	patience := time.NewTimer(reportPatience)
+	defer patience.Stop()
+	select {
+	case <-reported:
+	case <-patience.C:
+	}
 }
 
 // lookupPatience is how long the pending table may take to say whether an answer was
@@ -149,12 +158,11 @@ func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray, handle f
 }
 
 func (b *Broker) settleStray(ctx context.Context, s stray) {
-	var reported sync.WaitGroup // its report was written before, or is on its way
-	b.settle(ctx, s.unit, s.answer, s.at, &reported)
+	b.settle(ctx, s.unit, s.answer, s.at, nil) // its report was written before, or is on its way
 }
 
 // settle lets the record decide what the answer changes, and wakes whoever waits.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *sync.WaitGroup) {
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported <-chan struct{}) {
 	finding := telematics.Settlement{
 		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
@@ -168,7 +176,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
-	reported.Wait()
+	awaitReport(reported)
 	switch {
 	case err != nil:
 		b.Counts.add(answersLost)

@@ -45,6 +45,7 @@ type Broker struct {
 	waiters    waiters
 	owed       owed
 	inHand     sync.Map // CommandIDs that are being claimed or carried here
+	partings   partings
 	owedLines  owedLines
 	halts      halts
 	answers    chan heard // asked for, as far as we know

@@ -16,7 +16,8 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 	defer b.inHand.Delete(c.ID)
 	w := b.waiters.add(c.ID) // [LAW-2]
 	defer b.waiters.remove(c.ID)
-	defer b.release(ctx, c)
+	entry := b.entry(c)
+	defer b.release(ctx, entry)
 
 	signing := trace.StartRegion(ctx, telematics.StepSign)
 	message, err := b.Dialects.Encode(c, b.Key)
@@ -24,20 +25,23 @@ func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Co
 	if err != nil {
 		return b.expire(ctx, c, w, "The signing key", err)
 	}
-	if err := b.register(ctx, c); err != nil {
+	if err := b.register(ctx, entry); err != nil {
 		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
 	}
 	settled := b.deliver(ctx, c, w, message)
 	return settled, settled.Err()
 }
 
-func (b *Broker) register(ctx context.Context, c telematics.Command) error {
+// entry is the command's in the pending table.
+func (b *Broker) entry(c telematics.Command) telematics.Pending {
+	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
+}
+
+func (b *Broker) register(ctx context.Context, entry telematics.Pending) error {
 	defer trace.StartRegion(ctx, telematics.StepRegister).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	return b.Pending.Register(ctx, telematics.Pending{
-		Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline,
-	})
+	return b.Pending.Register(ctx, entry)
 }
 
 // deliver publishes the message, again and again, until the command is settled
@@ -183,14 +187,4 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	c.State, c.Reason, c.Detail, c.Completed = finding.State, finding.Reason, finding.Detail, finding.At
 	return w.complete(c)
-}
-
-func (b *Broker) release(ctx context.Context, c telematics.Command) {
-	b.background.Go(func() {
-		ctx, cancel := b.step(context.WithoutCancel(ctx))
-		defer cancel()
-		if err := b.Pending.Release(ctx, c.Unit, c.ID); err != nil {
-			b.Logger.Debug("pending entry left to its expiry", "command", c.ID, "err", err)
-		}
-	})
 }

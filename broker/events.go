@@ -78,6 +78,7 @@ func (t *teller) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
+			time.Sleep(tellAfter)
 			t.add(ctx, t.gather(first))
 		case <-again.C:
 			if t.gap.Load() { // else who follows would not learn of it before the next event
@@ -123,7 +124,9 @@ func (t *teller) gather(first telematics.Event) []telematics.Event {
 const (
 	// tellFor is how long events are offered to the log: it survives a log that changes its
 	// server, and the queue holds what comes meanwhile.
-	tellFor   = 5 * time.Second
+	tellFor = 5 * time.Second
+	// What a command leads to comes within milliseconds: it goes together.
+	tellAfter = 5 * time.Millisecond
 	tellAgain = 200 * time.Millisecond
 	gapAgain  = time.Second
 )

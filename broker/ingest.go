@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"runtime/trace"
 	"slices"
 	"time"
 
@@ -62,17 +63,14 @@ func (in *ingest) add(o telematics.Observation) bool {
 	}
 }
 
-// wait queues an observation and returns when it was written, or could not be.
-func (in *ingest) wait(ctx context.Context, o telematics.Observation) {
+// begin queues an observation. The channel is closed when it was written, or could not be; nil: the queue is full.
+func (in *ingest) begin(o telematics.Observation) <-chan struct{} {
 	done := make(chan struct{})
 	select {
 	case in.queue <- observed{Observation: o, done: done}:
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case <-done:
-	case <-ctx.Done():
+		return done
+	default:
+		return nil
 	}
 }
 
@@ -104,6 +102,7 @@ func isAway(err error) bool {
 }
 
 func (b *Broker) writeObserved(batch []observed) error {
+	defer trace.StartRegion(context.Background(), telematics.StepMerge).End()
 	observations := make([]telematics.Observation, len(batch))
 	for i, o := range batch {
 		observations[i] = o.Observation

@@ -203,9 +203,9 @@ func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.C
 	return result.value, result.ok, err
 }
 
-func (l *link) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
-	_, err := call(ctx, l, &l.redis, "Release", id, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.memory.Release(ctx, unit, id)
+func (l *link) Release(ctx context.Context, entries ...telematics.Pending) error {
+	_, err := call(ctx, l, &l.redis, "Release", entries[0].Command, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.memory.Release(ctx, entries...)
 	})
 	return err
 }

@@ -120,6 +120,7 @@ func TestNothingStaysInThePendingTable(t *testing.T) {
 		w.air.car = nil
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
+		time.Sleep(time.Second) // they go a moment later, together
 		synctest.Wait()
 		if left := w.InFlight(); len(left) != 0 {
 			t.Errorf("left over: %+v", left)

@@ -56,8 +56,8 @@ type PendingTable interface {
 	Register(context.Context, telematics.Pending) error
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)
-	// Release removes a command that nobody waits for any more.
-	Release(context.Context, telematics.Unit, telematics.CommandID) error
+	// Release removes commands that nobody waits for any more. What is gone may be released again.
+	Release(context.Context, ...telematics.Pending) error
 	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error
 	// Listen calls wake for each hint to an instance, until the context ends.

@@ -11,7 +11,8 @@ import (
 
 // group lets calls that come at the same moment share one statement and one commit.
 // While a batch runs, calls queue; the next batch takes what has queued. A call that
-// finds the group idle starts at once, and an idle group has no goroutine.
+// finds the group idle starts at once, in its caller's goroutine, since waking another costs more than many
+// a statement; an idle group has no goroutine.
 type group[Req, Res any] struct {
 	// run does a batch and returns a result for each request, in their order. An
 	// error means that it did nothing.
@@ -47,17 +48,39 @@ func (g *group[Req, Res]) do(ctx context.Context, req Req) (Res, error) {
 	call := &groupCall[Req, Res]{req: req, done: make(chan groupResult[Res], 1)}
 	g.mu.Lock()
 	g.queue = append(g.queue, call)
-	if !g.busy {
-		g.busy = true
+	idle := !g.busy
+	g.busy = true
+	g.mu.Unlock()
+	switch {
+	case idle && g.mayLead(ctx):
+		g.serveBatch(g.next())
+		g.handOn()
+		result := <-call.done
+		return result.res, result.err
+	case idle:
 		go g.serve()
 	}
-	g.mu.Unlock()
 	select {
 	case result := <-call.done:
 		return result.res, result.err
 	case <-ctx.Done():
 		g.withdraw(call)
 		return *new(Res), ctx.Err()
+	}
+}
+
+// mayLead reports whether a caller has time for a batch, which does not end with the caller's context.
+func (g *group[Req, Res]) mayLead(ctx context.Context) bool {
+	end, ends := ctx.Deadline()
+	return !ends || time.Until(end) > g.timeout/2
+}
+
+// handOn leaves what has queued meanwhile to a goroutine: its leader has a result to return.
+func (g *group[Req, Res]) handOn() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy = len(g.queue) > 0; g.busy {
+		go g.serve()
 	}
 }
 

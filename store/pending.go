@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,34 +116,23 @@ func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.
 	return p, err == nil, wrap("look up command", err)
 }
 
-// entryName is what an entry is found by.
-type entryName struct {
-	unit    telematics.Unit
-	command telematics.CommandID
-}
-
-// Release removes a command that nobody waits for any more.
-func (r *Redis) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
-	refused, err := r.releases.do(ctx, entryName{unit, id})
-	return wrap("release command", cmp.Or(err, refused))
-}
-
-// release removes commands in one trip.
-func (r *Redis) release(ctx context.Context, names []entryName) ([]error, error) {
-	entries := make([]*redis.IntCmd, len(names))
-	members := make([]any, len(names))
-	pipe := r.client.Pipeline()
-	for i, name := range names {
-		entries[i] = pipe.Del(ctx, pendingKey(name.unit, name.command)) // one by one: a cluster has them apart
-		members[i] = deadlinesMember(name.unit, name.command)
+// Release removes commands that nobody waits for any more.
+func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) error {
+	for trip := range slices.Chunk(entries, tripBatch) {
+		members := make([]any, len(trip))
+		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, p := range trip {
+				pipe.Del(ctx, pendingKey(p.Unit, p.Command)) // one by one: a cluster has them apart
+				members[i] = deadlinesMember(p.Unit, p.Command)
+			}
+			pipe.ZRem(ctx, deadlinesKey, members...)
+			return nil
+		})
+		if err != nil {
+			return wrap("release commands", err)
+		}
 	}
-	index := pipe.ZRem(ctx, deadlinesKey, members...)
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	refused := make([]error, len(names))
-	for i, entry := range entries {
-		refused[i] = cmp.Or(entry.Err(), index.Err())
-	}
-	return refused, nil
+	return nil
 }
 
 // InFlight returns the commands that wait for an answer, by deadline.

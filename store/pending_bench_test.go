@@ -28,7 +28,7 @@ func BenchmarkPendingTable(b *testing.B) {
 		}
 		return err
 	}
-	release := func(p telematics.Pending) error { return r.Release(b.Context(), p.Unit, p.Command) }
+	release := func(p telematics.Pending) error { return r.Release(b.Context(), p) }
 	absent := func(n int) []telematics.Pending {
 		if err := r.client.FlushAll(b.Context()).Err(); err != nil {
 			b.Fatal(err)

@@ -49,7 +49,6 @@ type Redis struct {
 	writings atomic.Uint64
 
 	registrations *group[telematics.Pending, error]
-	releases      *group[entryName, error]
 	reads         *group[telematics.VehicleID, readLatest]
 }
 
@@ -71,7 +70,6 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	r := &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}
 	trip := Config{MaxBatch: tripBatch, Timeout: tripFor}
 	r.registrations = newGroup(trip, r.register)
-	r.releases = newGroup(trip, r.release)
 	r.reads = newGroup(trip, r.readEach)
 	return r, nil
 }

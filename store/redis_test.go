@@ -40,7 +40,7 @@ func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
 			if err := r.Register(t.Context(), released); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Release(t.Context(), released.Unit, released.Command); err != nil {
+			if err := r.Release(t.Context(), released); err != nil {
 				t.Fatal(err)
 			}
 			lost := pendingIn("unit-3", time.Second)
@@ -95,7 +95,7 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 		"Ping":     r.Ping,
 		"Register": func(ctx context.Context) error { return r.Register(ctx, p) },
 		"Lookup":   func(ctx context.Context) error { _, _, err := r.Lookup(ctx, p.Unit, p.Command); return err },
-		"Release":  func(ctx context.Context) error { return r.Release(ctx, p.Unit, p.Command) },
+		"Release":  func(ctx context.Context) error { return r.Release(ctx, p) },
 		"Wake":     func(ctx context.Context) error { return r.Wake(ctx, "a", p.Command) },
 		"InFlight": func(ctx context.Context) error { _, err := r.InFlight(ctx); return err },
 	}

@@ -44,12 +44,14 @@ func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics
 }
 
 // Release implements broker.PendingTable.
-func (m *Memory) Release(ctx context.Context, unit telematics.Unit, id telematics.CommandID) error {
+func (m *Memory) Release(ctx context.Context, entries ...telematics.Pending) error {
 	if err := m.enter(ctx, "Release"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	delete(m.pending, pendingKey{unit, id})
+	for _, p := range entries {
+		delete(m.pending, pendingKey{p.Unit, p.Command})
+	}
 	return nil
 }
 

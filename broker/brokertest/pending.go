@@ -86,7 +86,7 @@ func releasedIsGone(t *testing.T, tables PendingTables) {
 	p := newPending()
 	register(t, tables.Here, p)
 	for range 2 { // what is gone may be released again
-		if err := tables.There.Release(t.Context(), p.Unit, p.Command); err != nil {
+		if err := tables.There.Release(t.Context(), p); err != nil {
 			t.Fatalf("Release: %v", err)
 		}
 		wantNoPending(t, tables.Here, p.Unit, p.Command)
@@ -119,7 +119,7 @@ func emptiedTableWorksOn(t *testing.T, tables PendingTables) {
 	register(t, tables.Here, before)
 	tables.Flush()
 	wantNoPending(t, tables.Here, before.Unit, before.Command)
-	if err := tables.Here.Release(t.Context(), before.Unit, before.Command); err != nil {
+	if err := tables.Here.Release(t.Context(), before); err != nil {
 		t.Errorf("Release: %v", err)
 	}
 	register(t, tables.Here, after)
@@ -162,7 +162,7 @@ func manyUseTheTable(t *testing.T, tables PendingTables) {
 				t.Errorf("Register: %v", err)
 			}
 			wantPending(t, tables.Here, p)
-			if err := table.Release(t.Context(), p.Unit, p.Command); err != nil {
+			if err := table.Release(t.Context(), p); err != nil {
 				t.Errorf("Release: %v", err)
 			}
 			wantNoPending(t, tables.There, p.Unit, p.Command)
