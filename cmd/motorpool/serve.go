@@ -24,6 +24,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err != nil {
 		return err
 	}
+	paceGarbage()
 	log.Info("motorpool", "version", version)
 	s.Version = version
 	return app.Serve(ctx, s.Config, listeners, log)

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestLittleIsInUseSoThereIsRoomForGarbage(t *testing.T) {
+	const mega = 1 << 20
+	for inUse, want := range map[uint64]int{0: 2000, mega: 2000, 32 * mega: 300, 96 * mega: 100, 192 * mega: 50, 4096 * mega: 50} {
+		if got := garbagePercent(inUse); got != want {
+			t.Errorf("%d MB in use: %d %% may be garbage, want %d %%", inUse/mega, got, want)
+		}
+	}
+}
+
+func TestGarbageIsPacedAfterEachCollection(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	paceGarbage()
+	held := make([]byte, 400<<20) // of which half may be garbage
+	deadline := time.Now().Add(10 * time.Second)
+	for percent := 0; percent != 50; {
+		if time.Now().After(deadline) {
+			t.Fatalf("with 400 MB in use %d %% may be garbage, want 50 %%", percent)
+		}
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+		percent = debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+	}
+	runtime.KeepAlive(held)
+}
