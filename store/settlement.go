@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,12 +87,17 @@ func settleRounds(ctx context.Context, db querier, settlements []telematics.Sett
 		for i, at := range round {
 			rows[i] = newSettlementRow(settlements[at])
 		}
-		commands, err := settleEach(ctx, db, rows)
+		known := !slices.ContainsFunc(round, func(at int) bool { return settlements[at].Known == nil })
+		commands, err := settleEach(ctx, db, rows, known)
 		if err != nil {
 			return nil, err
 		}
 		for _, at := range round {
-			results[at].command, results[at].ok = commands[settlements[at].Command]
+			s := settlements[at]
+			results[at].command, results[at].ok = commands[s.Command]
+			if known && results[at].ok {
+				results[at].command = complete(s, results[at].command)
+			}
 		}
 	}
 	return results, nil
@@ -149,49 +155,16 @@ func transitions() (before, after []string) {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[telematics.CommandID]telematics.Command, error) {
+func settleEach(ctx context.Context, db querier, rows []settlementRow, known bool) (map[telematics.CommandID]telematics.Command, error) {
+	statement := settleStatement
+	if known {
+		statement = settleKnownStatement
+	}
 	ids := make([]uuid.UUID, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
 	}
-	changed, err := selectCommands(ctx, db, `
-		with settlement as (
-			select * from json_to_recordset($1) as settlement (
-				id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
-				sent_at timestamptz, attempts integer, final boolean, outcome text, code text)
-		), transition as (
-			select * from unnest($2::text[], $3::text[]) as transition (before, after)
-		), locked as (
-			select id, state from commands where id = any ($5) order by id for update
-		), settled as (
-			update commands as c
-			set state = s.state, reason = s.reason, detail = s.detail,
-				reported = coalesce(s.reported, c.reported),
-				late = c.state in ('unknown', 'expired'),
-				sent_at = coalesce(c.sent_at, s.sent_at),
-				attempts = greatest(c.attempts, s.attempts),
-				received_at = case when s.state = 'received' then s.at else c.received_at end,
-				completed_at = case when s.final then s.at else c.completed_at end
-			from settlement as s join locked using (id)
-			where c.id = s.id
-				and s.unit in ('', c.unit)
-				and exists (select from transition as t where t.before = locked.state and t.after = s.state)
-			returning c.*, s.final, s.outcome, s.code
-		), freed as (
-			delete from idempotency_keys as k using settled
-			where k.command_id = settled.id and settled.outcome = $4
-		), lines as (
-			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
-				parameters, outcome, code, command_id, request_id, latency_us, late)
-			select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
-				'command.' || action, parameters, outcome, code, id, request_id,
-				extract(epoch from completed_at - requested_at) * 1000000, late
-			from settled
-			where final
-			order by completed_at, id
-		)
-		select `+commandColumns+`
-		from settled`,
+	changed, err := selectCommands(ctx, db, statement,
 		recordset(rows), pq.Array(allowedBefore), pq.Array(allowedAfter), telematics.NotExecuted, pq.Array(ids))
 	if err != nil {
 		return nil, err
@@ -202,3 +175,62 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow) (map[tele
 	}
 	return byID, nil
 }
+
+// complete returns a known command with what its settlement has changed.
+func complete(s telematics.Settlement, changed telematics.Command) telematics.Command {
+	c := *s.Known
+	c.Key, c.Protocol = nil, "" // as it is read
+	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
+	if c.Reported = changed.Reported; s.Reported != nil {
+		c.Reported = s.Reported
+	}
+	c.Late, c.Attempts = changed.Late, changed.Attempts
+	c.SentAt, c.ReceivedAt, c.Completed = changed.SentAt, changed.ReceivedAt, changed.Completed
+	return c
+}
+
+// The statements differ in what they return: of commands that are known, only what may have changed and is not in the
+// settlement. Most of what the others return takes longer to read than to write.
+const (
+	settleStatement      = settleThem + `select ` + commandColumns + ` from settled`
+	settleKnownStatement = settleThem + `select id, late, attempts, sent_at, received_at, completed_at,
+		case when not reports then reported end as reported from settled`
+)
+
+const settleThem = `
+	with settlement as (
+		select * from json_to_recordset($1) as settlement (
+			id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
+			sent_at timestamptz, attempts integer, final boolean, outcome text, code text)
+	), transition as (
+		select * from unnest($2::text[], $3::text[]) as transition (before, after)
+	), locked as (
+		select id, state from commands where id = any ($5) order by id for update
+	), settled as (
+		update commands as c
+		set state = s.state, reason = s.reason, detail = s.detail,
+			reported = coalesce(s.reported, c.reported),
+			late = c.state in ('unknown', 'expired'),
+			sent_at = coalesce(c.sent_at, s.sent_at),
+			attempts = greatest(c.attempts, s.attempts),
+			received_at = case when s.state = 'received' then s.at else c.received_at end,
+			completed_at = case when s.final then s.at else c.completed_at end
+		from settlement as s join locked using (id)
+		where c.id = s.id
+			and s.unit in ('', c.unit)
+			and exists (select from transition as t where t.before = locked.state and t.after = s.state)
+		returning c.*, s.final, s.outcome, s.code, s.reported is not null as reports
+	), freed as (
+		delete from idempotency_keys as k using settled
+		where k.command_id = settled.id and settled.outcome = $4
+	), lines as (
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
+			parameters, outcome, code, command_id, request_id, latency_us, late)
+		select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
+			'command.' || action, parameters, outcome, code, id, request_id,
+			extract(epoch from completed_at - requested_at) * 1000000, late
+		from settled
+		where final
+		order by completed_at, id
+	)
+`

@@ -102,6 +102,7 @@ type Settlement struct {
 	At       time.Time // by Motorpool's clock
 	SentAt   time.Time // zero: not known here
 	Attempts int
+	Known    *Command // as it was claimed, so that it need not be read; nil: not known here
 }
 
 // Code returns the code that the settlement has in the history; empty for success.

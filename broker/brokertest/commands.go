@@ -37,6 +37,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"MarkingAsSentNotesTheFirstTime":              markSent,
 		"MarkingAsSentUndoesNothing":                  markSentUndoesNothing,
 		"OnlyWhatTheLifecycleAllowsIsApplied":         lifecycleIsKept,
+		"AKnownCommandIsReturnedAsItIsRead":           knownCommandIsReturnedAsItIsRead,
 		"ASettlementLeavesOneLine":                    settlementLeavesOneLine,
 		"ReceivedLeavesNoLine":                        receivedLeavesNoLine,
 		"ALateAnswerSettlesAnUnknownCommand":          lateAnswerSettles,

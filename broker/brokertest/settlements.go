@@ -84,6 +84,33 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 	}
 }
 
+func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
+	report := &telematics.Report{At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true}}
+	for _, state := range telematics.States {
+		for _, next := range telematics.States {
+			for _, reported := range []*telematics.Report{nil, report} {
+				c := r.bring(t, state)
+				s := settlement(c, next)
+				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
+				got, ok, err := r.Here.Settle(t.Context(), s)
+				if err != nil || ok != state.MayBecome(next) {
+					t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
+					continue
+				}
+				if !ok || next == telematics.Sent {
+					continue
+				}
+				read, err := r.There.News(t.Context(), []telematics.CommandID{c.ID})
+				if err != nil || len(read) != 1 {
+					t.Fatalf("News: %v, %v", read, err)
+				}
+				got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
+				wantCommand(t, got, read[0])
+			}
+		}
+	}
+}
+
 func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 	refused := telematics.Settlement{State: telematics.Rejected, Reason: telematics.StateConflict, Detail: telematics.Moving}
 	failed := telematics.Settlement{State: telematics.Failed, Detail: "lock"}
