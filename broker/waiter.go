@@ -15,7 +15,7 @@ type waiters struct {
 
 // waiter is one caller that waits for its command.
 type waiter struct {
-	news chan telematics.Command // holds the latest; a newer one replaces it
+	news chan *telematics.Command // holds the latest; a newer one replaces it
 
 	mu       sync.Mutex
 	sentAt   time.Time // zero: the MQTT client never took the message
@@ -23,7 +23,7 @@ type waiter struct {
 }
 
 func (ws *waiters) add(id telematics.CommandID) *waiter {
-	w := &waiter{news: make(chan telematics.Command, 1)}
+	w := &waiter{news: make(chan *telematics.Command, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byID == nil {
@@ -64,11 +64,12 @@ func (w *waiter) tell(c telematics.Command) {
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
-			c = old
+			w.news <- old
+			return
 		}
 	default:
 	}
-	w.news <- c
+	w.news <- &c
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.
@@ -90,7 +91,7 @@ func (w *waiter) sent() (time.Time, int) {
 }
 
 // complete adds to a command what only this process may know yet.
-func (w *waiter) complete(c telematics.Command) telematics.Command {
+func (w *waiter) complete(c *telematics.Command) *telematics.Command {
 	at, attempts := w.sent()
 	if c.SentAt.IsZero() {
 		c.SentAt = at
