@@ -170,6 +170,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	w := b.waiters.find(a.Command)
 	if w != nil {
 		finding.SentAt, finding.Attempts = w.sent()
+		finding.Known = w.command
 	}
 	stepping, cancel := b.step(ctx)
 	settling := trace.StartRegion(stepping, telematics.StepSettle)

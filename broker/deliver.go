@@ -12,29 +12,32 @@ import (
 
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
-func (b *Broker) carry(ctx context.Context, c telematics.Command) (telematics.Command, *telematics.Error) {
+func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
 	defer b.inHand.Delete(c.ID)
-	w := b.waiters.add(c.ID) // [LAW-2]
+	w := b.waiters.add(c) // [LAW-2]
 	defer b.waiters.remove(c.ID)
 	entry := b.entry(c)
 	defer b.release(ctx, entry)
 
-	signing := trace.StartRegion(ctx, telematics.StepSign)
-	message, err := b.Dialects.Encode(c, b.Key)
-	signing.End()
+	message, err := b.sign(ctx, c)
 	if err != nil {
 		return b.expire(ctx, c, w, "The signing key", err)
 	}
 	if err := b.register(ctx, entry); err != nil {
 		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
 	}
-	settled := b.deliver(ctx, c, w, message)
+	settled := b.deliver(ctx, c, w, &message)
 	return settled, settled.Err()
 }
 
 // entry is the command's in the pending table.
-func (b *Broker) entry(c telematics.Command) telematics.Pending {
+func (b *Broker) entry(c *telematics.Command) telematics.Pending {
 	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
+}
+
+func (b *Broker) sign(ctx context.Context, c *telematics.Command) (telematics.Transmission, error) {
+	defer trace.StartRegion(ctx, telematics.StepSign).End()
+	return b.Dialects.Encode(c, b.Key)
 }
 
 func (b *Broker) register(ctx context.Context, entry telematics.Pending) error {
@@ -47,7 +50,7 @@ func (b *Broker) register(ctx context.Context, entry telematics.Pending) error {
 // deliver publishes the message, again and again, until the command is settled
 // or its deadline has come. A command that a halt finds here has not left, or does not
 // leave again.
-func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, message telematics.Transmission) telematics.Command {
+func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, message *telematics.Transmission) *telematics.Command {
 	deadline := time.NewTimer(time.Until(c.Deadline))
 	defer deadline.Stop()
 	if _, halted := b.knownHalt(c.Agency); halted {
@@ -64,7 +67,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 		case news := <-w.news:
 			if !news.State.IsOpen() {
 				if _, attempts := w.sent(); news.Attempts < attempts { // the answer came to another instance before our note
-					b.noteSent(ctx, c, w)
+					b.noteSent(ctx, c.ID, w)
 				}
 				return w.complete(news)
 			}
@@ -81,7 +84,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 			again.Reset(b.publish(ctx, c, w, message, received))
 			note.Reset(noteAfter)
 		case <-note.C:
-			b.noteSent(ctx, c, w)
+			b.noteSent(ctx, c.ID, w)
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
 		}
@@ -90,7 +93,7 @@ func (b *Broker) deliver(ctx context.Context, c telematics.Command, w *waiter, m
 
 // publish hands the message to the MQTT client, unless it could arrive too late, and
 // returns how long to wait before the next time.
-func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, message telematics.Transmission, received bool) time.Duration {
+func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, message *telematics.Transmission, received bool) time.Duration {
 	_, attempts := w.sent()
 	now := time.Now()
 	over := attempts > 0 && message.Once
@@ -101,7 +104,7 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 		return airRetry
 	}
 	publishing := trace.StartRegion(ctx, telematics.StepPublish)
-	err := b.Air.Publish(message)
+	err := b.Air.Publish(*message)
 	publishing.End()
 	if err != nil {
 		b.Counts.add(publishFailures)
@@ -115,14 +118,14 @@ func (b *Broker) publish(ctx context.Context, c telematics.Command, w *waiter, m
 	attempts = w.handed(now)
 	if attempts == 1 {
 		b.Counts.add(commandsSent)
-		b.events.sent(c, now)
+		b.events.sent(*c, now)
 	}
 	return resendAfter(attempts, received, rand.Float64())
 }
 
 // noteSent notes the attempts in the record, beside the wait: nothing depends on it but what a reader of the command
 // sees.
-func (b *Broker) noteSent(ctx context.Context, c telematics.Command, w *waiter) {
+func (b *Broker) noteSent(ctx context.Context, id telematics.CommandID, w *waiter) {
 	at, attempts := w.sent()
 	if attempts == 0 {
 		return
@@ -130,14 +133,14 @@ func (b *Broker) noteSent(ctx context.Context, c telematics.Command, w *waiter) 
 	b.background.Go(func() {
 		ctx, cancel := b.step(ctx)
 		defer cancel()
-		if err := b.Commands.MarkSent(ctx, c.ID, at, attempts); err != nil {
-			b.Logger.Debug("attempts not noted", "command", c.ID, "attempts", attempts, "err", err)
+		if err := b.Commands.MarkSent(ctx, id, at, attempts); err != nil {
+			b.Logger.Debug("attempts not noted", "command", id, "attempts", attempts, "err", err)
 		}
 	})
 }
 
 // expire settles a command that never left, because something of ours is missing.
-func (b *Broker) expire(ctx context.Context, c telematics.Command, w *waiter, missing string, cause error) (telematics.Command, *telematics.Error) {
+func (b *Broker) expire(ctx context.Context, c *telematics.Command, w *waiter, missing string, cause error) (*telematics.Command, *telematics.Error) {
 	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
 	settled := b.giveUp(ctx, c, w)
 	err := settled.Err()
@@ -149,10 +152,10 @@ func (b *Broker) expire(ctx context.Context, c telematics.Command, w *waiter, mi
 
 // giveUp settles a command without an answer. This process alone knows whether
 // the MQTT client ever took the message: if not, nothing was executed.
-func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) telematics.Command {
+func (b *Broker) giveUp(ctx context.Context, c *telematics.Command, w *waiter) *telematics.Command {
 	sentAt, attempts := w.sent()
 	finding := telematics.Settlement{
-		Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), SentAt: sentAt, Attempts: attempts,
+		Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), SentAt: sentAt, Attempts: attempts, Known: c,
 	}
 	switch {
 	case attempts > 0:
@@ -170,21 +173,22 @@ func (b *Broker) giveUp(ctx context.Context, c telematics.Command, w *waiter) te
 		b.owed.remove(c.ID)
 	}
 	if err == nil && ok {
-		return w.complete(settled)
+		return w.complete(&settled)
 	}
 	if err == nil { // an answer came first
 		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 {
 			if !news[0].State.IsOpen() {
-				return w.complete(news[0])
+				return w.complete(&news[0])
 			}
 			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
 			if settled, ok, err := b.Commands.Settle(stepping, finding); err == nil && ok {
-				return w.complete(settled)
+				return w.complete(&settled)
 			}
 		}
 	}
 	// The record is away. What we know is still true, and is owed to it.
 	b.Logger.Error("command not settled", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
-	c.State, c.Reason, c.Detail, c.Completed = finding.State, finding.Reason, finding.Detail, finding.At
-	return w.complete(c)
+	given := *c // others read it
+	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
+	return w.complete(&given)
 }

@@ -128,7 +128,7 @@ func (w *interleaving) judgeTold(t told, moved map[telematics.CommandID]*job) {
 		outcome = t.err.Outcome
 	}
 	w.tallied("told " + cmp.Or(string(outcome), "to ask again"))
-	c := t.receipt.Command.ID
+	c := commandOf(t.receipt).ID
 	if c != telematics.NoCommand {
 		w.compare(t, outcome, c, moved[c])
 	}
@@ -192,7 +192,7 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 	}
 	for _, t := range w.told {
 		want := 0
-		if t.receipt.Replayed || t.receipt.Command.ID == telematics.NoCommand {
+		if t.receipt.Replayed || t.receipt.Command == nil {
 			want = 1 // refused, or answered from an earlier request
 		}
 		got := rest[t.order.RequestID]

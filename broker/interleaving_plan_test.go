@@ -119,7 +119,7 @@ func (w *interleaving) askOnce(order telematics.Order, started bool) *telematics
 		w.count("callers whose instance died")
 		return errNobody
 	}
-	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, receipt.Command.ID, receipt.Command.State, err)
+	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, told{i, order, started, at, time.Since(at), receipt, refusal})

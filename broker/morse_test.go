@@ -94,7 +94,7 @@ func (morse) DecodePresence(m telematics.Message, _ time.Time) (telematics.Prese
 	return telematics.Presence{}, errors.New("neither yes nor no")
 }
 
-func (morse) Encode(c telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
+func (morse) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	return telematics.Transmission{
 		Topic: morseTopic(c.Unit) + "command/" + c.ID.String(), Payload: []byte(c.Action),
 		LeaveBefore: c.Requested.Add(time.Second), Once: true,

@@ -8,7 +8,7 @@ import (
 
 // repeated finds what an earlier order under the same idempotency key has made. Where
 // there was none, the receipt is the command's own.
-func (b *Broker) repeated(ctx context.Context, c telematics.Command) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) repeated(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
 	key, own := c.Key, telematics.Receipt{Command: c}
 	if key == nil {
 		return own, nil
@@ -24,5 +24,5 @@ func (b *Broker) repeated(ctx context.Context, c telematics.Command) (telematics
 	case made.Fingerprint != key.Fingerprint:
 		return own, telematics.KeyMismatch()
 	}
-	return telematics.Receipt{Command: made.Command, Replayed: true}, nil
+	return telematics.Receipt{Command: &made.Command, Replayed: true}, nil
 }

@@ -14,15 +14,15 @@ import (
 
 // Send carries out an order and waits until it is settled: by the vehicle's
 // answer, or by the end of its budget. It returns the command as the record has
-// it, and a *telematics.Error unless the vehicle did it; a refused order returns
-// the zero command. A context that ends does not take a command back: a caller
+// it, and a *telematics.Error unless the vehicle did it; a refused order has
+// none. A context that ends does not take a command back: a caller
 // that hangs up only does not hear of it.
 //
 // An order that repeats an earlier one, by its idempotency key, is not carried out
 // again: Send answers at once with what has become of the first.
 func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, order, true)
+	receipt, refusal := b.take(ctx, &order, true)
 	switch {
 	case refusal != nil:
 		return receipt, refusal
@@ -38,7 +38,7 @@ func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.R
 // the command as it is now.
 func (b *Broker) Start(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, order, false)
+	receipt, refusal := b.take(ctx, &order, false)
 	if refusal != nil {
 		return receipt, refusal
 	}
@@ -75,10 +75,10 @@ func orNil(err *telematics.Error) error {
 // take accepts an order, or finds what it repeats; who waits for the vehicle is refused
 // while the first is still under way. What is not carried out leaves its line of the
 // history here [LAW-9].
-func (b *Broker) take(ctx context.Context, order telematics.Order, waits bool) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) (telematics.Receipt, *telematics.Error) {
 	receipt, refusal := b.accept(ctx, order)
 	if refusal == nil && waits && receipt.Replayed && receipt.Command.State.IsOpen() {
-		refusal = telematics.StillOpen(receipt.Command)
+		refusal = telematics.StillOpen(*receipt.Command)
 	}
 	if refusal != nil {
 		b.recordRefusal(ctx, order, receipt.Command, refusal)
@@ -92,7 +92,7 @@ func (b *Broker) take(ctx context.Context, order telematics.Order, waits bool) (
 
 // accept turns an order into a command whose row is written and whose lane is
 // ours. The command that comes with a refusal says as much as is known.
-func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) accept(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
 	receipt, refusal := b.consider(ctx, order)
 	if refusal != nil || receipt.Replayed {
 		return receipt, refusal
@@ -101,7 +101,7 @@ func (b *Broker) accept(ctx context.Context, order telematics.Order) (telematics
 }
 
 // consider turns an order into a command that nothing speaks against, or finds what it repeats.
-func (b *Broker) consider(ctx context.Context, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
 	c := newCommand(order, b.Instance)
 	twin, refusal := b.vehicle(ctx, order)
@@ -115,14 +115,14 @@ func (b *Broker) consider(ctx context.Context, order telematics.Order) (telemati
 	return telematics.Receipt{Command: c}, b.judge(ctx, twin, order.Action, c.Requested)
 }
 
-func newCommand(order telematics.Order, instance string) telematics.Command {
+func newCommand(order *telematics.Order, instance string) *telematics.Command {
 	budget := order.Budget
 	if budget == 0 {
 		budget = telematics.DefaultBudget
 	}
 	budget = min(max(budget, telematics.MinBudget), telematics.MaxBudget)
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	return telematics.Command{
+	return &telematics.Command{
 		// Version 7 grows with time, which keeps the index of commands compact.
 		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
 		Action: order.Action, Attention: order.Attention, Lane: order.Action.Lane(),
@@ -131,25 +131,25 @@ func newCommand(order telematics.Order, instance string) telematics.Command {
 	}
 }
 
-func (b *Broker) vehicle(ctx context.Context, order telematics.Order) (telematics.Twin, *telematics.Error) {
+func (b *Broker) vehicle(ctx context.Context, order *telematics.Order) (*telematics.Twin, *telematics.Error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	twin, err := b.Vehicles.Twin(ctx, order.Vehicle)
 	var known *telematics.Error
 	switch {
 	case errors.As(err, &known):
-		return telematics.Twin{}, known
+		return nil, known
 	case err != nil:
-		return telematics.Twin{}, telematics.Unavailable("Postgres", err)
+		return nil, telematics.Unavailable("Postgres", err)
 	case !order.Actor.Sees(twin.AgencyID):
-		return telematics.Twin{}, telematics.NoSuchVehicle(order.Vehicle)
+		return nil, telematics.NoSuchVehicle(order.Vehicle)
 	}
-	return twin, nil
+	return &twin, nil
 }
 
 // judge refuses what need not be asked: what an operator has halted, what the vehicle does
 // not have, a unit that is away, and what fresh telemetry forbids.
-func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
+func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
 	halt, halted, err := b.halt(ctx, twin.AgencyID)
 	switch {
 	case err != nil:
@@ -157,7 +157,7 @@ func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telemat
 	case halted:
 		return telematics.Halted(halt)
 	}
-	if refusal := b.Dialects.Refuse(twin, action, now); refusal != nil {
+	if refusal := b.Dialects.Refuse(*twin, action, now); refusal != nil {
 		return refusal
 	}
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
@@ -171,7 +171,7 @@ func (b *Broker) judge(ctx context.Context, twin telematics.Twin, action telemat
 
 // claim writes the row and takes the lane. An occupant that is overdue is settled
 // first: its owner did not, so it is gone, or about to.
-func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) claim(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -184,7 +184,7 @@ func (b *Broker) claim(ctx context.Context, c telematics.Command) (telematics.Re
 		}
 	}()
 	for evicted := false; ; evicted = true {
-		claim, err := b.Commands.Claim(ctx, c) // [LAW-1] [LAW-5]
+		claim, err := b.Commands.Claim(ctx, *c) // [LAW-1] [LAW-5]
 		var known *telematics.Error
 		switch {
 		case errors.As(err, &known):

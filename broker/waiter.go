@@ -15,21 +15,22 @@ type waiters struct {
 
 // waiter is one caller that waits for its command.
 type waiter struct {
-	news chan telematics.Command // holds the latest; a newer one replaces it
+	command *telematics.Command      // as it was claimed; nobody changes it
+	news    chan *telematics.Command // holds the latest; a newer one replaces it
 
 	mu       sync.Mutex
 	sentAt   time.Time // zero: the MQTT client never took the message
 	attempts int
 }
 
-func (ws *waiters) add(id telematics.CommandID) *waiter {
-	w := &waiter{news: make(chan telematics.Command, 1)}
+func (ws *waiters) add(c *telematics.Command) *waiter {
+	w := &waiter{command: c, news: make(chan *telematics.Command, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byID == nil {
 		ws.byID = make(map[telematics.CommandID]*waiter)
 	}
-	ws.byID[id] = w
+	ws.byID[c.ID] = w
 	return w
 }
 
@@ -64,11 +65,12 @@ func (w *waiter) tell(c telematics.Command) {
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
-			c = old
+			w.news <- old
+			return
 		}
 	default:
 	}
-	w.news <- c
+	w.news <- &c
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.
@@ -90,7 +92,7 @@ func (w *waiter) sent() (time.Time, int) {
 }
 
 // complete adds to a command what only this process may know yet.
-func (w *waiter) complete(c telematics.Command) telematics.Command {
+func (w *waiter) complete(c *telematics.Command) *telematics.Command {
 	at, attempts := w.sent()
 	if c.SentAt.IsZero() {
 		c.SentAt = at

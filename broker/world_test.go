@@ -128,7 +128,15 @@ func (w *world) sendVia(instance int, order telematics.Order) (telematics.Comman
 	if err != nil && !errors.As(err, &refused) {
 		w.Fatalf("Send returned %T (%v), want a *telematics.Error", err, err)
 	}
-	return r.Command, refused
+	return commandOf(r), refused
+}
+
+// commandOf returns the command of a receipt, zero where the order was refused.
+func commandOf(r telematics.Receipt) telematics.Command {
+	if r.Command == nil {
+		return telematics.Command{}
+	}
+	return *r.Command
 }
 
 // answers makes the car answer each publication through an instance after a delay.

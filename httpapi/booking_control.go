@@ -59,8 +59,8 @@ func (s *server) control(c echo.Context, order telematics.Order) error {
 	return s.answerControl(c, receipt.Command)
 }
 
-func (s *server) answerControl(c echo.Context, command telematics.Command) error {
-	return s.answerClient(c, http.StatusOK, done(command), newCommandBody(command))
+func (s *server) answerControl(c echo.Context, command *telematics.Command) error {
+	return s.answerClient(c, http.StatusOK, done(*command), newCommandBody(*command))
 }
 
 // bookingToControl returns the booking that the path names. Where it cannot be read, nothing is sent.
@@ -121,5 +121,5 @@ func (s *server) repeatControl(c echo.Context, line telematics.Activity, d renta
 	if err := earlier.Err(); err != nil {
 		return err
 	}
-	return s.answerControl(c, earlier)
+	return s.answerControl(c, &earlier)
 }

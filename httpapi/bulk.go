@@ -138,7 +138,7 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 		item.Refusal = asError(err)
 		return item
 	}
-	item.Command = &receipt.Command
+	item.Command = receipt.Command
 	return item
 }
 

@@ -23,7 +23,7 @@ func TestOneActionReachesManyVehicles(t *testing.T) {
 		if o.Vehicle == 2 {
 			return telematics.Receipt{}, telematics.AwayFor(telematics.Contact{}, now)
 		}
-		return telematics.Receipt{Command: accepted(o)}, nil
+		return telematics.Receipt{Command: new(accepted(o))}, nil
 	}
 	r := a.post(many, withJSON(`{"action":"attention","vehicle_ids":[42,2,1.0],"parameters":{"signal":"lights"}}`), withHeader("Prefer", "wait=5")).wants(http.StatusAccepted, "")
 	id, _ := r.at("id").(string)
@@ -159,7 +159,7 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 		a := newAPI(t)
 		a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
 			time.Sleep(telematics.BulkFor / 4) // a record that is slow to the utmost
-			return telematics.Receipt{Command: accepted(o)}, nil
+			return telematics.Receipt{Command: new(accepted(o))}, nil
 		}
 		r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)).wants(http.StatusAccepted, "")
 		id, err := uuid.Parse(fmt.Sprint(r.at("id")))

@@ -45,18 +45,18 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 
 // answerCommand answers with a command: done, or, where nobody waited for it, whatever it
 // is by now.
-func (s *server) answerCommand(c echo.Context, command telematics.Command) error {
+func (s *server) answerCommand(c echo.Context, command *telematics.Command) error {
 	if command.State.IsOpen() {
 		c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
 		return s.write(c, http.StatusAccepted, envelope{
 			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; look at the command for what becomes of it.", command.Vehicle),
-			Data: newCommandBody(command),
+			Data: newCommandBody(*command),
 		})
 	}
 	if err := command.Err(); err != nil {
 		return err
 	}
-	return s.answer(c, done(command), newCommandBody(command))
+	return s.answer(c, done(*command), newCommandBody(*command))
 }
 
 // attention returns the parameters among values that the contract has checked; nil for an action that

@@ -21,7 +21,7 @@ type prompt struct{ command telematics.Command }
 func (p prompt) Send(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
 	c := p.command
 	c.Vehicle, c.Action, c.Attention, c.Lane, c.Actor, c.RequestID = o.Vehicle, o.Action, o.Attention, o.Action.Lane(), o.Actor, o.RequestID
-	return telematics.Receipt{Command: c}, nil
+	return telematics.Receipt{Command: &c}, nil
 }
 
 func (p prompt) Start(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {

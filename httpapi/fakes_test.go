@@ -22,7 +22,7 @@ type controller struct {
 func (c *controller) Send(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
 	c.note(o)
 	command, err := c.send(ctx, o)
-	return telematics.Receipt{Command: command, Replayed: c.replay}, err
+	return telematics.Receipt{Command: &command, Replayed: c.replay}, err
 }
 
 func (c *controller) Start(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {

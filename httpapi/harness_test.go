@@ -47,7 +47,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		controller: &controller{send: func(_ context.Context, o telematics.Order) (telematics.Command, error) {
 			return settled(o, telematics.Succeeded), nil
 		}, start: func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
-			return telematics.Receipt{Command: accepted(o)}, nil
+			return telematics.Receipt{Command: new(accepted(o))}, nil
 		}},
 		bulks: &bulks{byID: map[telematics.BulkID]telematics.Bulk{}},
 		fleet: &fleet{twins: map[telematics.VehicleID]telematics.Twin{

@@ -19,11 +19,11 @@ func refreshes(r *http.Request) bool {
 // refresh asks the vehicle's unit to report its state, and returns what it reported. The
 // controller writes the command's line of the history; the line of the read that fails
 // with it is written here [LAW-9].
-func (s *server) refresh(c echo.Context) (telematics.Command, error) {
+func (s *server) refresh(c echo.Context) (*telematics.Command, error) {
 	call := callOf(c)
 	vehicle, err := vehicleParam(c)
 	if err != nil {
-		return telematics.Command{}, err
+		return nil, err
 	}
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
@@ -54,7 +54,7 @@ func (s *server) recordFailedRefresh(c echo.Context, vehicle telematics.VehicleI
 
 // withReported returns the vehicle with what its unit has just reported. The record has it too, unless
 // it was slow: a caller that asked the unit must not be answered from before.
-func withReported(t telematics.Twin, c telematics.Command) telematics.Twin {
+func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	if c.Reported != nil {
 		t.Snapshot = telematics.Merge(t.Snapshot, *c.Reported)
 	}

@@ -108,7 +108,7 @@ func TestACallerMayPreferNotToWait(t *testing.T) {
 		t.Errorf("command %v, budget %v", r.body.Data, a.controller.last().Budget)
 	}
 	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
-		return telematics.Receipt{Command: settled(o, telematics.Succeeded), Replayed: true}, nil
+		return telematics.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
 	}
 	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(http.StatusOK, "")
 	if r.header.Get("Idempotency-Replayed") != "true" {

@@ -173,7 +173,10 @@ func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing 
 // VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, _, err := t.read(ctx, id)
-	return twin, err
+	if err != nil {
+		return telematics.Twin{}, err
+	}
+	return *twin, nil
 }
 
 // Told is Twin for somebody who will remember it: what Postgres does not have of it yet is
@@ -181,8 +184,11 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 // does not take it in a moment, it is told all the same.
 func (t *Twins) Told(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, ahead, err := t.read(ctx, id)
-	if err != nil || len(ahead) == 0 {
-		return twin, err
+	switch {
+	case err != nil:
+		return telematics.Twin{}, err
+	case len(ahead) == 0:
+		return *twin, nil
 	}
 	writing, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -191,18 +197,29 @@ func (t *Twins) Told(ctx context.Context, id telematics.VehicleID) (telematics.T
 	if _, err := t.postgres.keep(writing, []sighting{s}); err != nil {
 		t.log.Debug("told before it was written", "vehicle", id, "err", err)
 	}
-	return twin, nil
+	return *twin, nil
 }
 
-// read returns a vehicle, and what Postgres does not have of it.
-func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telematics.Twin, ahead telematics.Snapshot, err error) {
-	held := make(chan map[telematics.VehicleID]latest, 1)
-	go func() { held <- t.held(ctx, []telematics.VehicleID{id}) }()
-	if twin, err = t.postgres.Twin(ctx, id); err != nil {
-		return telematics.Twin{}, nil, err
+// recorded is what Postgres has of a vehicle.
+type recorded struct {
+	twin telematics.Twin
+	err  error
+}
+
+// read returns a vehicle, and what Postgres does not have of it. Of the two it asks at once, Postgres is asked beside:
+// that takes more stack, which who asks would keep while it waits for the vehicle.
+func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, telematics.Snapshot, error) {
+	found := make(chan *recorded, 1)
+	go func() {
+		twin, err := t.postgres.Twin(ctx, id)
+		found <- &recorded{twin, err}
+	}()
+	held := t.held(ctx, []telematics.VehicleID{id})
+	record := <-found
+	if record.err != nil {
+		return nil, nil, record.err
 	}
-	twin, ahead = t.join(twin, <-held)
-	return twin, ahead, nil
+	return &record.twin, t.join(&record.twin, held), nil
 }
 
 // Twins returns vehicles with what is known of them now, by descending id, which is also
@@ -220,7 +237,7 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	}
 	held := t.held(ctx, ids)
 	for i, twin := range twins {
-		twins[i], _ = t.join(twin, held)
+		t.join(&twins[i], held)
 		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
 			twins[i].Contact = twin.Contact
 		}
@@ -230,7 +247,7 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 
 // join adds to what Postgres has of a vehicle what Redis has, and what this instance knows, and
 // returns what Postgres does not have. What another unit said is not of this vehicle.
-func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest) (joined telematics.Twin, ahead telematics.Snapshot) {
+func (t *Twins) join(twin *telematics.Twin, held map[telematics.VehicleID]latest) (ahead telematics.Snapshot) {
 	more := []latest{held[twin.ID]}
 	if k, ok := t.known.find(twin.ID); ok {
 		more = append(more, k.latest())
@@ -252,7 +269,7 @@ func (t *Twins) join(twin telematics.Twin, held map[telematics.VehicleID]latest)
 			}
 		}
 	}
-	return twin, ahead
+	return ahead
 }
 
 // held returns what Redis has of vehicles; nothing while it is away, which must not delay

@@ -71,7 +71,7 @@ const expiryUnit = time.Second
 
 // Expires returns the instant from which the unit refuses the command: the
 // deadline, rounded up to the whole seconds of the wire [CMD-2].
-func (c Command) Expires() time.Time {
+func (c *Command) Expires() time.Time {
 	t := c.Deadline.Truncate(expiryUnit)
 	if t.Before(c.Deadline) {
 		t = t.Add(expiryUnit)
@@ -107,7 +107,7 @@ type Settlement struct {
 
 // Code returns the code that the settlement has in the history; empty for success.
 func (s Settlement) Code() Code {
-	if err := (Command{State: s.State, Reason: s.Reason}).Err(); err != nil {
+	if err := (&Command{State: s.State, Reason: s.Reason}).Err(); err != nil {
 		return err.Code
 	}
 	return ""

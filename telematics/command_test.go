@@ -44,7 +44,7 @@ func TestTheLongestBudgetStaysWithinWhatAUnitAccepts(t *testing.T) {
 	const unitsLimit = 35 * time.Second // [CMD-4]
 	for _, offset := range []time.Duration{0, time.Nanosecond, 999 * time.Millisecond} {
 		requested := now.Add(offset)
-		claims := Command{Requested: requested, Deadline: requested.Add(MaxBudget)}.Claims()
+		claims := (&Command{Requested: requested, Deadline: requested.Add(MaxBudget)}).Claims()
 		if ttl := claims.Expires.Sub(claims.IssuedAt); ttl > unitsLimit {
 			t.Errorf("exp - iat = %v", ttl)
 		}

@@ -44,7 +44,7 @@ type Dialect interface {
 	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
 	DecodePresence(m Message, received time.Time) (Presence, error)
 	// Encode returns the command as it goes on the air. It is called once for each command.
-	Encode(c Command, s Signer) (Transmission, error)
+	Encode(c *Command, s Signer) (Transmission, error)
 }
 
 // Promises is what units of a dialect check themselves. Where they do not, the service
@@ -126,7 +126,7 @@ func (ds Dialects) Carry(p Protocol, a Action) bool {
 }
 
 // Encode returns the command as it goes on the air in the dialect of its vehicle.
-func (ds Dialects) Encode(c Command, s Signer) (Transmission, error) {
+func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	d, ok := ds.Find(c.Protocol)
 	if !ok {
 		return Transmission{}, fmt.Errorf("encode command: nobody here speaks protocol %q", c.Protocol)

@@ -43,7 +43,7 @@ func TestAProtocolOfAnotherVersionIsRefusedAndMayBeTriedAgain(t *testing.T) {
 		!refusal.Retryable || !strings.Contains(refusal.Message, "tomorrow") {
 		t.Errorf("refusal %+v", refusal)
 	}
-	if _, err := telematics.Spoken.Encode(telematics.Command{Protocol: "tomorrow"}, nil); err == nil {
+	if _, err := telematics.Spoken.Encode(&telematics.Command{Protocol: "tomorrow"}, nil); err == nil {
 		t.Error("a command was encoded in a protocol that nobody speaks")
 	}
 }

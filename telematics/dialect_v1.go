@@ -44,7 +44,7 @@ func (V1) DecodePresence(m Message, received time.Time) (Presence, error) {
 }
 
 // Encode implements Dialect. QoS 1, and the same message again until the unit answers [CMD-5].
-func (V1) Encode(c Command, s Signer) (Transmission, error) {
+func (V1) Encode(c *Command, s Signer) (Transmission, error) {
 	message, err := s.Sign(c.Claims())
 	if err != nil {
 		return Transmission{}, err

@@ -148,7 +148,7 @@ func Broken(cause error) *Error {
 
 // Err returns what a settled command means for its caller: nil when the vehicle
 // did it.
-func (c Command) Err() *Error {
+func (c *Command) Err() *Error {
 	err := c.outcomeError()
 	if err != nil {
 		err.Command, err.Outcome = c.ID, c.State.Outcome()
@@ -157,7 +157,7 @@ func (c Command) Err() *Error {
 	return err
 }
 
-func (c Command) outcomeError() *Error {
+func (c *Command) outcomeError() *Error {
 	switch {
 	case c.State == Succeeded:
 		return nil

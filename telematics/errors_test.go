@@ -53,7 +53,7 @@ func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
 }
 
 func TestWhatTheVehicleDidIsNoError(t *testing.T) {
-	if err := (Command{State: Succeeded}).Err(); err != nil {
+	if err := (&Command{State: Succeeded}).Err(); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,7 +77,7 @@ func TestASettlementHasTheCodeOfItsError(t *testing.T) {
 func TestNothingThatMayHaveBeenExecutedIsCalledRetryable(t *testing.T) {
 	for _, state := range States {
 		for _, reason := range []string{"", StateConflict, Unsupported, BadSignature, Interrupted} {
-			err := Command{State: state, Reason: reason}.Err()
+			err := (&Command{State: state, Reason: reason}).Err()
 			if err != nil && err.Retryable && err.Outcome != NotExecuted {
 				t.Errorf("%s %s: retryable with outcome %q", state, reason, err.Outcome)
 			}
@@ -89,7 +89,7 @@ func TestABudgetOfOneSecondIsSpelledInTheSingular(t *testing.T) {
 	for budget, want := range map[time.Duration]string{
 		time.Second: "within 1 second;", 1500 * time.Millisecond: "within 1.5 seconds;", 30 * time.Second: "within 30 seconds;",
 	} {
-		err := Command{State: Unknown, Requested: now, Deadline: now.Add(budget)}.Err()
+		err := (&Command{State: Unknown, Requested: now, Deadline: now.Add(budget)}).Err()
 		if !strings.Contains(err.Message, want) {
 			t.Errorf("%v: %q", budget, err.Message)
 		}

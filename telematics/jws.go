@@ -33,7 +33,7 @@ type Claims struct {
 }
 
 // Claims returns what is signed for the command.
-func (c Command) Claims() Claims {
+func (c *Command) Claims() Claims {
 	return Claims{
 		Command: c.ID, Unit: c.Unit, Action: c.Action, Attention: c.Attention, Lane: c.Lane, Seq: c.Seq,
 		IssuedAt: c.Requested.Truncate(expiryUnit), Expires: c.Expires(),

@@ -76,7 +76,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Spoken.Encode(c, benchKey); err != nil {
+		if _, err := Spoken.Encode(&c, benchKey); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,6 +21,6 @@ type Order struct {
 
 // Receipt is what an order has led to.
 type Receipt struct {
-	Command  Command
-	Replayed bool // made by an earlier order under the same idempotency key
+	Command  *Command // nil: the order was refused
+	Replayed bool     // made by an earlier order under the same idempotency key
 }

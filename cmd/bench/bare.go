@@ -94,7 +94,7 @@ func (b *bare) lock(c echo.Context) error {
 		ID: uuid.Must(uuid.NewV7()), Vehicle: telematics.VehicleID(vehicle), Unit: unitOf(vehicle), Action: telematics.Lock,
 		Lane: telematics.Lock.Lane(), Seq: now.UnixMicro(), Requested: now, Deadline: now.Add(b.Budget),
 	}
-	message, err := telematics.V1{}.Encode(command, b.key)
+	message, err := telematics.V1{}.Encode(&command, b.key)
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,9 @@ func TestAVehicleLocksOnceAndRepeatsItsAnswer(t *testing.T) {
 	by := &heardBy{}
 	message := func(unit telematics.Unit, budget time.Duration) []byte {
 		now := time.Now()
-		signed, err := key.Sign(telematics.Command{
+		signed, err := key.Sign((&telematics.Command{
 			ID: uuid.New(), Unit: unit, Action: telematics.Lock, Lane: telematics.Lock.Lane(), Seq: 1, Requested: now, Deadline: now.Add(budget),
-		}.Claims())
+		}).Claims())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -178,7 +178,7 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	promises, f := d.Promises(), d.Filters()
 	for _, action := range d.Actions() {
 		c, key := command(s.Unit, d, action), &signer{}
-		out, err := d.Encode(c, key)
+		out, err := d.Encode(&c, key)
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", action, err)

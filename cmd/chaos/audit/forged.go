@@ -34,7 +34,7 @@ func (h *hearing) message(m *Message) {
 	}
 	h.must(row.Unit == m.Unit, about, "a message for unit %s is on the topic of %s", row.Unit, m.Unit)
 	h.must(!m.At.Before(row.Requested.Add(-clockReading)), about, "a message is older than its row")
-	if expires := (telematics.Command{Deadline: row.Deadline}).Expires(); !m.Expires.IsZero() {
+	if expires := (&telematics.Command{Deadline: row.Deadline}).Expires(); !m.Expires.IsZero() {
 		h.must(m.Expires.Equal(expires), about, "a message expires at %s, its row at %s", clock(m.Expires), clock(expires))
 	}
 }

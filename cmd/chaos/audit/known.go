@@ -12,7 +12,7 @@ func signedForItsUnit(h *hearing) {
 		if r == nil {
 			continue // forged, and rightly refused
 		}
-		expires := (telematics.Command{Deadline: r.Deadline}).Expires()
+		expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
 		for _, e := range events {
 			h.must(e.Reason != telematics.BadSignature || e.Unit != r.Unit || e.True.After(expires), command(id),
 				"unit %s refused it as badly signed", e.Unit)

@@ -45,7 +45,7 @@ func (w *world) add(o order) (*Row, *Call) {
 		RequestID: fmt.Sprintf("request-%d", w.n), Requested: o.at, SentAt: o.at.Add(ms(20)), Deadline: o.at.Add(10 * time.Second),
 		State: telematics.Unknown, Completed: o.at.Add(10*time.Second + ms(5)),
 	}
-	expires := (telematics.Command{Deadline: r.Deadline}).Expires()
+	expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
 	w.Taken = append(w.Taken, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Expires: expires, Signed: true})
 	event := func(kind simulator.Kind, after int, state telematics.State, reason string) {
 		at := o.at.Add(ms(after))
