@@ -125,6 +125,12 @@ func (l *link) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Tw
 	})
 }
 
+func (l *link) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return call(ctx, l, &l.postgres, "Record", telematics.NoCommand, func(ctx context.Context) (telematics.Twin, error) {
+		return l.memory.Record(ctx, id)
+	})
+}
+
 func (l *link) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (telematics.Claim, error) {
 		return l.ledger.claim(ctx, c)

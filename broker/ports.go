@@ -9,8 +9,10 @@ import (
 
 // Vehicles tells what is known of a vehicle.
 type Vehicles interface {
-	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
+	// Twin returns the vehicle with all that is known of it now, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Record is a cheaper Twin: without the snapshot, and the last sign of life may be older.
+	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
 }
 
 // Commands is the record of commands. Its conditional writes are the only

@@ -104,7 +104,11 @@ func (b *Broker) accept(ctx context.Context, order *telematics.Order) (telematic
 func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
 	c := newCommand(order, b.Instance)
-	twin, refusal := b.vehicle(ctx, order)
+	read := b.Vehicles.Record
+	if order.Action.Conditional() {
+		read = b.Vehicles.Twin
+	}
+	twin, refusal := b.vehicle(ctx, order, read)
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
@@ -112,7 +116,13 @@ func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telemat
 	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
-	return telematics.Receipt{Command: c}, b.judge(ctx, twin, order.Action, c.Requested)
+	refusal = b.judge(ctx, twin, order.Action, c.Requested)
+	if refusal != nil && refusal.Code == telematics.VehicleOffline && !order.Action.Conditional() { // there may be a newer sign of life
+		if twin, refusal = b.vehicle(ctx, order, b.Vehicles.Twin); refusal == nil {
+			refusal = b.judge(ctx, twin, order.Action, c.Requested)
+		}
+	}
+	return telematics.Receipt{Command: c}, refusal
 }
 
 func newCommand(order *telematics.Order, instance string) *telematics.Command {
@@ -131,10 +141,11 @@ func newCommand(order *telematics.Order, instance string) *telematics.Command {
 	}
 }
 
-func (b *Broker) vehicle(ctx context.Context, order *telematics.Order) (*telematics.Twin, *telematics.Error) {
+func (b *Broker) vehicle(ctx context.Context, order *telematics.Order,
+	read func(context.Context, telematics.VehicleID) (telematics.Twin, error)) (*telematics.Twin, *telematics.Error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	twin, err := b.Vehicles.Twin(ctx, order.Vehicle)
+	twin, err := read(ctx, order.Vehicle)
 	var known *telematics.Error
 	switch {
 	case errors.As(err, &known):

@@ -35,6 +35,10 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 		if err != nil || (twin.Snapshot != nil) != (twin.Unit != poisonous) {
 			t.Errorf("%s: %v, %v", twin.Unit, twin.Snapshot, err)
 		}
+		twin.Snapshot = nil
+		if record, err := p.Record(t.Context(), id+1); err != nil || !reflect.DeepEqual(record, twin) {
+			t.Errorf("record %+v, %v; want %+v", record, err, twin)
+		}
 	}
 	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || Away(err) {
 		t.Errorf("alone: %v", err)

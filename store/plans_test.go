@@ -42,10 +42,12 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, claimed := p.Claim(t.Context(), first)
 	_, refused := p.Claim(t.Context(), second)
 	_, _, settled := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now()})
+	_, _, settledKnown := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now(), Known: &first})
 	_, read := p.Twin(t.Context(), vehicle)
+	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.MarkSent(t.Context(), first.ID, time.Now(), 1), settled, read, owned, observed); err != nil {
+	if err := errors.Join(claimed, refused, p.MarkSent(t.Context(), first.ID, time.Now(), 1), settled, settledKnown, read, recorded, owned, observed); err != nil {
 		t.Fatal(err)
 	}
 	var prepared []struct {
@@ -58,7 +60,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
 		t.Fatal(err)
 	}
-	if len(prepared) < 8 {
+	if len(prepared) < 10 {
 		t.Errorf("%d statements were prepared", len(prepared))
 	}
 	for _, s := range prepared {

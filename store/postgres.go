@@ -55,6 +55,7 @@ type Postgres struct {
 	settlements *group[telematics.Settlement, settled]
 	lines       *group[telematics.Activity, struct{}]
 	twins       *group[telematics.VehicleID, *vehicleRow]
+	records     *group[telematics.VehicleID, *vehicleRow]
 }
 
 // New assembles the record. It connects when something is asked of it, so that a
@@ -78,7 +79,8 @@ func New(config Config) (*Postgres, error) {
 	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
 	p.lines = newGroup(config, p.add)
-	p.twins = newGroup(config, p.readTwins)
+	p.twins = newGroup(config, p.readTwins(selectTwins))
+	p.records = newGroup(config, p.readTwins(selectRecords))
 	return p, nil
 }
 

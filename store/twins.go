@@ -179,6 +179,11 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 	return *twin, nil
 }
 
+// Record returns a vehicle without its latest state, and with the signs of life that Postgres has; or a *telematics.Error with VehicleNotFound.
+func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return t.postgres.Record(ctx, id)
+}
+
 // Told is Twin for somebody who will remember it: what Postgres does not have of it yet is
 // written there first, so that nobody is told less afterwards, whatever dies. Where Postgres
 // does not take it in a moment, it is told all the same.

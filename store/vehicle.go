@@ -48,11 +48,17 @@ type contactRow struct {
 
 const contactColumns = `u.status as contact_status, u.session, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
 
-// Vehicles with their units' contacts and their snapshots.
-const selectTwins = `
-	select v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, u.protocol, s.fields, ` + contactColumns + `
+// Vehicles with their units' contacts, and with their snapshots.
+const (
+	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
+		v.image, v.features, v.capabilities, u.serial, u.protocol, ` + contactColumns
+	selectRecords = `
+	select ` + recordColumns + `
+	from vehicles v left join units u on u.vehicle_id = v.id`
+	selectTwins = `
+	select ` + recordColumns + `, s.fields
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
+)
 
 func (r contactRow) contact() telematics.Contact {
 	return telematics.Contact{
@@ -148,7 +154,16 @@ func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
 func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := p.twins.do(ctx, id)
+	return readTwin(ctx, p.twins, id)
+}
+
+// Record is Twin without the snapshot.
+func (p *Postgres) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return readTwin(ctx, p.records, id)
+}
+
+func readTwin(ctx context.Context, twins *group[telematics.VehicleID, *vehicleRow], id telematics.VehicleID) (telematics.Twin, error) {
+	found, err := twins.do(ctx, id)
 	if err != nil {
 		return telematics.Twin{}, wrap("read vehicle", err)
 	}
@@ -159,10 +174,17 @@ func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematic
 	return twin, wrap("read vehicle", err)
 }
 
-// readTwins reads vehicles; nil where there is none. What cannot be decoded of one is not the others' fault.
-func (p *Postgres) readTwins(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
+// readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is not the others' fault.
+func (p *Postgres) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*vehicleRow, error) {
+	query += ` where v.id = any ($1)`
+	return func(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
+		return p.readRows(ctx, query, ids)
+	}
+}
+
+func (p *Postgres) readRows(ctx context.Context, query string, ids []telematics.VehicleID) ([]*vehicleRow, error) {
 	var rows []vehicleRow
-	if err := p.commands.selectAll(ctx, &rows, selectTwins+` where v.id = any ($1)`, pq.Array(ids)); err != nil {
+	if err := p.commands.selectAll(ctx, &rows, query, pq.Array(ids)); err != nil {
 		return nil, err
 	}
 	byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))

@@ -10,6 +10,9 @@ const (
 	FreshFor = 30 * time.Second
 )
 
+// Conditional reports whether the vehicle's state may forbid the action.
+func (a Action) Conditional() bool { return a.Immobilises() || a.Opens() }
+
 // Forbids reports why an action must not be sent to a vehicle in this state, or
 // nil. Only what fresh readings say counts: a stale one forbids nothing.
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {

@@ -109,6 +109,13 @@ func (m *Memory) Twin(ctx context.Context, id telematics.VehicleID) (telematics.
 	return twin, nil
 }
 
+// Record implements broker.Vehicles.
+func (m *Memory) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, err := m.Twin(ctx, id)
+	twin.Snapshot = nil
+	return twin, err
+}
+
 // Claim implements broker.Commands.
 func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	if err := m.enter(ctx, "Claim"); err != nil {

@@ -1,0 +1,29 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// overtaken is a record that has not heard yet that a vehicle is back.
+type overtaken struct{ *brokertest.Memory }
+
+func (o overtaken) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, err := o.Memory.Record(ctx, id)
+	twin.Contact = telematics.Contact{Status: telematics.Offline, ChangedAt: time.Now().Add(-time.Hour)}
+	return twin, err
+}
+
+func TestAVehicleThatIsBackIsAskedThoughTheRecordHasNotHeard(t *testing.T) {
+	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return overtaken{m} }}, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} { // one of them is conditional
+			_, err := w.send(action)
+			w.wantCode(err, "")
+		}
+	})
+}
