@@ -7,6 +7,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// mostAttrs is how many attributes a line may have. So many have room on the stack.
+const mostAttrs = 12
+
 // accessLog writes one line for each request, with the cause of what broke. Neither
 // headers nor query nor bodies are in it: they may hold secrets.
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
@@ -15,15 +18,15 @@ func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // answer now, so that the line tells of the answer
 		}
 		call, request, response := callOf(c), c.Request(), c.Response()
-		attrs := []slog.Attr{
+		attrs := append(make([]slog.Attr, 0, mostAttrs),
 			slog.String("method", request.Method),
 			slog.String("path", request.URL.Path),
 			slog.Int("status", response.Status),
 			slog.Duration("took", s.Now().Sub(call.started)),
 			slog.Int64("bytes", response.Size),
-			slog.String("request_id", call.id.String()),
+			slog.String("request_id", call.idText),
 			slog.String("remote", request.RemoteAddr),
-		}
+		)
 		if call.actor.Subject != "" {
 			attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
 		}

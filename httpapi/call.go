@@ -18,6 +18,7 @@ import (
 // call is one request on its way.
 type call struct {
 	id         uuid.UUID // the request id
+	idText     string    // likewise, as all are told it
 	started    time.Time
 	actor      telematics.Actor           // once the token was checked
 	tokenUntil time.Time                  // likewise: when it is refused
@@ -39,9 +40,10 @@ func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer trace.StartRegion(c.Request().Context(), telematics.StepHTTP).End()
 		request, header := c.Request(), c.Response().Header()
-		call := &call{id: requestID(request.Header), started: s.Now()}
+		id := requestID(request.Header)
+		call := &call{id: id, idText: id.String(), started: s.Now()}
 		c.Set(callKey, call)
-		header.Set(echo.HeaderXRequestID, call.id.String())
+		header.Set(echo.HeaderXRequestID, call.idText)
 		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
 		if strings.HasPrefix(request.URL.Path, "/api") {
 			header.Set(echo.HeaderCacheControl, "no-store")

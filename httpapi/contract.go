@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -17,6 +18,9 @@ var contractYAML []byte
 type contract struct {
 	document *openapi3.T
 	json     []byte
+
+	// anyInteger are parameters of paths that may be any integer of 64 bits: what parses as one needs no other check.
+	anyInteger map[*openapi3.Parameter]bool
 }
 
 // loadContract returns the one contract of this build. It panics where the embedded document
@@ -30,8 +34,24 @@ var loadContract = sync.OnceValue(func() *contract {
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: encode openapi.json: %v", err))
 	}
-	return &contract{document: document, json: encoded}
+	return &contract{document: document, json: encoded, anyInteger: anyIntegers(document)}
 })
+
+// anyIntegers goes by the whole text of a schema, so that no rule of one is overlooked.
+func anyIntegers(document *openapi3.T) map[*openapi3.Parameter]bool {
+	all := map[*openapi3.Parameter]bool{}
+	for _, item := range document.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for _, parameter := range operation.Parameters {
+				text, err := json.Marshal(parameter.Value.Schema)
+				if err == nil && parameter.Value.In == openapi3.ParameterInPath && string(text) == `{"format":"int64","type":"integer"}` {
+					all[parameter.Value] = true
+				}
+			}
+		}
+	}
+	return all
+}
 
 // operation panics where a route has no contract.
 func (d *contract) operation(method, path string) *openapi3.Operation {

@@ -42,7 +42,7 @@ func (s *server) answerClient(c echo.Context, status int, message string, data a
 // what cannot be encoded still becomes an error with a status of its own.
 func (s *server) write(c echo.Context, status int, e envelope) error {
 	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
-	e.RequestID = callOf(c).id.String()
+	e.RequestID = callOf(c).idText
 	e.Timestamp = timestamp(s.Now())
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)

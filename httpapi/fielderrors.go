@@ -36,6 +36,9 @@ func (f *fieldErrors) orNil() error {
 }
 
 func (f *fieldErrors) say(field, message string) {
+	if f.messages == nil {
+		f.messages = map[string][]string{}
+	}
 	if !slices.Contains(f.messages[field], message) {
 		f.messages[field] = append(f.messages[field], message)
 	}

@@ -105,7 +105,7 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if g.keyed && call.key == nil {
 		return keyRequired()
 	}
-	if err := validate(c, call, g.operation); err != nil || g.check == nil {
+	if err := s.contract.validate(c, call, g.operation); err != nil || g.check == nil {
 		return err
 	}
 	return g.check(call)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type bare struct {
 	client   mqtt.Client
 }
 
+// received is in what a vehicle says before its answer.
+var received = []byte(`"status":"` + string(telematics.Received) + `"`)
+
 // answerSlack is how long an answer may take beside the budget of its command.
 const answerSlack = 5 * time.Second
 
@@ -53,6 +57,9 @@ func (b *bare) Run(ctx context.Context) error {
 	}
 	defer b.client.Disconnect(0)
 	if err := wait(b.client.Subscribe("$share/bench/"+fairRoot+"+/ack", 1, func(_ mqtt.Client, m mqtt.Message) {
+		if bytes.Contains(m.Payload(), received) {
+			return // and the answer follows
+		}
 		b.calls.meet(vehicleOf(unitIn(m.Topic(), fairRoot)), m.Payload())
 	})); err != nil {
 		return fmt.Errorf("subscribe: %w", err)

@@ -27,8 +27,8 @@ type cars struct {
 	Root        string        `help:"Of the topics."`
 	Connections int           `help:"Over which the vehicles are spread."`
 	Keyring     string        `help:"File of the public keys; none: echo."`
-	Cellular    bool          `help:"Answer after as long as a cellular network takes, and not at once."`
-	Hold        time.Duration `help:"Beside what a cellular network takes."`
+	Cellular    bool          `help:"Say that the command was received after as long as a cellular network takes, and not at once."`
+	Hold        time.Duration `help:"From then to the answer."`
 
 	keys  telematics.Keyring
 	heard []heardBy // by the vehicle's place
@@ -137,32 +137,38 @@ func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
 	}
 	by := &c.heard[place]
 	if c.keys == nil {
-		c.reply(client, by, unit, m.Payload())
+		c.give(client, unit, m.Payload())
 		return
 	}
-	answer, pending := c.obey(by, unit, m.Payload())
+	command, answer, repeated := c.obey(by, unit, m.Payload())
 	switch {
-	case answer == nil || pending: // nothing to say, or not yet
-	case c.Cellular:
-		time.AfterFunc(c.Hold+cellular(), func() { c.reply(client, by, unit, answer) })
+	case answer == nil: // nothing to say
+	case !c.Cellular:
+		c.give(client, unit, answer)
 	default:
-		c.reply(client, by, unit, answer)
+		time.AfterFunc(cellular(), func() {
+			if !c.acknowledge(client, by, unit, command) {
+				c.give(client, unit, answer)
+			} else if !repeated {
+				time.AfterFunc(c.Hold, func() { c.answer(client, by, unit, command, answer) })
+			}
+		})
 	}
 }
 
-// obey verifies a command, does it once, and returns the answer, unless it is on its way already.
-func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer []byte, pending bool) {
+// obey verifies a command, does it once, and returns the answer.
+func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (command telematics.CommandID, answer []byte, repeated bool) {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	if bytes.Equal(message, by.message) { // it was verified
 		by.repeated++
-		return by.answer, c.Cellular && by.pending
+		return by.last, by.answer, true
 	}
 	claims, err := c.keys.Verify(message)
 	now := time.Now()
 	if err != nil || claims.Unit != unit || !now.Before(claims.Expires) || claims.Command == by.last {
 		by.refused++
-		return nil, false
+		return telematics.NoCommand, nil, false
 	}
 	by.last, by.message, by.pending = claims.Command, message, true
 	by.started++
@@ -170,26 +176,44 @@ func (c *cars) obey(by *heardBy, unit telematics.Unit, message []byte) (answer [
 		Command: claims.Command, State: telematics.Succeeded, At: now,
 		Report: &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	})
-	return by.answer, false
+	return by.last, by.answer, false
 }
 
-func (c *cars) reply(client mqtt.Client, by *heardBy, unit telematics.Unit, answer []byte) {
-	if !c.Cellular {
-		client.Publish(c.Root+string(unit)+"/ack", 1, false, answer) // whoever asked says so if it does not arrive
-		return
-	}
+// acknowledge says that the vehicle works on a command, for each copy of it [ACK-1] [CMD-5], unless it has answered.
+func (c *cars) acknowledge(client mqtt.Client, by *heardBy, unit telematics.Unit, command telematics.CommandID) bool {
 	by.mu.Lock()
-	first := by.pending
-	by.pending = false
+	pending := by.pending && by.last == command
 	by.mu.Unlock()
-	for taken := false; !taken; {
-		if first {
-			by.mu.Lock()
-			by.answered = time.Now().UnixMicro()
-			by.mu.Unlock()
-		}
+	if pending {
+		c.give(client, unit, telematics.EncodeAnswer(telematics.Answer{Command: command, State: telematics.Received, At: time.Now()}))
+	}
+	return pending
+}
+
+// answer gives an answer for the first time.
+func (c *cars) answer(client mqtt.Client, by *heardBy, unit telematics.Unit, command telematics.CommandID, answer []byte) {
+	by.mu.Lock()
+	if by.last == command {
+		by.pending = false
+	}
+	by.mu.Unlock()
+	at := c.give(client, unit, answer)
+	by.mu.Lock()
+	defer by.mu.Unlock()
+	if by.last == command {
+		by.answered = at.UnixMicro()
+	}
+}
+
+// give hands a message to the connection, and returns when.
+func (c *cars) give(client mqtt.Client, unit telematics.Unit, message []byte) time.Time {
+	for {
+		at := time.Now()
+		err := client.Publish(c.Root+string(unit)+"/ack", 1, false, message).Error() // whoever asked says so if it does not arrive
 		// A crowd of vehicles on one connection may be more than it takes at once.
-		taken = client.Publish(c.Root+string(unit)+"/ack", 1, false, answer).Error() == nil || !client.IsConnected()
+		if err == nil || !c.Cellular || !client.IsConnected() {
+			return at
+		}
 	}
 }
 

@@ -27,9 +27,9 @@ func TestAVehicleLocksOnceAndRepeatsItsAnswer(t *testing.T) {
 		return signed
 	}
 	order := message("unit-1", telematics.DefaultBudget)
-	first, _ := c.obey(by, "unit-1", order)
-	again, _ := c.obey(by, "unit-1", order)
-	if len(first) == 0 || string(first) != string(again) || by.started != 1 || by.repeated != 1 {
+	command, first, _ := c.obey(by, "unit-1", order)
+	_, again, repeated := c.obey(by, "unit-1", order)
+	if len(first) == 0 || string(first) != string(again) || by.started != 1 || by.repeated != 1 || !repeated || command != by.last {
 		t.Errorf("answered %s and %s, started %d, repeated %d", first, again, by.started, by.repeated)
 	}
 	forged := append([]byte{}, message("unit-1", telematics.DefaultBudget)...)
@@ -37,7 +37,7 @@ func TestAVehicleLocksOnceAndRepeatsItsAnswer(t *testing.T) {
 	for what, wrong := range map[string][]byte{
 		"of another unit": message("unit-2", telematics.DefaultBudget), "expired": message("unit-1", -time.Minute), "forged": forged,
 	} {
-		if answer, _ := c.obey(by, "unit-1", wrong); answer != nil {
+		if _, answer, _ := c.obey(by, "unit-1", wrong); answer != nil {
 			t.Errorf("%s: answered %s", what, answer)
 		}
 	}

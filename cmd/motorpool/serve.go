@@ -18,7 +18,8 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
 		return err
 	}
-	log := logger.New(os.Stderr, s.LogLevel, s.LogFormat)
+	log, flush := logger.NewGathering(os.Stderr, s.LogLevel, s.LogFormat)
+	defer flush() // before main says why it ended
 	slog.SetDefault(log)
 	listeners, err := s.Listen()
 	if err != nil {

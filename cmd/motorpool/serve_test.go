@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// With nobody at the other ends: that does not keep it from serving, and saying so.
+func TestTheServiceSaysThatItServesAndThatItStopped(t *testing.T) {
+	dir := t.TempDir()
+	private, err := output(t, "keys", "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "signing.jwks")
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	public, err := output(t, "keys", "public", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokens.jwks"), []byte(public), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := exec.CommandContext(t.Context(), self, "serve", "--http", "127.0.0.1:0", "--internal", "127.0.0.1:0",
+		"--database-url", "postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable", "--redis-url", "redis://127.0.0.1:1/0", "--mqtt-url", "tcp://127.0.0.1:1",
+		"--signing-keys", file, "--token-keys", filepath.Join(dir, "tokens.jwks"))
+	service.Dir = dir
+	stderr, err := service.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watch := time.AfterFunc(time.Minute, func() { _ = service.Process.Kill() })
+	defer watch.Stop()
+	var said []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		said = append(said, lines.Text())
+		if strings.Contains(lines.Text(), "serving http=127.0.0.1:") {
+			_ = service.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	all := strings.Join(said, "\n")
+	if err := service.Wait(); err != nil || !strings.HasSuffix(all, "msg=stopped") {
+		t.Errorf("ended with %v; said:\n%s", err, all)
+	}
+}
