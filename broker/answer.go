@@ -68,10 +68,6 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 	}
 }
 
-// reportPatience is how long an answer waits for its report to be written: one vehicle's
-// trouble must not hold up the answers of the others.
-const reportPatience = 250 * time.Millisecond
-
 func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	decoding := trace.StartRegion(ctx, telematics.StepDecode)
 	answer, dropped, err := h.Dialect.DecodeAnswer(h.Message, h.at)
@@ -84,12 +80,10 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	b.Counts.addDropped(dropped)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
-	var reported <-chan struct{}
 	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
-	if answer.Report != nil {
-		if reported = b.prompt.begin(sign); reported == nil {
-			b.Counts.add(observationsLost)
-		}
+	var reported *reported
+	if sign.Awaited {
+		reported = b.report(sign)
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
@@ -102,20 +96,7 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	default:
 		b.Counts.add(answersDropped)
 	}
-	awaitReport(reported)
-}
-
-// awaitReport returns when the report is written, or patience is at its end; nil: there is none.
-func awaitReport(reported <-chan struct{}) {
-	if reported == nil {
-		return
-	}
-	patience := time.NewTimer(reportPatience)
-	defer patience.Stop()
-	select {
-	case <-reported:
-	case <-patience.C:
-	}
+	reported.await()
 }
 
 // lookupPatience is how long the pending table may take to say whether an answer was
@@ -162,12 +143,16 @@ func (b *Broker) settleStray(ctx context.Context, s stray) {
 }
 
 // settle lets the record decide what the answer changes, and wakes whoever waits.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported <-chan struct{}) {
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *reported) {
 	finding := telematics.Settlement{
 		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	w := b.waiters.find(a.Command)
+	if w != nil && w.knows(a) {
+		b.Counts.add(answersIdle)
+		return
+	}
 	if w != nil {
 		finding.SentAt, finding.Attempts = w.sent()
 		finding.Known = w.command
@@ -177,7 +162,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
-	awaitReport(reported)
+	reported.await()
 	switch {
 	case err != nil:
 		b.Counts.add(answersLost)

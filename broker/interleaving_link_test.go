@@ -194,6 +194,8 @@ func (l *link) Observe(ctx context.Context, seen []telematics.Observation) (tele
 	})
 }
 
+func (l *link) Bring(o telematics.Observation) <-chan bool { return l.memory.Bring(o) }
+
 func (l *link) Register(ctx context.Context, p telematics.Pending) error {
 	_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.memory.Register(ctx, p)

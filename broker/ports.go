@@ -71,6 +71,9 @@ type Twins interface {
 	// Observe merges what was seen, whatever the order of arrival [LAW-7], and returns what
 	// that has changed, and the units that belong to no vehicle.
 	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
+	// Bring takes in what a vehicle has reported, for somebody who waits until every instance sees it. The channel says
+	// whether they do, but maybe never; nil: nothing was taken in. Then Observe is what remains.
+	Bring(telematics.Observation) <-chan bool
 	// Run brings what Observe took to where everybody sees it, until the context ends, and
 	// then what is left. It tells what that has changed and Observe has not returned.
 	Run(ctx context.Context, tell func([]telematics.Change)) error

@@ -21,6 +21,7 @@ type waiter struct {
 	mu       sync.Mutex
 	sentAt   time.Time // zero: the MQTT client never took the message
 	attempts int
+	received bool // the record has it that the unit has received the command
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
@@ -62,6 +63,7 @@ func (ws *waiters) ids() []telematics.CommandID {
 func (w *waiter) tell(c telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.received = w.received || c.State == telematics.Received
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
@@ -71,6 +73,13 @@ func (w *waiter) tell(c telematics.Command) {
 	default:
 	}
 	w.news <- &c
+}
+
+// knows reports whether an answer repeats what the record has: a unit says that it has received a command for each copy.
+func (w *waiter) knows(a telematics.Answer) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.received && a.State == telematics.Received
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.

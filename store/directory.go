@@ -55,6 +55,12 @@ func newDirectory(p *Postgres, log *slog.Logger) *directory {
 	}}
 }
 
+// owner returns that of a unit, if it is remembered.
+func (d *directory) owner(unit telematics.Unit) (owner, bool) {
+	known, ok := d.known.Get(unit)
+	return known.owner, ok && time.Now().Before(known.until)
+}
+
 // owners returns the owners of units. While Postgres is away what was known stands, and a
 // unit that was never looked up is absent.
 func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
@@ -106,11 +112,10 @@ func (d *directory) ask(ctx context.Context, units []telematics.Unit) (map[telem
 }
 
 func (d *directory) remembered(units []telematics.Unit) (found map[telematics.Unit]owner, stale []telematics.Unit) {
-	now := time.Now()
 	found = make(map[telematics.Unit]owner, len(units))
 	for _, unit := range units {
-		if known, ok := d.known.Get(unit); ok && now.Before(known.until) {
-			found[unit] = known.owner
+		if known, ok := d.owner(unit); ok {
+			found[unit] = known
 			continue
 		}
 		stale = append(stale, unit)

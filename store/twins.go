@@ -134,6 +134,26 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
+// Bring takes in what a vehicle that is in memory has reported, as Observe does, and returns at once. The channel says
+// whether Redis has it; nil: it is for Observe.
+func (t *Twins) Bring(o telematics.Observation) <-chan bool {
+	owner, known := t.directory.owner(o.Unit)
+	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.isOn() {
+		return nil
+	}
+	o.At = read(written(o.At))
+	k := t.known.of(owner.vehicle, o.Unit)
+	there := make(chan bool, 1)
+	redis, record := k.observe(sighting{Observation: o}, owner, there)
+	if redis {
+		t.toRedis.add(k)
+	}
+	if record {
+		t.toRecord.add(k)
+	}
+	return there
+}
+
 // absentAfter is how long Redis may take: whoever waits has time for Postgres then.
 const absentAfter = askFor / 2
 

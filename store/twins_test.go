@@ -205,8 +205,17 @@ func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
 	running(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
-		if _, err := here.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
-			t.Fatal(err)
+		o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
+		brought := here.Bring(o)
+		switch {
+		case (brought == nil) != (n == 0):
+			t.Fatalf("the unit was looked up %d times, and a report is brought: %v", n, brought != nil)
+		case brought == nil:
+			if _, err := here.Observe(t.Context(), []telematics.Observation{o}); err != nil {
+				t.Fatal(err)
+			}
+		case !<-brought:
+			t.Fatal("Redis does not have it")
 		}
 		twin, err := there.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
@@ -251,6 +260,9 @@ func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
 	}
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
 		t.Errorf("postgres says %v", mileage(t, twin, err))
+	}
+	if brought := twins.Bring(telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
+		t.Error("a report is brought to where one was refused a moment ago")
 	}
 }
 

@@ -273,6 +273,9 @@ func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
 	return nil
 }
 
+// Bring implements broker.Twins. All is left to Observe.
+func (m *Memory) Bring(telematics.Observation) <-chan bool { return nil }
+
 // Observe implements broker.Twins.
 func (m *Memory) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
 	if err := m.enter(ctx, "Observe"); err != nil {
