@@ -94,6 +94,24 @@ func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testin
 	})
 }
 
+func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
+	away := &tampering{settle: func(context.Context, telematics.Settlement) (telematics.Command, bool, error) {
+		return telematics.Command{}, false, errors.New("the record is away")
+	}}
+	inWorldOf(t, between(away), func(w *world) {
+		r, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.brokers[0].Drain(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r.Command.State != telematics.Accepted || !r.Command.Completed.IsZero() {
+			t.Errorf("the caller's command has become %+v", r.Command)
+		}
+	})
+}
+
 func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 	x := &tampering{}
 	var once sync.Once

@@ -17,33 +17,38 @@ func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err) // answer now, so that the line tells of the answer
 		}
-		call, request, response := callOf(c), c.Request(), c.Response()
-		attrs := append(make([]slog.Attr, 0, mostAttrs),
-			slog.String("method", request.Method),
-			slog.String("path", request.URL.Path),
-			slog.Int("status", response.Status),
-			slog.Duration("took", s.Now().Sub(call.started)),
-			slog.Int64("bytes", response.Size),
-			slog.String("request_id", call.idText),
-			slog.String("remote", request.RemoteAddr),
-		)
-		if call.actor.Subject != "" {
-			attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
-		}
-		level := slog.LevelInfo
-		if f := call.failure; f != nil {
-			attrs = append(attrs, slog.String("code", string(f.Code)))
-			if f.Cause != nil {
-				attrs = append(attrs, slog.Any("err", f.Cause))
-			}
-			if response.Status == http.StatusInternalServerError && request.Context().Err() == nil {
-				level = slog.LevelError // a caller that left is no fault of ours
-			}
-		}
-		if call.stack != nil {
-			attrs = append(attrs, slog.String("stack", string(call.stack)))
-		}
-		s.Log.LogAttrs(request.Context(), level, "request", attrs...)
+		s.logRequest(c)
 		return nil
 	}
+}
+
+// logRequest writes the line. Its attributes are on the stack, so it is not the function that waits for the handler.
+func (s *server) logRequest(c echo.Context) {
+	call, request, response := callOf(c), c.Request(), c.Response()
+	attrs := append(make([]slog.Attr, 0, mostAttrs),
+		slog.String("method", request.Method),
+		slog.String("path", request.URL.Path),
+		slog.Int("status", response.Status),
+		slog.Duration("took", s.Now().Sub(call.started)),
+		slog.Int64("bytes", response.Size),
+		slog.String("request_id", call.idText),
+		slog.String("remote", request.RemoteAddr),
+	)
+	if call.actor.Subject != "" {
+		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
+	}
+	level := slog.LevelInfo
+	if f := call.failure; f != nil {
+		attrs = append(attrs, slog.String("code", string(f.Code)))
+		if f.Cause != nil {
+			attrs = append(attrs, slog.Any("err", f.Cause))
+		}
+		if response.Status == http.StatusInternalServerError && request.Context().Err() == nil {
+			level = slog.LevelError // a caller that left is no fault of ours
+		}
+	}
+	if call.stack != nil {
+		attrs = append(attrs, slog.String("stack", string(call.stack)))
+	}
+	s.Log.LogAttrs(request.Context(), level, "request", attrs...)
 }

@@ -89,6 +89,9 @@ func (call *call) readBody(c echo.Context) error { return call.readUpTo(c, maxBo
 
 func (call *call) readUpTo(c echo.Context, limit int64) error {
 	request := c.Request()
+	if request.Body == http.NoBody { // of most orders, which would keep a buffer while they wait
+		return nil
+	}
 	if request.ContentLength > limit {
 		c.Response().Header().Set(echo.HeaderConnection, "close") // else net/http waits for the body first
 		return tooLarge(limit)
