@@ -149,7 +149,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	w := b.waiters.find(a.Command)
-	if w != nil && w.knows(a) {
+	if w != nil && a.State == telematics.Received && w.hasReceived() {
 		b.Counts.add(answersIdle)
 		return
 	}

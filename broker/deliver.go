@@ -13,21 +13,32 @@ import (
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
-	defer b.inHand.Delete(c.ID)
 	w := b.waiters.add(c) // [LAW-2]
-	defer b.waiters.remove(c.ID)
-	entry := b.entry(c)
-	defer b.release(ctx, entry)
-
-	message, err := b.sign(ctx, c)
+	defer b.part(ctx, c)
+	message, missing, err := b.prepare(ctx, c)
 	if err != nil {
-		return b.expire(ctx, c, w, "The signing key", err)
+		return b.expire(ctx, c, w, missing, err)
 	}
-	if err := b.register(ctx, entry); err != nil {
-		return b.expire(ctx, c, w, "Redis", fmt.Errorf("register: %w", err))
-	}
-	settled := b.deliver(ctx, c, w, &message)
+	settled := b.deliver(ctx, c, w, message)
 	return settled, settled.Err()
+}
+
+// part lets go of a command that nobody waits for any more.
+func (b *Broker) part(ctx context.Context, c *telematics.Command) {
+	b.release(ctx, b.entry(c))
+	b.waiters.remove(c.ID)
+	b.inHand.Delete(c.ID)
+}
+
+// prepare signs a command and registers it, or says what is missing for that.
+func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *telematics.Transmission, missing string, err error) {
+	if message, err = b.sign(ctx, c); err != nil {
+		return nil, "The signing key", err
+	}
+	if err := b.register(ctx, b.entry(c)); err != nil {
+		return nil, "Redis", fmt.Errorf("register: %w", err)
+	}
+	return message, "", nil
 }
 
 // entry is the command's in the pending table.
@@ -35,9 +46,10 @@ func (b *Broker) entry(c *telematics.Command) telematics.Pending {
 	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
 }
 
-func (b *Broker) sign(ctx context.Context, c *telematics.Command) (telematics.Transmission, error) {
+func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
 	defer trace.StartRegion(ctx, telematics.StepSign).End()
-	return b.Dialects.Encode(c, b.Key)
+	message, err := b.Dialects.Encode(c, b.Key)
+	return &message, err
 }
 
 func (b *Broker) register(ctx context.Context, entry telematics.Pending) error {
@@ -176,7 +188,7 @@ func (b *Broker) giveUp(ctx context.Context, c *telematics.Command, w *waiter) *
 		return w.complete(&settled)
 	}
 	if err == nil { // an answer came first
-		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}); err == nil && len(news) == 1 {
+		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
 			if !news[0].State.IsOpen() {
 				return w.complete(&news[0])
 			}

@@ -160,9 +160,9 @@ func (l *link) Settle(ctx context.Context, s telematics.Settlement) (telematics.
 	return result.value, result.ok, err
 }
 
-func (l *link) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
+func (l *link) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
 	return call(ctx, l, &l.postgres, "News", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.News(ctx, ids)
+		return l.memory.News(ctx, unheard, received)
 	})
 }
 

@@ -10,6 +10,9 @@ import (
 // pollEvery is how often the record is asked for what wake-ups may have missed.
 const pollEvery = time.Second
 
+// pollParts is in how many parts it is asked: of many waiters at a time, answers would have to wait for the question.
+const pollParts = 16
+
 // hint notes that there may be news of a command. It hands over and returns.
 func (b *Broker) hint(id telematics.CommandID) {
 	select {
@@ -19,18 +22,20 @@ func (b *Broker) hint(id telematics.CommandID) {
 }
 
 // tellNews reads from the record what waiters of this process must know: at once
-// for hints, as many as have come, and for all of them each second.
+// for hints, as many as have come, and for each of them once a second.
 func (b *Broker) tellNews(ctx context.Context) error {
-	poll := time.NewTicker(pollEvery)
+	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
-	for {
+	for part := byte(0); ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case id := <-b.hints:
-			b.readNews(ctx, b.drainHints(id))
+			b.readNews(ctx, b.drainHints(id), nil)
 		case <-poll.C:
-			b.readNews(ctx, b.waiters.ids())
+			unheard, received := b.waiters.part(part)
+			b.readNews(ctx, unheard, received)
+			part = (part + 1) % pollParts
 		}
 	}
 }
@@ -47,15 +52,16 @@ func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
 	}
 }
 
-func (b *Broker) readNews(ctx context.Context, ids []telematics.CommandID) {
-	if len(ids) == 0 {
+func (b *Broker) readNews(ctx context.Context, unheard, received []telematics.CommandID) {
+	waiting := len(unheard) + len(received)
+	if waiting == 0 {
 		return
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	news, err := b.Commands.News(ctx, ids)
+	news, err := b.Commands.News(ctx, unheard, received)
 	if err != nil {
-		b.Logger.Warn("record not readable; waiting callers are told later", "waiting", len(ids), "err", err)
+		b.Logger.Warn("record not readable; waiting callers are told later", "waiting", waiting, "err", err)
 		return
 	}
 	for _, c := range news {

@@ -31,9 +31,9 @@ type Commands interface {
 	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, telematics.Settlement) (telematics.Command, bool, error)
-	// News returns those of the commands that are not open any more, and those
+	// News returns those of the commands that are not open any more, and of the unheard ones also those
 	// that a unit has received: what a waiter may have missed.
-	News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error)
+	News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)

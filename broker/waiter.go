@@ -21,7 +21,7 @@ type waiter struct {
 	mu       sync.Mutex
 	sentAt   time.Time // zero: the MQTT client never took the message
 	attempts int
-	received bool // the record has it that the unit has received the command
+	received bool
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
@@ -48,14 +48,20 @@ func (ws *waiters) find(id telematics.CommandID) *waiter {
 	return ws.byID[id]
 }
 
-func (ws *waiters) ids() []telematics.CommandID {
+// part returns, of one in pollParts, the commands of which nothing has been heard, and those that their units have received.
+func (ws *waiters) part(n byte) (unheard, received []telematics.CommandID) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ids := make([]telematics.CommandID, 0, len(ws.byID))
-	for id := range ws.byID {
-		ids = append(ids, id)
+	for id, w := range ws.byID {
+		switch {
+		case id[len(id)-1]%pollParts != n: // the end of an id is random
+		case w.hasReceived():
+			received = append(received, id)
+		default:
+			unheard = append(unheard, id)
+		}
 	}
-	return ids
+	return unheard, received
 }
 
 // tell gives the caller news, and never blocks. A settled command is not
@@ -75,11 +81,11 @@ func (w *waiter) tell(c telematics.Command) {
 	w.news <- &c
 }
 
-// knows reports whether an answer repeats what the record has: a unit says that it has received a command for each copy.
-func (w *waiter) knows(a telematics.Answer) bool {
+// hasReceived reports whether the record has it that the unit has received the command. For each copy of it the unit says so again.
+func (w *waiter) hasReceived() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.received && a.State == telematics.Received
+	return w.received
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.

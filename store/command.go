@@ -157,16 +157,17 @@ func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.Vehic
 	return commands, wrap("read the vehicle's commands", err)
 }
 
-// News returns those of the commands that are not open any more, and those that a
+// News returns those of the commands that are not open any more, and of the unheard ones also those that a
 // unit has received.
-func (p *Postgres) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
-	if len(ids) == 0 {
+func (p *Postgres) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+	if len(unheard)+len(received) == 0 {
 		return nil, nil
 	}
 	commands, err := selectCommands(ctx, unplanned{p.db}, `
 		select `+commandColumns+` from commands
-		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')`,
-		pq.Array(ids))
+		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
+			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
+		pq.Array(unheard), pq.Array(received))
 	return commands, wrap("read news of commands", err)
 }
 

@@ -51,7 +51,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },
 		"Claim":           func(ctx context.Context) error { _, err := p.Claim(ctx, c); return err },
 		"MarkSent":        func(ctx context.Context) error { return p.MarkSent(ctx, c.ID, morning, 1) },
-		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}); return err },
+		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}, nil); return err },
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },

@@ -3,6 +3,7 @@ package brokertest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -248,18 +249,26 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 		}
 	}
 	r.bring(t, telematics.Succeeded) // nobody asks for this one
-	news, err := r.There.News(t.Context(), append(ids, uuid.New()))
-	if err != nil {
-		t.Fatalf("News: %v", err)
+	ids = append(ids, uuid.New())
+	for _, known := range []bool{false, true} {
+		unheard, received := ids, []telematics.CommandID(nil)
+		if known {
+			unheard, received = nil, ids
+			maps.DeleteFunc(want, func(_ telematics.CommandID, state telematics.State) bool { return state.IsOpen() })
+		}
+		news, err := r.There.News(t.Context(), unheard, received)
+		if err != nil {
+			t.Fatalf("News: %v", err)
+		}
+		got := map[telematics.CommandID]telematics.State{}
+		for _, c := range news {
+			got[c.ID] = c.State
+		}
+		if !reflect.DeepEqual(got, want) || len(news) != len(want) {
+			t.Errorf("News = %v, want %v; receipt known: %t", got, want, known)
+		}
 	}
-	got := map[telematics.CommandID]telematics.State{}
-	for _, c := range news {
-		got[c.ID] = c.State
-	}
-	if !reflect.DeepEqual(got, want) || len(news) != len(want) {
-		t.Errorf("News = %v, want %v", got, want)
-	}
-	if news, err := r.Here.News(t.Context(), nil); err != nil || len(news) > 0 {
+	if news, err := r.Here.News(t.Context(), nil, nil); err != nil || len(news) > 0 {
 		t.Errorf("News of nothing = %v, %v", news, err)
 	}
 }

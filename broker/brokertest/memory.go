@@ -197,14 +197,15 @@ func handed(c telematics.Command, at time.Time, attempts int) telematics.Command
 }
 
 // News implements broker.Commands.
-func (m *Memory) News(ctx context.Context, ids []telematics.CommandID) ([]telematics.Command, error) {
+func (m *Memory) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
 	if err := m.enter(ctx, "News"); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
 	var news []telematics.Command
 	for id, c := range m.commands {
-		if slices.Contains(ids, id) && (!c.State.IsOpen() || c.State == telematics.Received) {
+		heard := slices.Contains(received, id)
+		if (heard || slices.Contains(unheard, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
 			news = append(news, c)
 		}
 	}

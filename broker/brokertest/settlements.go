@@ -38,7 +38,7 @@ func markSentUndoesNothing(t *testing.T, r CommandRecord) {
 		if err := r.Here.MarkSent(t.Context(), c.ID, instant.Add(time.Second), 1); err != nil {
 			t.Fatalf("MarkSent: %v", err)
 		}
-		news, err := r.Here.News(t.Context(), []telematics.CommandID{c.ID})
+		news, err := r.Here.News(t.Context(), []telematics.CommandID{c.ID}, nil)
 		if err != nil || len(news) != 1 || news[0].State != state {
 			t.Errorf("News = %+v, %v; want state %s", news, err, state)
 		}
@@ -100,7 +100,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 				if !ok || next == telematics.Sent {
 					continue
 				}
-				read, err := r.There.News(t.Context(), []telematics.CommandID{c.ID})
+				read, err := r.There.News(t.Context(), []telematics.CommandID{c.ID}, nil)
 				if err != nil || len(read) != 1 {
 					t.Fatalf("News: %v, %v", read, err)
 				}
