@@ -110,7 +110,7 @@ func (w *interleaving) askOnce(order telematics.Order, started bool) *telematics
 	if started {
 		do = i.broker.Start
 	}
-	receipt, err := do(w.Context(), order)
+	receipt, err := do(w.Context(), &order)
 	var refusal *telematics.Error
 	if err != nil && !errors.As(err, &refusal) {
 		w.violated("errors have one shape", "%T: %v", err, err)

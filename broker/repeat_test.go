@@ -21,7 +21,7 @@ func (w *world) named(action telematics.Action, key string) telematics.Order {
 
 func (w *world) repeat(instance int, order telematics.Order) (telematics.Receipt, *telematics.Error) {
 	w.Helper()
-	r, err := w.brokers[instance].Send(w.Context(), order)
+	r, err := w.brokers[instance].Send(w.Context(), &order)
 	refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
 	return r, refused
 }
@@ -168,12 +168,12 @@ func TestAStartedCommandIsCarriedOutBeside(t *testing.T) {
 		ctx, hangUp := context.WithCancel(w.Context())
 		order := w.named(telematics.Lock, "k")
 		start := time.Now()
-		r, err := w.brokers[0].Start(ctx, order)
+		r, err := w.brokers[0].Start(ctx, &order)
 		hangUp()
 		if err != nil || r.Command.State != telematics.Accepted || time.Since(start) != 0 {
 			t.Fatalf("Start = %+v, %v", r, err)
 		}
-		again, err := w.brokers[0].Start(w.Context(), order)
+		again, err := w.brokers[0].Start(w.Context(), &order)
 		if err != nil || !again.Replayed || again.Command.ID != r.Command.ID {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
@@ -188,7 +188,7 @@ func TestAStartedCommandIsCarriedOutBeside(t *testing.T) {
 
 func TestDrainingEndsWithItsContext(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		if _, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock)); err != nil {
+		if _, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
@@ -206,7 +206,7 @@ func TestARefusedStartIsInTheHistory(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Halt(telematics.Halt{Why: "recall"})
 		time.Sleep(broker.HaltWithin)
-		_, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock))
+		_, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
 		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
 		w.wantCode(refused, telematics.CommandsHalted)
 		w.wantLines(telematics.CommandsHalted)

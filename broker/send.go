@@ -20,9 +20,9 @@ import (
 //
 // An order that repeats an earlier one, by its idempotency key, is not carried out
 // again: Send answers at once with what has become of the first.
-func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
+func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, &order, true)
+	receipt, refusal := b.take(ctx, order, true)
 	switch {
 	case refusal != nil:
 		return receipt, refusal
@@ -36,9 +36,9 @@ func (b *Broker) Send(ctx context.Context, order telematics.Order) (telematics.R
 // Start is Send for a caller that does not wait: it returns once the command is
 // written down and has its lane, and carries it out beside. A repeated order returns
 // the command as it is now.
-func (b *Broker) Start(ctx context.Context, order telematics.Order) (telematics.Receipt, error) {
+func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, &order, false)
+	receipt, refusal := b.take(ctx, order, false)
 	if refusal != nil {
 		return receipt, refusal
 	}

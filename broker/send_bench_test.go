@@ -91,7 +91,7 @@ func (w *instant) Publish(t telematics.Transmission) error {
 }
 
 func (w *instant) lock(b *testing.B, vehicle telematics.VehicleID) {
-	r, err := w.broker.Send(b.Context(), telematics.Order{Vehicle: vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.Nil})
+	r, err := w.broker.Send(b.Context(), &telematics.Order{Vehicle: vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.Nil})
 	if err != nil || r.Command.State != telematics.Succeeded {
 		b.Errorf("Send = %+v, %v", r, err)
 	}

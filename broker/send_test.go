@@ -160,7 +160,7 @@ func TestAnEndedCallerDoesNotTakeItsCommandBack(t *testing.T) {
 		w.answers(0, 4*time.Second, telematics.Succeeded)
 		ctx, hangUp := context.WithCancel(w.Context())
 		time.AfterFunc(time.Second, hangUp)
-		r, err := w.brokers[0].Send(ctx, w.order(telematics.Lock))
+		r, err := w.brokers[0].Send(ctx, new(w.order(telematics.Lock)))
 		if err != nil || r.Command.State != telematics.Succeeded {
 			t.Errorf("state %q, error %v; want succeeded", r.Command.State, err)
 		}

@@ -99,7 +99,7 @@ func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
 		return telematics.Command{}, false, errors.New("the record is away")
 	}}
 	inWorldOf(t, between(away), func(w *world) {
-		r, err := w.brokers[0].Start(w.Context(), w.order(telematics.Lock))
+		r, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func (w *world) send(action telematics.Action) (telematics.Command, *telematics.
 
 func (w *world) sendVia(instance int, order telematics.Order) (telematics.Command, *telematics.Error) {
 	w.Helper()
-	r, err := w.brokers[instance].Send(w.Context(), order)
+	r, err := w.brokers[instance].Send(w.Context(), &order)
 	var refused *telematics.Error
 	if err != nil && !errors.As(err, &refused) {
 		w.Fatalf("Send returned %T (%v), want a *telematics.Error", err, err)

@@ -37,14 +37,14 @@ func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 			s.noteRefused(c.Request().Context(), line, id, d, err)
 			return err
 		}
-		return s.control(c, telematics.Order{
+		return s.control(c, &telematics.Order{
 			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key, Booking: int64(d.ID),
 		})
 	}
 }
 
 // control carries a client's order to the vehicle, and answers when it is settled. The controller writes its lines of the history.
-func (s *server) control(c echo.Context, order telematics.Order) error {
+func (s *server) control(c echo.Context, order *telematics.Order) error {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false
 	order.Budget = cmp.Or(preferences.wait, s.Budget)

@@ -130,7 +130,7 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 		item.Refusal = refusal
 		return item
 	}
-	receipt, err := s.Controller.Start(ctx, telematics.Order{
+	receipt, err := s.Controller.Start(ctx, &telematics.Order{
 		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),
 		Actor: b.Actor, RequestID: b.RequestID, Bulk: b.ID,
 	})

@@ -22,7 +22,7 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 			return err
 		}
 		preferences := readPreferences(c.Request().Header)
-		order := telematics.Order{
+		order := &telematics.Order{
 			Vehicle: vehicle, Action: a, Attention: attention(a, call.values), Budget: cmp.Or(preferences.wait, s.Budget),
 			Actor: call.actor, RequestID: call.id, Idempotency: call.key,
 		}

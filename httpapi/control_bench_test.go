@@ -18,13 +18,13 @@ import (
 // prompt is a controller whose vehicles did at once what they were ordered. It remembers nothing.
 type prompt struct{ command telematics.Command }
 
-func (p prompt) Send(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+func (p prompt) Send(_ context.Context, o *telematics.Order) (telematics.Receipt, error) {
 	c := p.command
 	c.Vehicle, c.Action, c.Attention, c.Lane, c.Actor, c.RequestID = o.Vehicle, o.Action, o.Attention, o.Action.Lane(), o.Actor, o.RequestID
 	return telematics.Receipt{Command: &c}, nil
 }
 
-func (p prompt) Start(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
+func (p prompt) Start(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
 	return p.Send(ctx, o)
 }
 

@@ -19,15 +19,15 @@ type controller struct {
 	replay bool // every order repeats an earlier one
 }
 
-func (c *controller) Send(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
-	c.note(o)
-	command, err := c.send(ctx, o)
+func (c *controller) Send(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
+	c.note(*o)
+	command, err := c.send(ctx, *o)
 	return telematics.Receipt{Command: &command, Replayed: c.replay}, err
 }
 
-func (c *controller) Start(ctx context.Context, o telematics.Order) (telematics.Receipt, error) {
-	c.note(o)
-	return c.start(ctx, o)
+func (c *controller) Start(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
+	c.note(*o)
+	return c.start(ctx, *o)
 }
 
 func (c *controller) note(o telematics.Order) {

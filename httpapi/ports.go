@@ -13,9 +13,9 @@ import (
 type Controller interface {
 	// Send blocks until the command is settled, and returns it. It fails where the vehicle
 	// did not do it; the command is zero where it was refused before there was one.
-	Send(context.Context, telematics.Order) (telematics.Receipt, error)
+	Send(context.Context, *telematics.Order) (telematics.Receipt, error)
 	// Start returns once the command is on its way.
-	Start(context.Context, telematics.Order) (telematics.Receipt, error)
+	Start(context.Context, *telematics.Order) (telematics.Receipt, error)
 }
 
 // Bulks keeps orders to many vehicles.

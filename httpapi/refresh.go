@@ -27,7 +27,7 @@ func (s *server) refresh(c echo.Context) (*telematics.Command, error) {
 	}
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
-	receipt, err := s.Controller.Send(c.Request().Context(), telematics.Order{
+	receipt, err := s.Controller.Send(c.Request().Context(), &telematics.Order{
 		Vehicle: vehicle, Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, s.Budget),
 		Actor: call.actor, RequestID: call.id,
 	})
