@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"runtime/trace"
 	"slices"
 	"time"
 
@@ -102,7 +101,6 @@ func isAway(err error) bool {
 }
 
 func (b *Broker) writeObserved(batch []observed) error {
-	defer trace.StartRegion(context.Background(), telematics.StepMerge).End()
 	observations := make([]telematics.Observation, len(batch))
 	for i, o := range batch {
 		observations[i] = o.Observation

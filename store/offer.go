@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"maps"
+	"runtime/trace"
 	"slices"
 
 	"motorpool/telematics"
@@ -62,6 +63,7 @@ func (t *Twins) offerBatch(ctx context.Context, batch []*known, tell func([]tele
 
 // offerOnce makes one trip, and adds to news what that has changed.
 func (t *Twins) offerOnce(ctx context.Context, vehicles []*known, news map[*known]telematics.Snapshot) (left []*known, err error) {
+	defer trace.StartRegion(ctx, telematics.StepMerge).End()
 	proposals := make([]proposal, len(vehicles))
 	offers := make([]offer, len(vehicles))
 	for i, k := range vehicles {

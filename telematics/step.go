@@ -12,7 +12,7 @@ const (
 	StepPublish  = "publish"       // until the MQTT client has taken it, each time
 	StepAir      = "air"           // from there until the caller's goroutine knows the end: MQTT, the unit, and the three below
 	StepDecode   = "decode answer" // of which a command may have several
-	StepMerge    = "merge report"  // that came with an answer, into what is known
+	StepMerge    = "merge report"  // into what Redis has, with all that has been reported at that moment
 	StepSettle   = "settle"        // by an answer, with the line of the history: a commit of Postgres
 	StepAnswer   = "answer"        // the caller
 )
