@@ -96,7 +96,7 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	default:
 		b.Counts.add(answersDropped)
 	}
-	reported.await()
+	reported.await(ctx)
 }
 
 // lookupPatience is how long the pending table may take to say whether an answer was
@@ -151,6 +151,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	w := b.waiters.find(a.Command)
 	if w != nil && a.State == telematics.Received && w.hasReceived() {
 		b.Counts.add(answersIdle)
+		reported.await(ctx)
 		return
 	}
 	if w != nil {
@@ -162,7 +163,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
-	reported.await()
+	reported.await(ctx)
 	switch {
 	case err != nil:
 		b.Counts.add(answersLost)

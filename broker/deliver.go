@@ -188,12 +188,14 @@ func (b *Broker) giveUp(ctx context.Context, c *telematics.Command, w *waiter) *
 		return w.complete(&settled)
 	}
 	if err == nil { // an answer came first
-		if news, err := b.Commands.News(stepping, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
+		looking, cancel := b.step(ctx)
+		defer cancel()
+		if news, err := b.Commands.News(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
 			if !news[0].State.IsOpen() {
 				return w.complete(&news[0])
 			}
 			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
-			if settled, ok, err := b.Commands.Settle(stepping, finding); err == nil && ok {
+			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
 				return w.complete(&settled)
 			}
 		}

@@ -78,7 +78,9 @@ func (t *teller) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
-			time.Sleep(tellAfter)
+			if len(t.queue) < maxBatch {
+				time.Sleep(tellAfter)
+			}
 			t.add(ctx, t.gather(first))
 		case <-again.C:
 			if t.gap.Load() { // else who follows would not learn of it before the next event

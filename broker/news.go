@@ -26,16 +26,17 @@ func (b *Broker) hint(id telematics.CommandID) {
 func (b *Broker) tellNews(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
-	for part := byte(0); ; {
+	began, asked := time.Now(), 0 // so many parts
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case id := <-b.hints:
-			b.readNews(ctx, b.drainHints(id), nil)
+			b.readNews(ctx, waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
-			unheard, received := b.waiters.part(part)
-			b.readNews(ctx, unheard, received)
-			part = (part + 1) % pollParts
+			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
+			b.readNews(ctx, b.waiters.parts(asked, due))
+			asked = due
 		}
 	}
 }
@@ -52,16 +53,16 @@ func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
 	}
 }
 
-func (b *Broker) readNews(ctx context.Context, unheard, received []telematics.CommandID) {
-	waiting := len(unheard) + len(received)
-	if waiting == 0 {
+func (b *Broker) readNews(ctx context.Context, of waiting) {
+	n := len(of.unheard) + len(of.received)
+	if n == 0 {
 		return
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	news, err := b.Commands.News(ctx, unheard, received)
+	news, err := b.Commands.News(ctx, of.unheard, of.received)
 	if err != nil {
-		b.Logger.Warn("record not readable; waiting callers are told later", "waiting", waiting, "err", err)
+		b.Logger.Warn("record not readable; waiting callers are told later", "waiting", n, "err", err)
 		return
 	}
 	for _, c := range news {

@@ -42,8 +42,9 @@ func (b *Broker) release(ctx context.Context, entry telematics.Pending) {
 		time.Sleep(partAfter)
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
-		if entries := b.partings.take(); b.Pending.Release(ctx, entries...) != nil {
-			b.Logger.Debug("pending entries left to their expiry", "commands", len(entries))
+		entries := b.partings.take()
+		if err := b.Pending.Release(ctx, entries...); err != nil {
+			b.Logger.Debug("pending entries left to their expiry", "commands", len(entries), "err", err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"time"
 
 	"motorpool/telematics"
@@ -18,48 +19,60 @@ const (
 type reported struct {
 	*Broker
 	sign  telematics.Observation
+	began time.Time
 	there <-chan bool     // every instance sees it; nil: it goes the slower way
 	done  <-chan struct{} // it is written, or cannot be; nil: it does not go the slower way, or cannot
 }
 
 // report sends a report on its way.
 func (b *Broker) report(sign telematics.Observation) *reported {
-	r := &reported{Broker: b, sign: sign, there: b.Twins.Bring(sign)}
+	r := &reported{Broker: b, sign: sign, began: time.Now(), there: b.Twins.Bring(sign)}
 	if r.there == nil {
-		r.slower()
+		if r.done = b.prompt.begin(sign); r.done == nil {
+			b.Counts.add(observationsLost)
+		}
 	}
 	return r
 }
 
-func (r *reported) slower() {
-	if r.done = r.prompt.begin(r.sign); r.done == nil {
-		r.Counts.add(observationsLost)
-	}
-}
-
-// await returns when everybody sees the report, or patience is at its end; nil: there is none.
-func (r *reported) await() {
+// await returns when everybody sees the report, or patience is at its end, or the context; nil: there is none.
+func (r *reported) await(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	patience := time.NewTimer(bringPatience)
-	defer patience.Stop()
 	if r.there != nil {
-		select {
-		case there := <-r.there:
-			if there {
-				return
-			}
-		case <-patience.C:
+		if r.isThere(ctx) {
+			return
 		}
-		r.slower()
+		r.sign.Missed = true
+		r.done = r.prompt.begin(r.sign) // where there is no room, it is still on its way
 	}
 	if r.done == nil {
 		return
 	}
-	patience.Reset(reportPatience)
+	patience := time.NewTimer(max(reportPatience-time.Since(r.began), bringPatience))
+	defer patience.Stop()
 	select {
 	case <-r.done:
 	case <-patience.C:
+	case <-ctx.Done():
+	}
+}
+
+// isThere waits for as long as bringing may take.
+func (r *reported) isThere(ctx context.Context) bool {
+	patience := time.NewTimer(bringPatience - time.Since(r.began))
+	defer patience.Stop()
+	select {
+	case there := <-r.there:
+		return there
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	select { // a settlement may have taken longer than that
+	case there := <-r.there:
+		return there
+	default:
+		return false
 	}
 }

@@ -119,6 +119,7 @@ func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telemat
 	refusal = b.judge(ctx, twin, order.Action, c.Requested)
 	if refusal != nil && refusal.Code == telematics.VehicleOffline && !order.Action.Conditional() { // there may be a newer sign of life
 		if twin, refusal = b.vehicle(ctx, order, b.Vehicles.Twin); refusal == nil {
+			c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 			refusal = b.judge(ctx, twin, order.Action, c.Requested)
 		}
 	}

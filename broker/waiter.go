@@ -48,20 +48,28 @@ func (ws *waiters) find(id telematics.CommandID) *waiter {
 	return ws.byID[id]
 }
 
-// part returns, of one in pollParts, the commands of which nothing has been heard, and those that their units have received.
-func (ws *waiters) part(n byte) (unheard, received []telematics.CommandID) {
+// waiting are commands that are waited for.
+type waiting struct {
+	unheard  []telematics.CommandID // nothing has been heard of them
+	received []telematics.CommandID // their units have them
+}
+
+// parts returns those of some of the pollParts, which are counted on and on.
+func (ws *waiters) parts(from, to int) (w waiting) {
+	to = min(to, from+pollParts)
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for id, w := range ws.byID {
+	for id, waiter := range ws.byID {
+		part := int(id[len(id)-1]) % pollParts // the end of an id is random
 		switch {
-		case id[len(id)-1]%pollParts != n: // the end of an id is random
-		case w.hasReceived():
-			received = append(received, id)
+		case (part-from%pollParts+pollParts)%pollParts >= to-from:
+		case waiter.hasReceived():
+			w.received = append(w.received, id)
 		default:
-			unheard = append(unheard, id)
+			w.unheard = append(w.unheard, id)
 		}
 	}
-	return unheard, received
+	return w
 }
 
 // tell gives the caller news, and never blocks. A settled command is not

@@ -12,7 +12,7 @@ import (
 // key, is answered from what that one made.
 type Controller interface {
 	// Send blocks until the command is settled, and returns it. It fails where the vehicle
-	// did not do it; the command is zero where it was refused before there was one.
+	// did not do it; there is no command where it was refused before there was one.
 	Send(context.Context, *telematics.Order) (telematics.Receipt, error)
 	// Start returns once the command is on its way.
 	Start(context.Context, *telematics.Order) (telematics.Receipt, error)

@@ -167,8 +167,16 @@ func (p *Postgres) News(ctx context.Context, unheard, received []telematics.Comm
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
-		pq.Array(unheard), pq.Array(received))
+		pq.Array(orNone(unheard)), pq.Array(orNone(received)))
 	return commands, wrap("read news of commands", err)
+}
+
+// orNone keeps an absent list from becoming null, of which no index is known.
+func orNone(ids []telematics.CommandID) []telematics.CommandID {
+	if ids == nil {
+		return []telematics.CommandID{}
+	}
+	return ids
 }
 
 // Overdue returns up to limit open commands with a deadline before an instant, the

@@ -61,6 +61,14 @@ func (d *directory) owner(unit telematics.Unit) (owner, bool) {
 	return known.owner, ok && time.Now().Before(known.until)
 }
 
+// note remembers whose unit was just read: who orders something hears of it soon.
+func (d *directory) note(v *telematics.Vehicle) {
+	if v.Unit != "" {
+		o := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol}
+		d.known.Add(v.Unit, entry{owner: o, until: time.Now().Add(directoryFor)})
+	}
+}
+
 // owners returns the owners of units. While Postgres is away what was known stands, and a
 // unit that was never looked up is absent.
 func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {

@@ -69,10 +69,11 @@ func (g *group[Req, Res]) do(ctx context.Context, req Req) (Res, error) {
 	}
 }
 
-// mayLead reports whether a caller has time for a batch, which does not end with the caller's context.
+// mayLead reports whether a caller has time for a batch, which does not end with the caller's context: it may take its
+// time limit and a statement's.
 func (g *group[Req, Res]) mayLead(ctx context.Context) bool {
 	end, ends := ctx.Deadline()
-	return !ends || time.Until(end) > g.timeout/2
+	return !ends || time.Until(end) > g.timeout*9/10
 }
 
 // handOn leaves what has queued meanwhile to a goroutine: its leader has a result to return.

@@ -113,6 +113,10 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 			seen.Unknown = appendNew(seen.Unknown, s.Unit)
 		case !s.Protocol.Means(o.protocol):
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
+		case s.Missed: // it was taken in before
+			late := newSighting(s.Observation)
+			late.owed = true
+			missing = append(missing, late)
 		default:
 			k := t.known.of(o.vehicle, s.Unit)
 			var there chan bool
@@ -134,7 +138,7 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
-// Bring takes in what a vehicle that is in memory has reported, as Observe does, and returns at once. The channel says
+// Bring takes in what a vehicle has reported whose unit was looked up, or that was read, a moment ago, as Observe does, and returns at once. The channel says
 // whether Redis has it; nil: it is for Observe.
 func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	owner, known := t.directory.owner(o.Unit)
@@ -196,12 +200,17 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 	if err != nil {
 		return telematics.Twin{}, err
 	}
+	t.directory.note(&twin.Vehicle)
 	return *twin, nil
 }
 
 // Record returns a vehicle without its latest state, and with the signs of life that Postgres has; or a *telematics.Error with VehicleNotFound.
 func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return t.postgres.Record(ctx, id)
+	twin, err := t.postgres.Record(ctx, id)
+	if err == nil {
+		t.directory.note(&twin.Vehicle)
+	}
+	return twin, err
 }
 
 // Told is Twin for somebody who will remember it: what Postgres does not have of it yet is

@@ -11,6 +11,7 @@ type Observation struct {
 	Presence *Presence // nil: none
 	Retained bool      // the presence is the MQTT broker's memory
 	Awaited  bool      // somebody waits until every instance sees it
+	Missed   bool      // likewise, and has waited for Redis already
 }
 
 // Observe returns the contact after an observation.

@@ -51,7 +51,7 @@ func inUse() uint64 {
 
 // garbagePercent is in steps of 10, since each change halts the process for a moment.
 func garbagePercent(inUse uint64) int {
-	const most = 2000
+	const most = 1000
 	percent := 100 * max(shareForGarbage, roomForGarbage/float64(max(inUse, 1)))
 	return int(math.Round(min(percent, most)/10)) * 10
 }

@@ -9,7 +9,7 @@ import (
 
 func TestLittleIsInUseSoThereIsRoomForGarbage(t *testing.T) {
 	const mega = 1 << 20
-	for inUse, want := range map[uint64]int{0: 2000, mega: 2000, 32 * mega: 300, 96 * mega: 100, 192 * mega: 50, 4096 * mega: 50} {
+	for inUse, want := range map[uint64]int{0: 1000, mega: 1000, 32 * mega: 300, 96 * mega: 100, 192 * mega: 50, 4096 * mega: 50} {
 		if got := garbagePercent(inUse); got != want {
 			t.Errorf("%d MB in use: %d %% may be garbage, want %d %%", inUse/mega, got, want)
 		}
