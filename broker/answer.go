@@ -81,7 +81,7 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
-	var reported *reported
+	var reported *awaited
 	if sign.Awaited {
 		reported = b.report(sign)
 	} else if !b.contact.add(sign) {
@@ -143,7 +143,7 @@ func (b *Broker) settleStray(ctx context.Context, s stray) {
 }
 
 // settle lets the record decide what the answer changes, and wakes whoever waits.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *reported) {
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *awaited) {
 	finding := telematics.Settlement{
 		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,

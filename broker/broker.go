@@ -44,9 +44,9 @@ type Broker struct {
 	Counts     *Counts
 	waiters    waiters
 	owed       owed
-	inHand     sync.Map // CommandIDs that are being claimed or carried here
-	partings   partings
-	owedLines  owedLines
+	inHand     sync.Map                      // CommandIDs that are being claimed or carried here
+	released   gathered[telematics.Pending]  // from the pending table, in a moment
+	owedLines  gathered[telematics.Activity] // that the history could not take
 	halts      halts
 	answers    chan heard // asked for, as far as we know
 	strays     chan stray // not asked for, as far as we know: they must not delay the others
@@ -74,14 +74,15 @@ func New(c Config) *Broker {
 	c.StepTimeout = cmp.Or(c.StepTimeout, 3*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	b := &Broker{
-		Config:  c,
-		Counts:  newCounts(),
-		answers: make(chan heard, c.QueueSize),
-		strays:  make(chan stray, c.QueueSize/16+1),
-		recalls: newRecalls(c.QueueSize),
-		done:    newDone(),
-		hints:   make(chan telematics.CommandID, c.QueueSize),
-		reports: newReports(c.QueueSize),
+		Config:    c,
+		Counts:    newCounts(),
+		answers:   make(chan heard, c.QueueSize),
+		strays:    make(chan stray, c.QueueSize/16+1),
+		recalls:   newRecalls(c.QueueSize),
+		done:      newDone(),
+		hints:     make(chan telematics.CommandID, c.QueueSize),
+		reports:   newReports(c.QueueSize),
+		owedLines: gathered[telematics.Activity]{most: maxOwedLines},
 	}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)

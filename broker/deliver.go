@@ -14,7 +14,7 @@ import (
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
 	w := b.waiters.add(c) // [LAW-2]
-	defer b.part(ctx, c)
+	defer b.letGo(ctx, c)
 	message, missing, err := b.prepare(ctx, c)
 	if err != nil {
 		return b.expire(ctx, c, w, missing, err)
@@ -23,8 +23,8 @@ func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.
 	return settled, settled.Err()
 }
 
-// part lets go of a command that nobody waits for any more.
-func (b *Broker) part(ctx context.Context, c *telematics.Command) {
+// letGo forgets a command that nobody waits for any more.
+func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.release(ctx, b.entry(c))
 	b.waiters.remove(c.ID)
 	b.inHand.Delete(c.ID)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -11,36 +10,12 @@ import (
 )
 
 const (
+	// maxOwedLines bounds the lines that the history could not take. It is offered them again, while this process
+	// lives [LAW-9]; a line whose writing was only believed to have failed may then be there twice, which misleads
+	// less than one that is missing.
 	maxOwedLines = 4096
 	lineOwedFor  = 10 * time.Minute
 )
-
-// owedLines are lines that the history could not take. It is offered them again, while
-// this process lives [LAW-9]; a line whose writing was only believed to have failed may
-// then be there twice, which misleads less than one that is missing.
-type owedLines struct {
-	mu    sync.Mutex
-	lines []telematics.Activity
-}
-
-// add reports false where there is no room.
-func (o *owedLines) add(line telematics.Activity) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.lines) >= maxOwedLines {
-		return false
-	}
-	o.lines = append(o.lines, line)
-	return true
-}
-
-func (o *owedLines) take() []telematics.Activity {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	lines := o.lines
-	o.lines = nil
-	return lines
-}
 
 // Note adds a line to the history, now or as soon as it takes it.
 func (b *Broker) Note(ctx context.Context, line telematics.Activity) {
@@ -50,7 +25,7 @@ func (b *Broker) Note(ctx context.Context, line telematics.Activity) {
 	if err == nil {
 		return
 	}
-	if !b.owedLines.add(line) {
+	if b.owedLines.add(line) == 0 {
 		b.logLost(line, err)
 		return
 	}
@@ -70,7 +45,7 @@ func (b *Broker) payOwedLines(ctx context.Context) {
 	for _, line := range lines {
 		group.Go(func() error {
 			err := b.History.Add(ctx, line)
-			if err != nil && (time.Since(line.At) > lineOwedFor || !b.owedLines.add(line)) {
+			if err != nil && (time.Since(line.At) > lineOwedFor || b.owedLines.add(line) == 0) {
 				b.logLost(line, err)
 			}
 			return nil

@@ -27,15 +27,22 @@ func (b *Broker) tellNews(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
 	began, asked := time.Now(), 0 // so many parts
+	var told time.Time            // that the record is not readable
+	read := func(of waiting) {
+		if err := b.readNews(ctx, of); err != nil && time.Since(told) >= pollEvery {
+			told = time.Now()
+			b.Logger.Warn("record not readable; waiting callers are told later", "waiting", len(of.unheard)+len(of.received), "err", err)
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case id := <-b.hints:
-			b.readNews(ctx, waiting{unheard: b.drainHints(id)})
+			read(waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
 			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
-			b.readNews(ctx, b.waiters.parts(asked, due))
+			read(b.waiters.parts(asked, due))
 			asked = due
 		}
 	}
@@ -53,21 +60,20 @@ func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
 	}
 }
 
-func (b *Broker) readNews(ctx context.Context, of waiting) {
-	n := len(of.unheard) + len(of.received)
-	if n == 0 {
-		return
+func (b *Broker) readNews(ctx context.Context, of waiting) error {
+	if len(of.unheard)+len(of.received) == 0 {
+		return nil
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	news, err := b.Commands.News(ctx, of.unheard, of.received)
 	if err != nil {
-		b.Logger.Warn("record not readable; waiting callers are told later", "waiting", n, "err", err)
-		return
+		return err
 	}
 	for _, c := range news {
 		if w := b.waiters.find(c.ID); w != nil {
 			w.tell(c)
 		}
 	}
+	return nil
 }

@@ -108,18 +108,16 @@ func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telemat
 	if order.Action.Conditional() {
 		read = b.Vehicles.Twin
 	}
-	twin, refusal := b.vehicle(ctx, order, read)
+	twin, refusal := b.address(ctx, c, read)
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
-	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
 	refusal = b.judge(ctx, twin, order.Action, c.Requested)
 	if refusal != nil && refusal.Code == telematics.VehicleOffline && !order.Action.Conditional() { // there may be a newer sign of life
-		if twin, refusal = b.vehicle(ctx, order, b.Vehicles.Twin); refusal == nil {
-			c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
+		if twin, refusal = b.address(ctx, c, b.Vehicles.Twin); refusal == nil {
 			refusal = b.judge(ctx, twin, order.Action, c.Requested)
 		}
 	}
@@ -142,20 +140,22 @@ func newCommand(order *telematics.Order, instance string) *telematics.Command {
 	}
 }
 
-func (b *Broker) vehicle(ctx context.Context, order *telematics.Order,
+// address reads the vehicle of a command, and addresses the command to its unit.
+func (b *Broker) address(ctx context.Context, c *telematics.Command,
 	read func(context.Context, telematics.VehicleID) (telematics.Twin, error)) (*telematics.Twin, *telematics.Error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	twin, err := read(ctx, order.Vehicle)
+	twin, err := read(ctx, c.Vehicle)
 	var known *telematics.Error
 	switch {
 	case errors.As(err, &known):
 		return nil, known
 	case err != nil:
 		return nil, telematics.Unavailable("Postgres", err)
-	case !order.Actor.Sees(twin.AgencyID):
-		return nil, telematics.NoSuchVehicle(order.Vehicle)
+	case !c.Actor.Sees(twin.AgencyID):
+		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
+	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 	return &twin, nil
 }
 

@@ -114,9 +114,7 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 		case !s.Protocol.Means(o.protocol):
 			seen.Foreign = appendNew(seen.Foreign, s.Unit)
 		case s.Missed: // it was taken in before
-			late := newSighting(s.Observation)
-			late.owed = true
-			missing = append(missing, late)
+			missing = append(missing, owedSighting(s.Observation))
 		default:
 			k := t.known.of(o.vehicle, s.Unit)
 			var there chan bool
@@ -138,8 +136,8 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
-// Bring takes in what a vehicle has reported whose unit was looked up, or that was read, a moment ago, as Observe does, and returns at once. The channel says
-// whether Redis has it; nil: it is for Observe.
+// Bring takes in a report as Observe does, and returns at once, where the unit was looked up, or its vehicle read, a moment
+// ago. The channel says whether Redis has it; nil: it is for Observe.
 func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	owner, known := t.directory.owner(o.Unit)
 	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.isOn() {
@@ -160,6 +158,13 @@ func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 
 // absentAfter is how long Redis may take: whoever waits has time for Postgres then.
 const absentAfter = askFor / 2
+
+// owedSighting is one that was taken in, and is to be written to Postgres all the same.
+func owedSighting(o telematics.Observation) sighting {
+	s := newSighting(o)
+	s.owed = true
+	return s
+}
 
 // awaitedSighting is what somebody waits for until Redis has it.
 type awaitedSighting struct {
@@ -186,9 +191,7 @@ func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing 
 			}
 		case <-waiting.Done():
 		}
-		late := newSighting(s.Observation)
-		late.owed = true
-		missing = append(missing, late)
+		missing = append(missing, owedSighting(s.Observation))
 	}
 	return missing
 }

@@ -178,24 +178,20 @@ func readTwin(ctx context.Context, twins *group[telematics.VehicleID, *vehicleRo
 func (p *Postgres) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*vehicleRow, error) {
 	query += ` where v.id = any ($1)`
 	return func(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
-		return p.readRows(ctx, query, ids)
+		var rows []vehicleRow
+		if err := p.commands.selectAll(ctx, &rows, query, pq.Array(ids)); err != nil {
+			return nil, err
+		}
+		byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
+		for i := range rows {
+			byID[telematics.VehicleID(rows[i].ID)] = &rows[i]
+		}
+		found := make([]*vehicleRow, len(ids))
+		for i, id := range ids {
+			found[i] = byID[id]
+		}
+		return found, nil
 	}
-}
-
-func (p *Postgres) readRows(ctx context.Context, query string, ids []telematics.VehicleID) ([]*vehicleRow, error) {
-	var rows []vehicleRow
-	if err := p.commands.selectAll(ctx, &rows, query, pq.Array(ids)); err != nil {
-		return nil, err
-	}
-	byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
-	for i := range rows {
-		byID[telematics.VehicleID(rows[i].ID)] = &rows[i]
-	}
-	found := make([]*vehicleRow, len(ids))
-	for i, id := range ids {
-		found[i] = byID[id]
-	}
-	return found, nil
 }
 
 // Twins returns vehicles with what is known of them, by descending id, which is also

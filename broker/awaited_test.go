@@ -20,6 +20,11 @@ type bringing struct {
 
 func (x *bringing) Bring(telematics.Observation) <-chan bool { return x.bring() }
 
+// News finds nothing: the look after missed wake-ups must not come between.
+func (x *bringing) News(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {
+	return nil, nil
+}
+
 func (x *bringing) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
 	for _, o := range seen {
 		if o.Awaited {

@@ -15,8 +15,8 @@ const (
 	bringPatience = reportPatience / 2
 )
 
-// reported is a report that came with an answer, on its way to where everybody sees it.
-type reported struct {
+// awaited is a report that came with an answer, on its way to where everybody sees it.
+type awaited struct {
 	*Broker
 	sign  telematics.Observation
 	began time.Time
@@ -25,8 +25,8 @@ type reported struct {
 }
 
 // report sends a report on its way.
-func (b *Broker) report(sign telematics.Observation) *reported {
-	r := &reported{Broker: b, sign: sign, began: time.Now(), there: b.Twins.Bring(sign)}
+func (b *Broker) report(sign telematics.Observation) *awaited {
+	r := &awaited{Broker: b, sign: sign, began: time.Now(), there: b.Twins.Bring(sign)}
 	if r.there == nil {
 		if r.done = b.prompt.begin(sign); r.done == nil {
 			b.Counts.add(observationsLost)
@@ -36,7 +36,7 @@ func (b *Broker) report(sign telematics.Observation) *reported {
 }
 
 // await returns when everybody sees the report, or patience is at its end, or the context; nil: there is none.
-func (r *reported) await(ctx context.Context) {
+func (r *awaited) await(ctx context.Context) {
 	if r == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (r *reported) await(ctx context.Context) {
 }
 
 // isThere waits for as long as bringing may take.
-func (r *reported) isThere(ctx context.Context) bool {
+func (r *awaited) isThere(ctx context.Context) bool {
 	patience := time.NewTimer(bringPatience - time.Since(r.began))
 	defer patience.Stop()
 	select {
