@@ -19,6 +19,11 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	for _, variable := range os.Environ() { // who tried the README's first minute has the settings of that world
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MOTORPOOL_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 	os.Exit(m.Run())
 }
 
