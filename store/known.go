@@ -23,7 +23,6 @@ type known struct {
 	reported bool
 
 	met      bool // what Redis and Postgres had is part of it
-	written  bool // Postgres was given it before, by this instance
 	sections map[string]*sectionState
 	news     telematics.Snapshot // values that were not told yet
 	owes     [2]bool             // by creditor: it waits in the backlog
@@ -170,7 +169,6 @@ func (k *known) latest() latest {
 func (k *known) debt() sighting {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.written = k.written || !k.met
 	s := sighting{vehicle: k.vehicle, readings: maps.Clone(k.snapshot)}
 	s.Unit, s.At, s.Protocol = k.unit, k.seen, k.protocol
 	if k.reported {
@@ -179,22 +177,34 @@ func (k *known) debt() sighting {
 	return s
 }
 
-// meet takes in what Redis and Postgres have. What they have is no news.
+// meet takes in what Redis and Postgres have. What Redis has was told by whoever brought it. What Postgres alone has
+// was not: an instance that reported it has yet to bring it to Redis, and will find it there, so that it is told here.
+// Redis forgets a vehicle that is silent for long, and of that everybody was told.
 func (k *known) meet(held latest, kept telematics.Snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if held.unit != k.unit {
 		held = latest{}
 	}
-	for field, reading := range held.snapshot {
-		k.compare(field, reading)
+	told := maps.Clone(held.snapshot)
+	if told == nil {
+		told = telematics.Snapshot{}
 	}
 	for field, reading := range kept {
-		mine := k.snapshot[field]
-		if k.written && mine.At.Equal(reading.At) && telematics.SameValue(mine.Value, reading.Value) {
-			continue // from here, so nobody was told of it
+		k.snapshot.Take(field, reading)
+		if held.tokens[field.Section()] == "" && k.seen.Sub(reading.At) > latestFor {
+			told[field] = reading
 		}
-		k.compare(field, reading)
+	}
+	for field, reading := range held.snapshot {
+		k.snapshot.Take(field, reading)
+	}
+	for field, mine := range k.snapshot {
+		if theirs, ok := told[field]; ok && field.Same(mine.Value, theirs.Value) {
+			delete(k.news, field)
+		} else {
+			k.news[field] = mine
+		}
 	}
 	for section, state := range k.sections {
 		state.token = held.tokens[section]
@@ -207,7 +217,7 @@ func (k *known) meet(held latest, kept telematics.Snapshot) {
 func (k *known) compare(field telematics.Field, theirs telematics.Reading) (ahead bool) {
 	newer, _ := k.snapshot.Take(field, theirs)
 	mine := k.snapshot[field]
-	if newer || telematics.SameValue(mine.Value, theirs.Value) {
+	if newer || field.Same(mine.Value, theirs.Value) {
 		delete(k.news, field)
 	} else {
 		k.news[field] = mine

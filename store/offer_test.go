@@ -156,3 +156,62 @@ func TestWhatPostgresHadFirstIsToldAllTheSame(t *testing.T) {
 		t.Errorf("told %+v", changes)
 	}
 }
+
+func TestOneOfTwoTellsWhatPostgresHadFirst(t *testing.T) {
+	start := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
+	for name, test := range map[string]struct {
+		before []*telematics.Report // that Redis has
+		order  func(here, there *Twins) []*Twins
+	}{
+		"nothing before, who wrote it first":     {nil, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"nothing before, who wrote it last":      {nil, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"something before, who wrote it first":   {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"something before, who wrote it last":    {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"who wrote it ends before Redis had any": {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redis := miniredis(t)
+			here, id, unit := withoutRun(t, redis)
+			fresh := func() *Twins { return NewTwins(TwinsConfig{Postgres: here.postgres, Redis: openRedis(t, redis)}) }
+			var told changesTold
+			for _, report := range test.before {
+				earlier := fresh()
+				observed(t, earlier, unit, report)
+				earlier.write(t.Context(), nil)
+				earlier.offer(t.Context(), nil)
+			}
+			there := fresh()
+			observed(t, here, unit, statusAt(start.Add(time.Second), 7))
+			here.write(t.Context(), told.tell) // Redis is slow
+			observed(t, there, unit, statusAt(start.Add(2*time.Second), 7))
+			for _, twins := range test.order(here, there) {
+				twins.offer(t.Context(), told.tell)
+			}
+			changes := told.take()
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+				t.Errorf("told %+v", changes)
+			}
+		})
+	}
+}
+
+func TestWhatRedisForgotIsNoNews(t *testing.T) {
+	redis := miniredis(t)
+	here, _, unit := withoutRun(t, redis)
+	start := time.Now().Add(-2 * latestFor).Truncate(time.Millisecond)
+	observed(t, here, unit, statusAt(start, 7))
+	here.write(t.Context(), nil)
+	here.offer(t.Context(), nil)
+	if err := here.redis.client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
+		t.Fatal(err)
+	}
+	there := NewTwins(TwinsConfig{Postgres: here.postgres, Redis: openRedis(t, redis)})
+	observed(t, there, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+	var told changesTold
+	there.offer(t.Context(), told.tell)
+	for _, change := range told.take() {
+		if _, ok := change.Fields[telematics.MileageKm]; ok {
+			t.Errorf("told again: %+v", change)
+		}
+	}
+}

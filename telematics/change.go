@@ -29,9 +29,9 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
 
-// same reports whether two values of a field read the same to whoever is shown them: of
+// Same reports whether two values of a field read the same to whoever is shown them: of
 // signal strength only the quality is.
-func (f Field) same(a, b any) bool {
+func (f Field) Same(a, b any) bool {
 	if f == RSRP {
 		a, aIs := a.(float64)
 		b, bIs := b.(float64)

@@ -76,7 +76,7 @@ func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
 		return false, false
 	}
 	s[f] = next
-	return true, !ok || !f.same(known.Value, next.Value)
+	return true, !ok || !f.Same(known.Value, next.Value)
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by
