@@ -149,14 +149,15 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	w := b.waiters.find(a.Command)
-	if w != nil && a.State == telematics.Received && w.hasReceived() {
-		b.Counts.add(answersIdle)
-		reported.await(ctx)
+	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
+		b.receive(unit, w, at)
 		return
 	}
 	if w != nil {
-		finding.SentAt, finding.Attempts = w.sent()
-		finding.Known = w.command
+		if !a.State.IsOpen() && unit == w.command.Unit {
+			w.answers()
+		}
+		finding.Progress, finding.Known = w.progress(), w.command
 	}
 	stepping, cancel := b.step(ctx)
 	settling := trace.StartRegion(stepping, telematics.StepSettle)
@@ -176,6 +177,19 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		b.countSettled(c)
 		b.wake(ctx, c)
 	}
+}
+
+// receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
+func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
+	if unit != w.command.Unit || !w.receives(at) {
+		b.Counts.add(answersIdle)
+		return
+	}
+	c := *w.command
+	c.State = telematics.Received
+	w.complete(&c)
+	b.events.tell(c.Event(at))
+	w.tell(c)
 }
 
 func (b *Broker) countSettled(c telematics.Command) {

@@ -45,7 +45,8 @@ type Broker struct {
 	waiters    waiters
 	owed       owed
 	inHand     sync.Map                      // CommandIDs that are being claimed or carried here
-	released   gathered[telematics.Pending]  // from the pending table, in a moment
+	released   later[telematics.Pending]     // from the pending table
+	notes      later[telematics.Note]        // of commands that are under way
 	owedLines  gathered[telematics.Activity] // that the history could not take
 	halts      halts
 	answers    chan heard // asked for, as far as we know
@@ -84,6 +85,8 @@ func New(c Config) *Broker {
 		reports:   newReports(c.QueueSize),
 		owedLines: gathered[telematics.Activity]{most: maxOwedLines},
 	}
+	b.released = later[telematics.Pending]{after: releaseAfter, do: b.releaseAll, background: &b.background}
+	b.notes = later[telematics.Note]{after: noteTogether, do: b.noteAll, background: &b.background}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
 	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}

@@ -25,7 +25,7 @@ func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.
 
 // letGo forgets a command that nobody waits for any more.
 func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
-	b.release(ctx, b.entry(c))
+	b.released.add(ctx, b.entry(c))
 	b.waiters.remove(c.ID)
 	b.inHand.Delete(c.ID)
 }
@@ -78,25 +78,27 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 		select {
 		case news := <-w.news:
 			if !news.State.IsOpen() {
-				if _, attempts := w.sent(); news.Attempts < attempts { // the answer came to another instance before our note
-					b.noteSent(ctx, c.ID, w)
+				if news.Attempts < w.progress().Attempts { // the answer came to another instance before our note
+					b.note(ctx, w)
 				}
 				return w.complete(news)
 			}
 			if news.State == telematics.Received && !received {
 				received = true
-				_, attempts := w.sent()
-				again.Reset(resendAfter(attempts, received, rand.Float64()))
+				again.Reset(resendAfter(w.progress().Attempts, received, rand.Float64()))
+				note.Reset(noteAfter)
 			}
 		case <-again.C:
-			_, attempts := w.sent()
-			if _, halted := b.knownHalt(c.Agency); halted && attempts == 0 {
+			first := w.progress().Attempts == 0
+			if _, halted := b.knownHalt(c.Agency); halted && first {
 				return b.giveUp(ctx, c, w)
 			}
 			again.Reset(b.publish(ctx, c, w, message, received))
-			note.Reset(noteAfter)
+			if first {
+				note.Reset(noteAfter)
+			}
 		case <-note.C:
-			b.noteSent(ctx, c.ID, w)
+			b.note(ctx, w)
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
 		}
@@ -106,7 +108,7 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 // publish hands the message to the MQTT client, unless it could arrive too late, and
 // returns how long to wait before the next time.
 func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, message *telematics.Transmission, received bool) time.Duration {
-	_, attempts := w.sent()
+	attempts := w.progress().Attempts
 	now := time.Now()
 	over := attempts > 0 && message.Once
 	if over || !now.Before(message.LeaveBefore.Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
@@ -135,22 +137,6 @@ func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, 
 	return resendAfter(attempts, received, rand.Float64())
 }
 
-// noteSent notes the attempts in the record, beside the wait: nothing depends on it but what a reader of the command
-// sees.
-func (b *Broker) noteSent(ctx context.Context, id telematics.CommandID, w *waiter) {
-	at, attempts := w.sent()
-	if attempts == 0 {
-		return
-	}
-	b.background.Go(func() {
-		ctx, cancel := b.step(ctx)
-		defer cancel()
-		if err := b.Commands.MarkSent(ctx, id, at, attempts); err != nil {
-			b.Logger.Debug("attempts not noted", "command", id, "attempts", attempts, "err", err)
-		}
-	})
-}
-
 // expire settles a command that never left, because something of ours is missing.
 func (b *Broker) expire(ctx context.Context, c *telematics.Command, w *waiter, missing string, cause error) (*telematics.Command, *telematics.Error) {
 	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
@@ -165,12 +151,9 @@ func (b *Broker) expire(ctx context.Context, c *telematics.Command, w *waiter, m
 // giveUp settles a command without an answer. This process alone knows whether
 // the MQTT client ever took the message: if not, nothing was executed.
 func (b *Broker) giveUp(ctx context.Context, c *telematics.Command, w *waiter) *telematics.Command {
-	sentAt, attempts := w.sent()
-	finding := telematics.Settlement{
-		Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), SentAt: sentAt, Attempts: attempts, Known: c,
-	}
+	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), Known: c, Progress: w.progress()}
 	switch {
-	case attempts > 0:
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero():
 		finding.State = telematics.Unknown
 	default:
 		if halt, halted := b.knownHalt(c.Agency); halted {

@@ -90,11 +90,13 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Cl
 	return claim, err
 }
 
-func (l *ledger) markSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
+func (l *ledger) noteAll(ctx context.Context, notes []telematics.Note) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.memory.MarkSent(ctx, id, at, attempts)
-	l.followed(id)
+	err := l.memory.Note(ctx, notes)
+	for _, n := range notes {
+		l.followed(n.Command)
+	}
 	return err
 }
 

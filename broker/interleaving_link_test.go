@@ -145,9 +145,9 @@ func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (telematic
 	return result.value, result.ok, err
 }
 
-func (l *link) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
-	_, err := call(ctx, l, &l.postgres, "MarkSent", id, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.ledger.markSent(ctx, id, at, attempts)
+func (l *link) Note(ctx context.Context, notes []telematics.Note) error {
+	_, err := call(ctx, l, &l.postgres, "Note", notes[0].Command, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, l.ledger.noteAll(ctx, notes)
 	})
 	return err
 }

@@ -24,9 +24,9 @@ type Commands interface {
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
 	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)
-	// MarkSent notes that the command was handed to the MQTT client for the
-	// attempts'th time. It changes the state of an accepted command only.
-	MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error
+	// Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
+	// of each time the first stays, and of attempts the most.
+	Note(context.Context, []telematics.Note) error
 	// Settle applies what the lifecycle allows, and adds the line of the history
 	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.

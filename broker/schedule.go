@@ -8,9 +8,6 @@ const (
 	resendSpan  = 0.2                    // part of a wait that jitter may take or add
 	patience    = 2                      // a unit that said received is asked less often
 	airRetry    = 250 * time.Millisecond // until the MQTT client has taken the message once
-	// noteAfter is how long after an attempt it is noted that there was one: where the answer comes sooner, what it
-	// changes says so too, and the note would be a second writing of the same row.
-	noteAfter   = 250 * time.Millisecond
 	expiryGuard = 500 * time.Millisecond // before the expiry nothing is published any more
 )
 

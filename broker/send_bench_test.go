@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -62,7 +61,7 @@ func (w *instant) Claim(_ context.Context, c telematics.Command) (telematics.Cla
 	return telematics.Claim{Seq: c.Seq}, nil
 }
 
-func (w *instant) MarkSent(context.Context, telematics.CommandID, time.Time, int) error { return nil }
+func (w *instant) Note(context.Context, []telematics.Note) error { return nil }
 
 func (w *instant) Settle(_ context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
 	w.mu.Lock()

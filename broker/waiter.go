@@ -19,9 +19,8 @@ type waiter struct {
 	news    chan *telematics.Command // holds the latest; a newer one replaces it
 
 	mu       sync.Mutex
-	sentAt   time.Time // zero: the MQTT client never took the message
-	attempts int
-	received bool
+	known    telematics.Progress
+	answered bool // finally
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
@@ -77,7 +76,9 @@ func (ws *waiters) parts(from, to int) (w waiting) {
 func (w *waiter) tell(c telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.received = w.received || c.State == telematics.Received
+	if c.State == telematics.Received && w.known.ReceivedAt.IsZero() { // another instance heard it
+		w.known.ReceivedAt = c.ReceivedAt
+	}
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
@@ -89,37 +90,53 @@ func (w *waiter) tell(c telematics.Command) {
 	w.news <- &c
 }
 
-// hasReceived reports whether the record has it that the unit has received the command. For each copy of it the unit says so again.
-func (w *waiter) hasReceived() bool {
+// hasReceived reports whether the unit has said that it has the command. For each copy of it the unit says so again.
+func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
+
+// receives notes that the unit has the command, and reports whether that is news.
+func (w *waiter) receives(at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.received
+	if w.answered || !w.known.ReceivedAt.IsZero() {
+		return false
+	}
+	w.known.ReceivedAt = at
+	return true
+}
+
+// answers notes that there is a final answer.
+func (w *waiter) answers() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered = true
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.
 func (w *waiter) handed(at time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.attempts == 0 {
-		w.sentAt = at
+	if w.known.Attempts == 0 {
+		w.known.SentAt = at
 	}
-	w.attempts++
-	return w.attempts
+	w.known.Attempts++
+	return w.known.Attempts
 }
 
-// sent returns when the message was first handed over (zero: never) and how often.
-func (w *waiter) sent() (time.Time, int) {
+func (w *waiter) progress() telematics.Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sentAt, w.attempts
+	return w.known
 }
 
 // complete adds to a command what only this process may know yet.
 func (w *waiter) complete(c *telematics.Command) *telematics.Command {
-	at, attempts := w.sent()
+	p := w.progress()
 	if c.SentAt.IsZero() {
-		c.SentAt = at
+		c.SentAt = p.SentAt
 	}
-	c.Attempts = max(c.Attempts, attempts)
+	if c.ReceivedAt.IsZero() {
+		c.ReceivedAt = p.ReceivedAt
+	}
+	c.Attempts = max(c.Attempts, p.Attempts)
 	return c
 }

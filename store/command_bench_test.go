@@ -83,7 +83,7 @@ func (r *commandRecord) settleAll() {
 func success(c telematics.Command) telematics.Settlement {
 	at := c.Requested.Add(time.Second)
 	return telematics.Settlement{
-		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, SentAt: at, Attempts: 1,
+		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, Progress: telematics.Progress{SentAt: at, Attempts: 1},
 		Reported: &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	}
 }
@@ -96,10 +96,6 @@ func (r *commandRecord) take(c telematics.Command) error {
 		err = fmt.Errorf("claim: %w", errWithoutEffect)
 	}
 	return err
-}
-
-func (r *commandRecord) mark(c telematics.Command) error {
-	return r.MarkSent(r.b.Context(), c.ID, c.Requested.Add(time.Millisecond), 1)
 }
 
 func (r *commandRecord) end(c telematics.Command) error {
@@ -127,15 +123,14 @@ func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, c
 	})
 }
 
-// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each step alone, and all
-// three one after another, as each command makes them, while others' steps share the disk.
+// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each step alone, and both
+// one after the other, as each command makes them, while others' steps share the disk.
 func BenchmarkCommandRecord(b *testing.B) {
 	r := newCommandRecord(b)
-	claims, marks, settlements := batches(r.claims), batches(r.marks), batches(r.settlements)
+	claims, settlements := batches(r.claims), batches(r.settlements)
 	r.run("claim", r.fresh, r.take, 1, claims)
-	r.run("mark", r.claimed, r.mark, 1, marks)
 	r.run("settle", r.claimed, r.end, 1, settlements)
 	r.run("life", r.fresh, func(c telematics.Command) error {
-		return errors.Join(r.take(c), r.mark(c), r.end(c))
-	}, 3, claims, marks, settlements)
+		return errors.Join(r.take(c), r.end(c))
+	}, 2, claims, settlements)
 }

@@ -53,8 +53,8 @@ func TestNothingDeadlocks(t *testing.T) {
 					if claim.Occupant != nil {
 						c = *claim.Occupant
 					}
-					if err := p.MarkSent(context.Background(), c.ID, time.Now(), 1); err != nil {
-						t.Errorf("MarkSent: %v", err)
+					if err := p.Note(context.Background(), []telematics.Note{noteOf(c.ID)}); err != nil {
+						t.Errorf("Note: %v", err)
 					}
 					s := telematics.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
 					if _, _, err := p.Settle(context.Background(), s); err != nil {

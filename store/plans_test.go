@@ -47,7 +47,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.MarkSent(t.Context(), first.ID, time.Now(), 1), settled, settledKnown, read, recorded, owned, observed); err != nil {
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, settledKnown, read, recorded, owned, observed); err != nil {
 		t.Fatal(err)
 	}
 	var prepared []struct {

@@ -51,7 +51,6 @@ type Postgres struct {
 	commands *plans // what each command runs
 
 	claims      *group[telematics.Command, claimed]
-	marks       *group[sentMark, struct{}]
 	settlements *group[telematics.Settlement, settled]
 	lines       *group[telematics.Activity, struct{}]
 	twins       *group[telematics.VehicleID, *vehicleRow]
@@ -76,7 +75,6 @@ func New(config Config) (*Postgres, error) {
 		commands: newPlans(pool(planned, forCommands), forCommands),
 	}
 	p.claims = newGroup(config, p.claim)
-	p.marks = newGroup(config, p.markSent)
 	p.settlements = newGroup(config, p.settle)
 	p.lines = newGroup(config, p.add)
 	p.twins = newGroup(config, p.readTwins(selectTwins))

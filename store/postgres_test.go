@@ -50,7 +50,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
 		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },
 		"Claim":           func(ctx context.Context) error { _, err := p.Claim(ctx, c); return err },
-		"MarkSent":        func(ctx context.Context) error { return p.MarkSent(ctx, c.ID, morning, 1) },
+		"Note":            func(ctx context.Context) error { return p.Note(ctx, []telematics.Note{noteOf(c.ID)}) },
 		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}, nil); return err },
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
@@ -71,6 +71,11 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 			return err
 		},
 	}
+}
+
+// noteOf is of a command that was sent once.
+func noteOf(id telematics.CommandID) telematics.Note {
+	return telematics.Note{Command: id, Progress: telematics.Progress{SentAt: morning, Attempts: 1}}
 }
 
 func wantAway(t *testing.T, p *Postgres, within time.Duration) {

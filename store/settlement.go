@@ -12,43 +12,6 @@ import (
 	"motorpool/telematics"
 )
 
-// sentMark notes that a command was handed to the MQTT client.
-type sentMark struct {
-	ID       uuid.UUID  `json:"id"`
-	At       *time.Time `json:"at"`
-	Attempts int        `json:"attempts"`
-}
-
-// MarkSent notes that a command was handed to the MQTT client for the attempts'th
-// time. It changes the state of an accepted command only.
-func (p *Postgres) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
-	_, err := p.marks.do(ctx, sentMark{ID: id, At: written(at), Attempts: attempts})
-	return wrap("mark command as sent", err)
-}
-
-func (p *Postgres) markSent(ctx context.Context, marks []sentMark) ([]struct{}, error) {
-	ids := make([]uuid.UUID, len(marks))
-	for i, mark := range marks {
-		ids[i] = mark.ID
-	}
-	_, err := p.commands.ExecContext(ctx, `
-		with mark as (
-			select id, min(at) as at, max(attempts) as attempts
-			from json_to_recordset($1) as mark (id uuid, at timestamptz, attempts integer)
-			group by id
-		), locked as (
-			select id from commands where id = any ($2) order by id for update
-		)
-		update commands
-		set state = case state when 'accepted' then 'sent' else state end,
-			sent_at = coalesce(sent_at, mark.at),
-			attempts = greatest(commands.attempts, mark.attempts)
-		from mark join locked using (id)
-		where commands.id = mark.id`,
-		recordset(marks), pq.Array(ids))
-	return make([]struct{}, len(marks)), err
-}
-
 // settled is a command after a settlement, if it took effect.
 type settled struct {
 	command telematics.Command
@@ -126,17 +89,16 @@ type settlementRow struct {
 	Detail   string          `json:"detail"`
 	Reported json.RawMessage `json:"reported"`
 	At       *time.Time      `json:"at"`
-	SentAt   *time.Time      `json:"sent_at"`
-	Attempts int             `json:"attempts"`
-	Final    bool            `json:"final"` // the command is not open any more
-	Outcome  string          `json:"outcome"`
-	Code     string          `json:"code"`
+	progressRow
+	Final   bool   `json:"final"` // the command is not open any more
+	Outcome string `json:"outcome"`
+	Code    string `json:"code"`
 }
 
 func newSettlementRow(s telematics.Settlement) settlementRow {
 	return settlementRow{
 		ID: s.Command, Unit: string(s.Unit), State: string(s.State), Reason: s.Reason, Detail: s.Detail,
-		Reported: encodeReported(s.Reported), At: written(s.At), SentAt: written(s.SentAt), Attempts: s.Attempts,
+		Reported: encodeReported(s.Reported), At: written(s.At), progressRow: newProgressRow(s.Progress),
 		Final: !s.State.IsOpen(), Outcome: string(s.State.Outcome()), Code: string(s.Code()),
 	}
 }
@@ -201,7 +163,7 @@ const settleThem = `
 	with settlement as (
 		select * from json_to_recordset($1) as settlement (
 			id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
-			sent_at timestamptz, attempts integer, final boolean, outcome text, code text)
+			sent_at timestamptz, attempts integer, received_at timestamptz, final boolean, outcome text, code text)
 	), transition as (
 		select * from unnest($2::text[], $3::text[]) as transition (before, after)
 	), locked as (
@@ -213,7 +175,7 @@ const settleThem = `
 			late = c.state in ('unknown', 'expired'),
 			sent_at = coalesce(c.sent_at, s.sent_at),
 			attempts = greatest(c.attempts, s.attempts),
-			received_at = case when s.state = 'received' then s.at else c.received_at end,
+			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
 			completed_at = case when s.final then s.at else c.completed_at end
 		from settlement as s join locked using (id)
 		where c.id = s.id

@@ -100,9 +100,21 @@ type Settlement struct {
 	Detail   string
 	Reported *Report
 	At       time.Time // by Motorpool's clock
-	SentAt   time.Time // zero: not known here
-	Attempts int
-	Known    *Command // as it was claimed, so that it need not be read; nil: not known here
+	Known    *Command  // as it was claimed, so that it need not be read; nil: not known here
+	Progress           // so far, as it is known here
+}
+
+// Progress is how far a command has come on its way to a final answer.
+type Progress struct {
+	SentAt     time.Time // it was first handed to the MQTT client; zero: it was not
+	Attempts   int       // so often
+	ReceivedAt time.Time // its unit said first that it has it; zero: it did not
+}
+
+// Note is what is to be written down of a command that is open.
+type Note struct {
+	Command CommandID
+	Progress
 }
 
 // Code returns the code that the settlement has in the history; empty for success.

@@ -143,20 +143,24 @@ func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Cl
 	return telematics.Claim{Seq: c.Seq}, nil
 }
 
-// MarkSent implements broker.Commands.
-func (m *Memory) MarkSent(ctx context.Context, id telematics.CommandID, at time.Time, attempts int) error {
-	if err := m.enter(ctx, "MarkSent"); err != nil {
+// Note implements broker.Commands.
+func (m *Memory) Note(ctx context.Context, notes []telematics.Note) error {
+	if err := m.enter(ctx, "Note"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	c, ok := m.commands[id]
-	if !ok {
-		return nil
+	for _, n := range notes {
+		c, ok := m.commands[n.Command]
+		switch {
+		case !ok:
+			continue
+		case !n.ReceivedAt.IsZero() && c.State.MayBecome(telematics.Received):
+			c.State = telematics.Received
+		case !n.SentAt.IsZero() && c.State == telematics.Accepted:
+			c.State = telematics.Sent
+		}
+		m.commands[n.Command] = progressed(c, n.Progress)
 	}
-	if c.State == telematics.Accepted {
-		c.State = telematics.Sent
-	}
-	m.commands[id] = handed(c, at, attempts)
 	return nil
 }
 
@@ -175,11 +179,11 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (telematic
 	if s.Reported != nil {
 		c.Reported = s.Reported
 	}
-	c = handed(c, s.SentAt, s.Attempts)
-	switch {
-	case s.State == telematics.Received:
-		c.ReceivedAt = storedTime(s.At)
-	case !s.State.IsOpen():
+	if s.State == telematics.Received {
+		s.ReceivedAt = s.At
+	}
+	c = progressed(c, s.Progress)
+	if !s.State.IsOpen() {
 		c.Completed = storedTime(s.At)
 		m.add(c.Line())
 	}
@@ -187,12 +191,15 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (telematic
 	return c, true, nil
 }
 
-// handed notes what is known of handing the command to the MQTT client.
-func handed(c telematics.Command, at time.Time, attempts int) telematics.Command {
+// progressed returns a command that has come as far as is known: of each time the first stays.
+func progressed(c telematics.Command, p telematics.Progress) telematics.Command {
 	if c.SentAt.IsZero() {
-		c.SentAt = storedTime(at)
+		c.SentAt = storedTime(p.SentAt)
 	}
-	c.Attempts = max(c.Attempts, attempts)
+	if c.ReceivedAt.IsZero() {
+		c.ReceivedAt = storedTime(p.ReceivedAt)
+	}
+	c.Attempts = max(c.Attempts, p.Attempts)
 	return c
 }
 

@@ -12,35 +12,75 @@ import (
 	"motorpool/telematics"
 )
 
-func markSent(t *testing.T, r CommandRecord) {
-	c := r.claimLock(t)
-	for attempt := range 3 {
-		at := instant.Add(time.Duration(attempt+1) * time.Second)
-		if err := r.Here.MarkSent(t.Context(), c.ID, at, attempt+1); err != nil {
-			t.Fatalf("MarkSent: %v", err)
-		}
+// note notes the same progress of some commands.
+func (r CommandRecord) note(t *testing.T, p telematics.Progress, ids ...telematics.CommandID) {
+	t.Helper()
+	notes := make([]telematics.Note, len(ids))
+	for i, id := range ids {
+		notes[i] = telematics.Note{Command: id, Progress: p}
 	}
-	// An older mark that was overtaken takes nothing back.
-	if err := r.Here.MarkSent(t.Context(), c.ID, instant.Add(time.Minute), 2); err != nil {
-		t.Fatalf("MarkSent: %v", err)
-	}
-	c.State, c.SentAt, c.Attempts = telematics.Sent, instant.Add(time.Second), 3
-	wantCommand(t, r.open(t, c.ID), c)
-	if err := r.Here.MarkSent(t.Context(), uuid.New(), instant, 1); err != nil {
-		t.Errorf("MarkSent of an unknown command: %v", err)
+	if err := r.Here.Note(t.Context(), notes); err != nil {
+		t.Fatalf("Note: %v", err)
 	}
 }
 
-func markSentUndoesNothing(t *testing.T, r CommandRecord) {
+func progressIsNoted(t *testing.T, r CommandRecord) {
+	sent, received, both := r.claimLock(t), r.claimLock(t), r.claimLock(t)
+	at := func(seconds int) time.Time { return instant.Add(time.Duration(seconds) * time.Second) }
+	for attempt := range 3 {
+		r.note(t, telematics.Progress{SentAt: at(attempt + 1), Attempts: attempt + 1}, sent.ID, both.ID)
+	}
+	r.note(t, telematics.Progress{SentAt: at(60), Attempts: 2}, sent.ID) // an older one that was overtaken
+	r.note(t, telematics.Progress{ReceivedAt: at(4)}, received.ID)       // what the MQTT client denies has left all the same
+	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
+	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)
+	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 1}, both.ID)
+	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at(1), 3
+	received.State, received.ReceivedAt = telematics.Received, at(4)
+	both.State, both.SentAt, both.Attempts, both.ReceivedAt = telematics.Received, at(1), 4, at(5)
+	for _, c := range []telematics.Command{sent, received, both} {
+		wantCommand(t, r.open(t, c.ID), c)
+	}
+}
+
+func progressUndoesNothing(t *testing.T, r CommandRecord) {
 	for _, state := range []telematics.State{telematics.Received, telematics.Succeeded, telematics.Unknown} {
 		c := r.claimLock(t)
-		r.settle(t, settlement(c, state))
-		if err := r.Here.MarkSent(t.Context(), c.ID, instant.Add(time.Second), 1); err != nil {
-			t.Fatalf("MarkSent: %v", err)
-		}
+		was := r.settle(t, settlement(c, state))
+		r.note(t, telematics.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(time.Hour)}, c.ID)
 		news, err := r.Here.News(t.Context(), []telematics.CommandID{c.ID}, nil)
-		if err != nil || len(news) != 1 || news[0].State != state {
+		if err != nil || len(news) != 1 || news[0].State != state || news[0].Late || !news[0].Completed.Equal(was.Completed) {
 			t.Errorf("News = %+v, %v; want state %s", news, err, state)
+			continue
+		}
+		if got := news[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
+			t.Errorf("%s: sent at %v, %d attempts, received at %v", state, got.SentAt, got.Attempts, got.ReceivedAt)
+		}
+		if lines := len(r.Lines(c.ID)); !state.IsOpen() && lines != 1 || state.IsOpen() && lines != 0 {
+			t.Errorf("%s: %d lines", state, lines)
+		}
+	}
+}
+
+func settlementsCarryProgress(t *testing.T, r CommandRecord) {
+	for _, known := range []bool{false, true} {
+		fresh, noted := r.claimLock(t), r.claimLock(t)
+		first := telematics.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(2 * time.Second)}
+		r.note(t, first, noted.ID)
+		for _, c := range []telematics.Command{fresh, noted} {
+			s := settlement(c, telematics.Succeeded)
+			s.Progress = telematics.Progress{SentAt: instant.Add(3 * time.Second), Attempts: 2, ReceivedAt: instant.Add(4 * time.Second)}
+			want := s.Progress
+			if c.ID == noted.ID {
+				want.SentAt, want.ReceivedAt = first.SentAt, first.ReceivedAt
+			}
+			if known {
+				s.Known = &c
+			}
+			got := r.settle(t, s)
+			if !got.SentAt.Equal(want.SentAt) || got.Attempts != want.Attempts || !got.ReceivedAt.Equal(want.ReceivedAt) {
+				t.Errorf("known %v: sent at %v, %d attempts, received at %v; want %+v", known, got.SentAt, got.Attempts, got.ReceivedAt, want)
+			}
 		}
 	}
 }
@@ -53,9 +93,7 @@ func (r CommandRecord) bring(t *testing.T, state telematics.State) telematics.Co
 	case telematics.Accepted:
 		return c
 	case telematics.Sent:
-		if err := r.Here.MarkSent(t.Context(), c.ID, instant.Add(time.Millisecond), 1); err != nil {
-			t.Fatalf("MarkSent: %v", err)
-		}
+		r.note(t, telematics.Progress{SentAt: instant.Add(time.Millisecond), Attempts: 1}, c.ID)
 		return c
 	}
 	return r.settle(t, settlement(c, state))

@@ -1,0 +1,98 @@
+package broker_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// says lets the car answer the only publication of a command, at times after it.
+func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.State) {
+	w.air.car = func(p publication) {
+		begin := time.Now()
+		var times []time.Duration
+		for after := range answers {
+			times = append(times, after)
+		}
+		slices.Sort(times)
+		for _, after := range times {
+			time.Sleep(time.Until(begin.Add(after)))
+			w.answer(0, from, telematics.Answer{Command: p.claims.Command, State: answers[after], At: time.Now()})
+		}
+	}
+}
+
+// recorded returns what the record has of the command under way.
+func (w *world) recorded() telematics.Command {
+	w.Helper()
+	open := w.InFlight()
+	if len(open) != 1 {
+		w.Fatalf("%d commands are under way", len(open))
+	}
+	return w.record(open[0].Command)
+}
+
+func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		begin := time.Now()
+		w.says(unit, map[time.Duration]telematics.State{time.Second: telematics.Received, 3 * time.Second: telematics.Succeeded})
+		for at, want := range map[time.Duration]telematics.State{
+			200 * time.Millisecond: telematics.Accepted, 400 * time.Millisecond: telematics.Sent,
+			1200 * time.Millisecond: telematics.Sent, 1400 * time.Millisecond: telematics.Received,
+		} {
+			time.AfterFunc(at, func() {
+				if got := w.recorded(); got.State != want {
+					w.Errorf("after %v the record says %s, want %s", at, got.State, want)
+				}
+			})
+		}
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if sent, received := c.SentAt.Sub(begin), c.ReceivedAt.Sub(begin); sent != 0 || received != time.Second {
+			t.Errorf("sent after %v, received after %v", sent, received)
+		}
+		w.wantTold("accepted", "sent", "received", "succeeded")
+	})
+}
+
+func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		begin := time.Now()
+		w.Break(errAway, "Note") // nothing needs it
+		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		for _, c := range []telematics.Command{c, w.record(c.ID)} {
+			if received := c.ReceivedAt.Sub(begin); received != 100*time.Millisecond || c.Attempts != 1 || c.State != telematics.Succeeded {
+				t.Errorf("received after %v, %d attempts, %s", received, c.Attempts, c.State)
+			}
+		}
+		w.wantTold("accepted", "sent", "received", "succeeded")
+	})
+}
+
+func TestNobodyElseReceivesACommand(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.says("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.air.published()) < 3 {
+			t.Errorf("received at %v, asked %d times", got.ReceivedAt, len(w.air.published()))
+		}
+		w.wantTold("accepted", "sent", "unknown")
+	})
+}
+
+func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Break(errAway, "Note")
+		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.air.published()) {
+			t.Errorf("the record has %s, received at %v, %d attempts of %d", got.State, got.ReceivedAt, got.Attempts, len(w.air.published()))
+		}
+	})
+}

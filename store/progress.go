@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/telematics"
+)
+
+type progressRow struct {
+	SentAt     *time.Time `json:"sent_at"`
+	Attempts   int        `json:"attempts"`
+	ReceivedAt *time.Time `json:"received_at"`
+}
+
+func newProgressRow(p telematics.Progress) progressRow {
+	return progressRow{SentAt: written(p.SentAt), Attempts: p.Attempts, ReceivedAt: written(p.ReceivedAt)}
+}
+
+type noteRow struct {
+	ID uuid.UUID `json:"id"`
+	progressRow
+}
+
+// Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
+// of each time the first stays, and of attempts the most.
+func (p *Postgres) Note(ctx context.Context, notes []telematics.Note) error {
+	for batch := range slices.Chunk(notes, p.config.MaxBatch) {
+		if err := p.note(ctx, batch); err != nil {
+			return wrap("note the progress of commands", err)
+		}
+	}
+	return nil
+}
+
+func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
+	rows, ids := make([]noteRow, len(notes)), make([]uuid.UUID, len(notes))
+	for i, n := range notes {
+		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
+	}
+	_, err := p.commands.ExecContext(ctx, `
+		with note as (
+			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at
+			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz)
+			group by id
+		), locked as (
+			select id from commands where id = any ($2) order by id for update
+		)
+		update commands as c
+		set state = case
+				when c.state in ('accepted', 'sent') and note.received_at is not null then 'received'
+				when c.state = 'accepted' and note.sent_at is not null then 'sent'
+				else c.state
+			end,
+			sent_at = coalesce(c.sent_at, note.sent_at),
+			attempts = greatest(c.attempts, note.attempts),
+			received_at = coalesce(c.received_at, note.received_at)
+		from note join locked using (id)
+		where c.id = note.id`,
+		recordset(rows), pq.Array(ids))
+	return err
+}
