@@ -15,7 +15,7 @@ import (
 type TwinsConfig struct {
 	Postgres *Postgres
 	Redis    *Redis
-	Every    time.Duration // between two writings of what Postgres is owed, at least. Defaults to 500 ms
+	Every    time.Duration // between two writings of what Postgres is owed, at least. Defaults to 2 s
 	Logger   *slog.Logger  // Defaults to silence
 }
 
@@ -48,7 +48,7 @@ type Twins struct {
 func NewTwins(config TwinsConfig) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
-		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 500*time.Millisecond), log: log,
+		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 2*time.Second), log: log,
 		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: newMemory(),
 		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
 		reading: &outage{
