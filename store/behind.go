@@ -33,28 +33,31 @@ func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change))
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
 			defer cancel()
-			t.write(last, tell)
+			t.write(last, tell, 1)
 			return
 		case <-next.C:
+			t.write(ctx, tell, recordShare)
 		case <-t.lost:
+			t.write(ctx, tell, 1)
 		}
-		began := time.Now()
-		t.write(ctx, tell)
-		next.Reset(max(t.every, pause(time.Since(began), recordShare)))
+		next.Reset(t.every)
 	}
 }
 
-// write writes all that is owed, batch by batch. What Postgres could not take now stays owed.
-func (t *Twins) write(ctx context.Context, tell func([]telematics.Change)) {
+// write writes all that is owed, batch by batch, of which each may take one part in so many of the time: what cannot wait
+// has its turn between. What Postgres could not take now stays owed.
+func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share int) {
 	defer t.toRecord.end()
 	for batch := range slices.Chunk(t.toRecord.begin(), flushBatch) {
 		sightings := make([]sighting, len(batch))
 		for i, k := range batch {
 			sightings[i] = k.debt()
 		}
+		began := time.Now()
 		if !t.keep(ctx, sightings, tell) {
 			t.toRecord.again(batch)
 		}
+		rest(ctx, pause(time.Since(began), share))
 	}
 	defer t.debts.end()
 	for batch := range slices.Chunk(t.debts.begin(), flushBatch) {

@@ -150,7 +150,7 @@ func TestWhatPostgresHadFirstIsToldAllTheSame(t *testing.T) {
 	twins, id, unit := withoutRun(t, miniredis(t))
 	var told changesTold
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
-	twins.write(t.Context(), told.tell) // Redis is slow, or away
+	twins.write(t.Context(), told.tell, 1) // Redis is slow, or away
 	twins.offer(t.Context(), told.tell)
 	if changes := told.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
 		t.Errorf("told %+v", changes)
@@ -177,12 +177,12 @@ func TestOneOfTwoTellsWhatPostgresHadFirst(t *testing.T) {
 			for _, report := range test.before {
 				earlier := fresh()
 				observed(t, earlier, unit, report)
-				earlier.write(t.Context(), nil)
+				earlier.write(t.Context(), nil, 1)
 				earlier.offer(t.Context(), nil)
 			}
 			there := fresh()
 			observed(t, here, unit, statusAt(start.Add(time.Second), 7))
-			here.write(t.Context(), told.tell) // Redis is slow
+			here.write(t.Context(), told.tell, 1) // Redis is slow
 			observed(t, there, unit, statusAt(start.Add(2*time.Second), 7))
 			for _, twins := range test.order(here, there) {
 				twins.offer(t.Context(), told.tell)
@@ -200,7 +200,7 @@ func TestWhatRedisForgotIsNoNews(t *testing.T) {
 	here, _, unit := withoutRun(t, redis)
 	start := time.Now().Add(-2 * latestFor).Truncate(time.Millisecond)
 	observed(t, here, unit, statusAt(start, 7))
-	here.write(t.Context(), nil)
+	here.write(t.Context(), nil, 1)
 	here.offer(t.Context(), nil)
 	if err := here.redis.client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
 		t.Fatal(err)
