@@ -264,6 +264,7 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 		SetAutoReconnect(false).
 		SetConnectRetry(false).
 		SetConnectTimeout(c.ConnectTimeout).
+		SetCustomOpenConnectionFn(dial).
 		SetWriteTimeout(c.WriteTimeout).
 		SetKeepAlive(c.KeepAlive).
 		SetPingTimeout(c.KeepAlive / 2).
