@@ -24,10 +24,14 @@ func pause(worked time.Duration, share int) time.Duration {
 	return min(time.Duration(share-1)*worked, longestRest)
 }
 
-// writeBehind writes to Postgres what it is owed.
+// looks is how often it is looked, in the longest time between two writings, whether something still comes.
+const looks = 8
+
+// writeBehind writes to Postgres what it is owed: when nothing came for a moment, and now and then while something comes.
 func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change)) {
-	next := time.NewTimer(t.every)
-	defer next.Stop()
+	look := time.NewTicker(max(t.every/looks, time.Millisecond))
+	defer look.Stop()
+	written, came := time.Now(), int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -35,12 +39,16 @@ func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change))
 			defer cancel()
 			t.write(last, tell, 1)
 			return
-		case <-next.C:
+		case <-look.C:
+			before := came
+			if came = t.came.Load(); came != before && time.Since(written) < t.every {
+				continue
+			}
 			t.write(ctx, tell, recordShare)
 		case <-t.lost:
 			t.write(ctx, tell, 1)
 		}
-		next.Reset(t.every)
+		written = time.Now()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"motorpool/telematics"
@@ -15,7 +16,7 @@ import (
 type TwinsConfig struct {
 	Postgres *Postgres
 	Redis    *Redis
-	Every    time.Duration // between two writings of what Postgres is owed, at least. Defaults to 2 s
+	Every    time.Duration // between two writings of what Postgres is owed, while something comes. Defaults to 2 s
 	Logger   *slog.Logger  // Defaults to silence
 }
 
@@ -42,6 +43,7 @@ type Twins struct {
 	reading   *outage       // of Redis
 	offering  *outage       // of Redis
 	lost      chan struct{} // holds one: Redis does not have what Postgres does not have either
+	came      atomic.Int64  // observations, so far
 }
 
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.
@@ -68,6 +70,7 @@ func NewTwins(config TwinsConfig) *Twins {
 // through this instance sees it from then on; Run brings it to all others, and tells what
 // it has changed of their state. What somebody waits for has been brought to all others when it returns.
 func (t *Twins) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+	t.came.Add(int64(len(observations)))
 	var now, soon []sighting
 	for _, o := range observations {
 		if o.Presence != nil {
@@ -143,6 +146,7 @@ func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.isOn() {
 		return nil
 	}
+	t.came.Add(1)
 	o.At = read(written(o.At))
 	k := t.known.of(owner.vehicle, o.Unit)
 	there := make(chan bool, 1)
