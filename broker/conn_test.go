@@ -2,104 +2,171 @@ package broker
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// countedConn counts the system calls that reading would take.
-type countedConn struct {
+// wire is a connection whose other end is a list of what was written, and what there is to be read.
+type wire struct {
 	net.Conn
 	from  io.Reader
 	reads int
+	err   error // of writing
+
+	mu     sync.Mutex
+	wrote  [][]byte
+	closed bool
 }
 
-func (c *countedConn) Read(p []byte) (int, error) {
-	c.reads++
-	return c.from.Read(p)
+func (w *wire) Read(p []byte) (int, error) {
+	w.reads++
+	return w.from.Read(p)
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote = append(w.wrote, bytes.Clone(p))
+	return len(p), w.err
+}
+
+func (w *wire) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	return nil
+}
+
+func (w *wire) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
+func (w *wire) written() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.wrote)
+}
+
+func ackOf(id uint16) []byte {
+	var b bytes.Buffer
+	ack := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+	ack.MessageID = id
+	_ = ack.Write(&b)
+	return b.Bytes()
+}
+
+func messageOf(id uint16) []byte {
+	var b bytes.Buffer
+	publish := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	publish.TopicName, publish.Qos, publish.Payload, publish.MessageID = "a", 1, bytes.Repeat([]byte{'x'}, 600), id
+	_ = publish.Write(&b)
+	return b.Bytes()
 }
 
 func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 	var sent bytes.Buffer
-	publish := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-	publish.TopicName, publish.Qos, publish.Payload = "a", 1, bytes.Repeat([]byte{'x'}, 600)
 	for id := range uint16(10) {
-		publish.MessageID = id + 1
-		if err := publish.Write(&sent); err != nil {
-			t.Fatal(err)
-		}
+		sent.Write(messageOf(id + 1))
 	}
-	counted := &countedConn{from: &sent}
-	conn := buffered(counted)
+	w := &wire{from: &sent}
+	conn := thrifty(w)
 	for id := range uint16(10) {
 		packet, err := packets.ReadPacket(conn)
 		if err != nil || packet.Details().MessageID != id+1 {
 			t.Fatalf("packet %d: %v %v", id+1, packet, err)
 		}
 	}
-	if counted.reads != 1 {
-		t.Errorf("%d reads for what came together", counted.reads)
+	if w.reads != 1 {
+		t.Errorf("%d reads for what came together", w.reads)
 	}
 }
 
-func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	defer server.Close()
-	trusted := x509.NewCertPool()
-	trusted.AddCert(server.Certificate())
-	for _, c := range []struct {
-		scheme string
-		tls    *tls.Config
-		ok     bool
-	}{
-		{"ssl", &tls.Config{RootCAs: trusted}, true},
-		{"ssl", &tls.Config{RootCAs: x509.NewCertPool()}, false},
-		{"ssl", &tls.Config{RootCAs: trusted, ServerName: "elsewhere"}, false},
-		{"ssl", nil, false}, // the system does not know it
-		{"tcp", nil, true},
-		{"ws", nil, false},
-	} {
-		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, TLSConfig: c.tls}
-		conn, err := dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
-		if (err == nil) != c.ok {
-			t.Errorf("%s with %+v: %v", c.scheme, c.tls, err)
+func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		conn := thrifty(w)
+		write := func(p []byte) {
+			if n, err := conn.Write(p); n != len(p) || err != nil {
+				t.Errorf("Write: %d of %d, %v", n, len(p), err)
+			}
 		}
-		if err != nil {
-			continue
+		message := messageOf(9)
+		var many []byte
+		for id := range uint16(acksTogether) {
+			many = append(many, ackOf(id+1)...)
 		}
-		if _, secured := conn.(bufferedConn).Conn.(*tls.Conn); secured != (c.scheme == "ssl") {
-			t.Errorf("%s: secured %v", c.scheme, secured)
+
+		write(message) // at once
+		write(ackOf(1))
+		write(ackOf(2))
+		write(message) // with what waits, behind it
+		for id := range uint16(acksTogether) {
+			write(ackOf(id + 1))
 		}
-		_ = conn.Close()
-	}
+		time.Sleep(10 * ackAfter) // nothing is left
+		write(ackOf(3))
+		write(ackOf(4))
+		if n := len(w.written()); n != 3 {
+			t.Errorf("%d writes before the time of the last", n)
+		}
+		time.Sleep(2 * ackAfter)
+		write(ackOf(5))
+		time.Sleep(2 * ackAfter)
+		want := [][]byte{message, slices.Concat(ackOf(1), ackOf(2), message), many, slices.Concat(ackOf(3), ackOf(4)), ackOf(5)}
+		if got := w.written(); !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("wrote %q, want %q", got, want)
+		}
+	})
 }
 
-func TestAServerThatNeverGreetsIsNotWaitedForLongerThanForConnecting(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := dial(&url.URL{Scheme: "ssl", Host: silent.Addr().String()}, mqtt.ClientOptions{ConnectTimeout: 50 * time.Millisecond})
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("it is secured")
+func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{err: errors.New("broken")}
+		conn := thrifty(w)
+		if _, err := conn.Write(ackOf(1)); err != nil {
+			t.Errorf("it is not known yet: %v", err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("it is still waited for")
+		time.Sleep(2 * ackAfter)
+		if !w.isClosed() {
+			t.Error("it is still open")
+		}
+		if _, err := conn.Write(messageOf(1)); err == nil {
+			t.Error("a message was taken")
+		}
+	})
+}
+
+func TestWhoWritesAndWhatWaitsDoNotMeet(t *testing.T) {
+	w := &wire{}
+	conn := thrifty(w)
+	for id := range uint16(2000) {
+		packet := ackOf(id)
+		if id%7 == 0 {
+			packet = messageOf(id)
+		}
+		if _, err := conn.Write(packet); err != nil {
+			t.Fatal(err)
+		}
+		if id%100 == 0 {
+			time.Sleep(ackAfter)
+		}
+	}
+	time.Sleep(50 * ackAfter)
+	read := bytes.NewReader(bytes.Join(w.written(), nil))
+	for id := range uint16(2000) {
+		packet, err := packets.ReadPacket(read)
+		if err != nil || packet.Details().MessageID != id {
+			t.Fatalf("packet %d: %v %v", id, packet, err)
+		}
 	}
 }

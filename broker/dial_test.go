@@ -1,0 +1,71 @@
+package broker
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+)
+
+func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who is not trusted is left
+	server.StartTLS()
+	defer server.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(server.Certificate())
+	for _, c := range []struct {
+		scheme string
+		tls    *tls.Config
+		ok     bool
+	}{
+		{"ssl", &tls.Config{RootCAs: trusted}, true},
+		{"ssl", &tls.Config{RootCAs: x509.NewCertPool()}, false},
+		{"ssl", &tls.Config{RootCAs: trusted, ServerName: "elsewhere"}, false},
+		{"ssl", nil, false}, // the system does not know it
+		{"tcp", nil, true},
+		{"ws", nil, false},
+	} {
+		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, TLSConfig: c.tls}
+		conn, err := dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
+		if (err == nil) != c.ok {
+			t.Errorf("%s with %+v: %v", c.scheme, c.tls, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, secured := conn.(*thriftyConn).Conn.(*tls.Conn); secured != (c.scheme == "ssl") {
+			t.Errorf("%s: secured %v", c.scheme, secured)
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestAServerThatNeverGreetsIsNotWaitedForLongerThanForConnecting(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := dial(&url.URL{Scheme: "ssl", Host: silent.Addr().String()}, mqtt.ClientOptions{ConnectTimeout: 50 * time.Millisecond})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it is secured")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is still waited for")
+	}
+}
