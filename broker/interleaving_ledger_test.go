@@ -18,6 +18,7 @@ type ledger struct {
 	entries map[telematics.CommandID]*entry
 	open    map[lane]telematics.CommandID
 	seqs    map[lane]int64
+	sold    map[telematics.VehicleID]telematics.AgencyID // to whom; absent: never was
 }
 
 type lane struct {
@@ -37,6 +38,7 @@ func newLedger(w *interleaving, m *brokertest.Memory) *ledger {
 	return &ledger{
 		interleaving: w, memory: m,
 		entries: map[telematics.CommandID]*entry{}, open: map[lane]telematics.CommandID{}, seqs: map[lane]int64{},
+		sold: map[telematics.VehicleID]telematics.AgencyID{},
 	}
 }
 
@@ -70,12 +72,20 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Cl
 	switch {
 	case err != nil:
 		l.note("the record refuses to claim %v: %v", c.ID, err)
+	case claim.Stale:
+		l.count("claims refused as stale")
 	case claim.KeyTaken:
 		l.count("claims refused for their key")
 	case claim.Occupant != nil:
 		l.count("claims refused for their lane")
 	default:
 		l.count("claims")
+		if c.Version != 0 {
+			l.count("claims by what was remembered")
+			if agency, sold := l.sold[c.Vehicle]; sold && agency != c.Agency {
+				l.violated("what is remembered counts while it is true", "%v was claimed for agency %d, vehicle %d is of %d", c.ID, c.Agency, c.Vehicle, agency)
+			}
+		}
 		l.note("claimed %v (%s of vehicle %d, seq %d, until %s)", c.ID, c.Action, c.Vehicle, claim.Seq, l.clock(c.Deadline))
 		if occupant, taken := l.open[where]; taken {
 			l.violated("one open command in a lane", "%v and %v are open in lane %s of vehicle %d", occupant, c.ID, c.Lane, c.Vehicle)
@@ -88,6 +98,18 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Cl
 		l.entries[c.ID] = &entry{Command: c, claimed: time.Now()}
 	}
 	return claim, err
+}
+
+// sell lets a vehicle be another agency's.
+func (l *ledger) sell(id telematics.VehicleID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.memory.Change(id, func(twin *telematics.Twin) {
+		twin.AgencyID = 3 - twin.AgencyID // there are two
+		l.sold[id] = twin.AgencyID
+	})
+	l.count("vehicles sold")
+	l.note("vehicle %d is sold to agency %d", id, l.sold[id])
 }
 
 func (l *ledger) noteAll(ctx context.Context, notes []telematics.Note) error {

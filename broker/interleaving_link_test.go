@@ -131,6 +131,14 @@ func (l *link) Record(ctx context.Context, id telematics.VehicleID) (telematics.
 	})
 }
 
+func (l *link) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
+	return l.memory.Remembered(id)
+}
+
+func (l *link) Confirm(twin telematics.Twin) { l.memory.Confirm(twin) }
+
+func (l *link) Forget(id telematics.VehicleID) { l.memory.Forget(id) }
+
 func (l *link) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (telematics.Claim, error) {
 		return l.ledger.claim(ctx, c)
@@ -215,6 +223,11 @@ func (l *link) Release(ctx context.Context, entries ...telematics.Pending) error
 	_, err := call(ctx, l, &l.redis, "Release", entries[0].Command, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.memory.Release(ctx, entries...)
 	})
+	if err != nil {
+		for _, entry := range entries {
+			l.excuse(entry.Command)
+		}
+	}
 	return err
 }
 

@@ -186,6 +186,7 @@ func (w *interleaving) disturbance() func() {
 			}
 		},
 		func() { w.lie(m) },
+		func() { w.ledger.sell(m.id) },
 	)
 }
 

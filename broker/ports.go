@@ -13,13 +13,20 @@ type Vehicles interface {
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Record is a cheaper Twin: without the snapshot, and the last sign of life may be older.
 	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Remembered returns what an order depends on, as Record or Twin have found it some time ago, with its version: see
+	// telematics.Twin.Recollection. It may be true no more, which a claim by that version finds out. The caller changes nothing in it.
+	Remembered(telematics.VehicleID) (telematics.Twin, bool)
+	// Confirm notes that what was remembered was found to be true, and Forget that it was not, or that nobody could say.
+	Confirm(telematics.Twin)
+	Forget(telematics.VehicleID)
 }
 
 // Commands is the record of commands. Its conditional writes are the only
 // compare-and-set there is: whoever wins here has won.
 type Commands interface {
 	// Claim writes an accepted command down, with its idempotency key, and takes its
-	// lane, in one step. The command is on disk when it returns [LAW-1].
+	// lane, in one step. The command is on disk when it returns [LAW-1]. Of one that has a version
+	// nothing is written, and no occupant told, unless its vehicle's record has that version: it is stale.
 	Claim(context.Context, telematics.Command) (telematics.Claim, error)
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.

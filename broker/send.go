@@ -93,44 +93,54 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 // accept turns an order into a command whose row is written and whose lane is
 // ours. The command that comes with a refusal says as much as is known.
 func (b *Broker) accept(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
-	receipt, refusal := b.consider(ctx, order)
+	now := time.Now().UTC()
+	if receipt, refusal, decided := b.acceptRemembered(ctx, order, now); decided {
+		return receipt, refusal
+	}
+	receipt, refusal := b.consider(ctx, newCommand(order, b.Instance, now))
 	if refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
-	return b.claim(ctx, receipt.Command)
+	receipt, refusal, _ = b.claim(ctx, receipt.Command)
+	return receipt, refusal
 }
 
-// consider turns an order into a command that nothing speaks against, or finds what it repeats.
-func (b *Broker) consider(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
+// consider addresses a command that nothing speaks against, or finds what it repeats.
+func (b *Broker) consider(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
-	c := newCommand(order, b.Instance)
 	read := b.Vehicles.Record
-	if order.Action.Conditional() {
+	if c.Action.Conditional() {
 		read = b.Vehicles.Twin
 	}
 	twin, refusal := b.address(ctx, c, read)
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
-	if receipt, refusal := b.repeated(ctx, c); refusal != nil || receipt.Replayed {
-		return receipt, refusal
-	}
-	refusal = b.judge(ctx, twin, order.Action, c.Requested)
-	if refusal != nil && refusal.Code == telematics.VehicleOffline && !order.Action.Conditional() { // there may be a newer sign of life
+	receipt, refusal := b.weigh(ctx, c, twin)
+	if refusal != nil && refusal.Code == telematics.VehicleOffline && !c.Action.Conditional() { // there may be a newer sign of life
 		if twin, refusal = b.address(ctx, c, b.Vehicles.Twin); refusal == nil {
-			refusal = b.judge(ctx, twin, order.Action, c.Requested)
+			refusal = b.judge(ctx, twin, c.Action, c.Requested)
 		}
 	}
-	return telematics.Receipt{Command: c}, refusal
+	return receipt, refusal
 }
 
-func newCommand(order *telematics.Order, instance string) *telematics.Command {
+// weigh finds what an addressed command repeats, or what speaks against it.
+func (b *Broker) weigh(ctx context.Context, c *telematics.Command, twin *telematics.Twin) (telematics.Receipt, *telematics.Error) {
+	receipt, refusal := b.repeated(ctx, c)
+	if refusal != nil || receipt.Replayed {
+		return receipt, refusal
+	}
+	return receipt, b.judge(ctx, twin, c.Action, c.Requested)
+}
+
+func newCommand(order *telematics.Order, instance string, now time.Time) *telematics.Command {
 	budget := order.Budget
 	if budget == 0 {
 		budget = telematics.DefaultBudget
 	}
 	budget = min(max(budget, telematics.MinBudget), telematics.MaxBudget)
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now = now.Truncate(time.Millisecond)
 	return &telematics.Command{
 		// Version 7 grows with time, which keeps the index of commands compact.
 		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
@@ -155,8 +165,12 @@ func (b *Broker) address(ctx context.Context, c *telematics.Command,
 	case !c.Actor.Sees(twin.AgencyID):
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
-	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
+	addressTo(c, &twin)
 	return &twin, nil
+}
+
+func addressTo(c *telematics.Command, twin *telematics.Twin) {
+	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 }
 
 // judge refuses what need not be asked: what an operator has halted, what the vehicle does
@@ -182,12 +196,12 @@ func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telema
 }
 
 // claim writes the row and takes the lane. An occupant that is overdue is settled
-// first: its owner did not, so it is gone, or about to.
-func (b *Broker) claim(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
+// first: its owner did not, so it is gone, or about to. Of a command that is stale nothing is written, and nothing is decided.
+func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error, stale bool) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	receipt := telematics.Receipt{Command: c}
+	receipt = telematics.Receipt{Command: c}
 	b.inHand.Store(c.ID, nil)
 	ours := false
 	defer func() {
@@ -200,11 +214,13 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (telematics.R
 		var known *telematics.Error
 		switch {
 		case errors.As(err, &known):
-			return receipt, known
+			return receipt, known, false
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
 			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
-			return receipt, telematics.Unavailable("Postgres", err)
+			return receipt, telematics.Unavailable("Postgres", err), false
+		case claim.Stale:
+			return receipt, nil, true
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
 			claim = telematics.Claim{Seq: claim.Occupant.Seq}
@@ -212,17 +228,17 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (telematics.R
 		if claim.Taken() {
 			ours = true // until it has been carried
 			receipt.Command.Seq = claim.Seq
-			return receipt, nil
+			return receipt, nil, false
 		}
 		// A twin of this request may have come first, a moment ago.
 		if earlier, refusal := b.repeated(ctx, c); refusal != nil || earlier.Replayed {
-			return earlier, refusal
+			return earlier, refusal, false
 		}
 		if claim.Occupant == nil { // the twin was refused meanwhile, which freed its key
-			return receipt, telematics.StillOpen(telematics.Command{})
+			return receipt, telematics.StillOpen(telematics.Command{}), false
 		}
 		if evicted || time.Now().Before(claim.Occupant.Deadline) {
-			return receipt, telematics.InProgress(*claim.Occupant, time.Now())
+			return receipt, telematics.InProgress(*claim.Occupant, time.Now()), false
 		}
 		_ = b.abandon(ctx, *claim.Occupant) // logged there; the next attempt tells
 	}

@@ -30,6 +30,7 @@ type claimRow struct {
 	Deadline      *time.Time    `json:"deadline"`
 	BulkID        *uuid.UUID    `json:"bulk_id"`
 	BookingID     *int64        `json:"booking_id"`
+	Version       *int64        `json:"version"` // null: not to be checked
 	*keyRow                     // absent: none
 }
 
@@ -39,7 +40,7 @@ func newClaimRow(c telematics.Command) claimRow {
 		Action: string(c.Action), Parameters: encodeAttention(c.Attention), Lane: string(c.Lane), Instance: c.Instance,
 		ActorSubject: c.Actor.Subject, ActorRole: string(c.Actor.Role), ActorAgencyID: nullable(int64(c.Actor.Agency)),
 		RequestID: nullable(c.RequestID), RequestedAt: written(c.Requested), Deadline: written(c.Deadline),
-		BulkID: nullable(c.Bulk), BookingID: nullable(c.Booking), keyRow: newKeyRow(c.Key),
+		BulkID: nullable(c.Bulk), BookingID: nullable(c.Booking), Version: nullable(c.Version), keyRow: newKeyRow(c.Key),
 	}
 }
 
@@ -51,7 +52,7 @@ type claimed struct {
 	err error
 }
 
-func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil }
+func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.Stale }
 
 // claimAttempts is how often a lane may change hands between wanting it and looking
 // who has it. Each time somebody else had it, so many are needed only where many
@@ -61,7 +62,8 @@ const claimAttempts = 64
 var errLaneFlaps = errors.New("the lane changes hands too fast")
 
 // Claim writes an accepted command down, with its idempotency key, and takes its lane,
-// in one step. The command is on disk when it returns [LAW-1]. A caller whose context ends meanwhile may leave
+// in one step. The command is on disk when it returns [LAW-1]. One that has a version is stale unless its vehicle's record has
+// that version, too, by a look that is not older than the claim. A caller whose context ends meanwhile may leave
 // an open command behind.
 func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	claim, err := p.claims.do(ctx, c)
@@ -86,21 +88,21 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 
 // claim takes the lanes that are free, and finds the occupants of the others.
 func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]claimed, error) {
-	seqs, err := p.takeLanes(ctx, commands)
+	decided, err := p.takeLanes(ctx, commands)
 	if err != nil {
 		return nil, err
 	}
 	var refused []telematics.Command
 	for _, c := range commands {
-		if seqs[c.ID] == 0 {
+		if _, ok := decided[c.ID]; !ok {
 			refused = append(refused, c)
 		}
 	}
 	occupants, err := p.occupants(ctx, refused)
 	results := make([]claimed, len(commands))
 	for i, c := range commands {
-		if seq := seqs[c.ID]; seq != 0 {
-			results[i].Seq = seq
+		if claim, ok := decided[c.ID]; ok {
+			results[i].Claim = claim
 			continue
 		}
 		results[i].Occupant, results[i].err = occupants[vehicleLane{c.Vehicle, c.Lane}], err
@@ -109,39 +111,49 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 }
 
 // takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
-// numbers.
+// numbers, and which are stale. Of the others the lanes are taken.
 //
 // Claims of one vehicle go one after another, whichever instance makes them: each
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
 // wait for the lane, and take it after a command with a greater number has come and gone.
 //
+// What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what stands with its unit as it was when the
+// statement began: as true as if it had been read before. A command that passed has a unit, so a vehicle without one has no version.
+//
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
-func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]int64, error) {
+func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
 	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
 	for i, c := range commands {
 		rows[i], vehicles[i] = newClaimRow(c), int64(c.Vehicle)
 	}
-	var taken []struct {
-		ID  uuid.UUID `db:"id"`
-		Seq int64     `db:"seq"`
+	var decided []struct {
+		ID    uuid.UUID `db:"id"`
+		Seq   int64     `db:"seq"`
+		Stale bool      `db:"stale"`
 	}
-	err := p.commands.selectAll(ctx, &taken, `
+	err := p.commands.selectAll(ctx, &decided, `
 		with claim as (
 			select * from json_to_recordset($1) as claim (
 				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
 				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
-				requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint,
+				requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint,
 				key_agency_id bigint, key_subject text, key text, key_fingerprint text)
 		), held as materialized (
-			select id from vehicles where id = any ($2) order by id for no key update
+			select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
+		), checked as (
+			select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
+				select `+recordVersion+` from units u where u.vehicle_id = v.id
+			) as stale
+			from claim left join held v on v.id = claim.vehicle_id
 		), taken as (
 			insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
 				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
-			select claim.id, coalesce(held.id, claim.vehicle_id), agency_id, unit, action, parameters, lane, instance,
+			select id, coalesce(held_id, vehicle_id), agency_id, unit, action, parameters, lane, instance,
 				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
-			from claim left join held on held.id = claim.vehicle_id
-			order by claim.vehicle_id, claim.lane
+			from checked
+			where not stale
+			order by vehicle_id, lane
 			on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 			returning id, seq
 		), named as (
@@ -151,16 +163,18 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 			where key is not null
 			order by key_agency_id, key_subject, key
 		)
-		select id, seq from taken`,
+		select id, seq, false as stale from taken
+		union all
+		select id, 0, true from checked where stale`,
 		recordset(rows), pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}
-	seqs := make(map[telematics.CommandID]int64, len(taken))
-	for _, t := range taken {
-		seqs[t.ID] = t.Seq
+	claims := make(map[telematics.CommandID]telematics.Claim, len(decided))
+	for _, d := range decided {
+		claims[d.ID] = telematics.Claim{Seq: d.Seq, Stale: d.Stale}
 	}
-	return seqs, nil
+	return claims, nil
 }
 
 type vehicleLane struct {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lib/pq"
+
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
@@ -32,7 +34,60 @@ func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 		return brokertest.CommandRecord{
 			Here: here, There: there,
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
+			Fleet:   fleetIn(t, there),
 			Lines:   func(id telematics.CommandID) []telematics.Activity { return linesOf(t, here, id) },
+		}
+	})
+}
+
+// fleetIn changes the record of vehicles as imports and units do.
+func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
+	t.Helper()
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := p.db.Exec(query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility'), (2, 'HAM', 'Alster Mobility') on conflict do nothing`)
+	takeOut := func(id telematics.VehicleID) { exec(`update units set vehicle_id = null where vehicle_id = $1`, id) }
+	return brokertest.Fleet{
+		Record: p.Record,
+		Change: func(id telematics.VehicleID, change func(*telematics.Twin)) {
+			t.Helper()
+			twin, err := p.Record(context.Background(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&twin)
+			takeOut(id)
+			exec(`update vehicles set agency_id = $2, status = $3, powertrain = $4, plate_number = $5, capabilities = $6 where id = $1`,
+				id, twin.AgencyID, twin.Status, twin.Powertrain, twin.Plate, pq.Array(twin.Actions))
+			if twin.Unit != "" {
+				c := twin.Contact
+				exec(`
+					insert into units (serial, vehicle_id, protocol, status, session, said_at, changed_at, last_seen, actions, firmware, gap_ms)
+					values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+					on conflict (serial) do update set vehicle_id = $2, protocol = $3, status = $4, session = $5, said_at = $6,
+						changed_at = $7, last_seen = $8, actions = $9, firmware = $10, gap_ms = $11`,
+					twin.Unit, id, twin.Protocol, nullable(c.Status), c.Session, written(c.SaidAt), written(c.ChangedAt), written(c.LastSeen),
+					pq.Array(c.Actions), c.Firmware, nullable(c.Gap.Milliseconds()))
+			}
+		},
+		Remove: func(id telematics.VehicleID) {
+			t.Helper()
+			takeOut(id)
+			exec(`delete from vehicles where id = $1`, id)
+		},
+	}
+}
+
+func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	add := vehicles(t, twins.postgres)
+	brokertest.VehiclesContract(t, func(t *testing.T) brokertest.VehicleRecord {
+		return brokertest.VehicleRecord{
+			Vehicles: twins, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, twins.postgres),
 		}
 	})
 }

@@ -77,7 +77,7 @@ func New(config Config) (*Postgres, error) {
 	p.claims = newGroup(config, p.claim)
 	p.settlements = newGroup(config, p.settle)
 	p.lines = newGroup(config, p.add)
-	p.twins = newGroup(config, p.readTwins(selectTwins))
+	p.twins = newGroup(config, p.readTwins(selectVersionedTwins))
 	p.records = newGroup(config, p.readTwins(selectRecords))
 	return p, nil
 }

@@ -141,7 +141,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow, known boo
 // complete returns a known command with what its settlement has changed.
 func complete(s telematics.Settlement, changed telematics.Command) telematics.Command {
 	c := *s.Known
-	c.Key, c.Protocol = nil, "" // as it is read
+	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
 	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
 	if c.Reported = changed.Reported; s.Reported != nil {
 		c.Reported = s.Reported

@@ -36,6 +36,7 @@ type Twins struct {
 	every     time.Duration
 	log       *slog.Logger
 	directory *directory
+	records   *records
 	debts     *debts // of units that could not be looked up
 	known     *memory
 	toRedis   *backlog
@@ -51,7 +52,7 @@ func NewTwins(config TwinsConfig) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 2*time.Second), log: log,
-		directory: newDirectory(config.Postgres, log), debts: newDebts(), known: newMemory(),
+		directory: newDirectory(config.Postgres, log), records: newRecords(), debts: newDebts(), known: newMemory(),
 		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
 		reading: &outage{
 			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
@@ -208,6 +209,7 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 		return telematics.Twin{}, err
 	}
 	t.directory.note(&twin.Vehicle)
+	t.records.keep(twin)
 	return *twin, nil
 }
 
@@ -216,9 +218,22 @@ func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics
 	twin, err := t.postgres.Record(ctx, id)
 	if err == nil {
 		t.directory.note(&twin.Vehicle)
+		t.records.keep(&twin)
 	}
 	return twin, err
 }
+
+// Remembered returns what an order depends on, as it was last read here. A claim by its version finds out whether it is still true.
+func (t *Twins) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
+	return t.records.find(id)
+}
+
+// Confirm notes that what was remembered was true a moment ago, and with it whose unit it is: until then nobody could say, and
+// reports go by that.
+func (t *Twins) Confirm(twin telematics.Twin) { t.directory.note(&twin.Vehicle) }
+
+// Forget notes that what was remembered is not true any more, or that nobody could say.
+func (t *Twins) Forget(id telematics.VehicleID) { t.records.forget(id) }
 
 // Told is Twin for somebody who will remember it: what Postgres does not have of it yet is
 // written there first, so that nobody is told less afterwards, whatever dies. Where Postgres

@@ -31,6 +31,7 @@ type vehicleRow struct {
 	Serial       *string        `db:"serial"`
 	Protocol     *string        `db:"protocol"`
 	Fields       []byte         `db:"fields"`
+	Version      int64          `db:"version"`
 	contactRow
 }
 
@@ -53,12 +54,20 @@ const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
 		v.image, v.features, v.capabilities, u.serial, u.protocol, ` + contactColumns
 	selectRecords = `
-	select ` + recordColumns + `
+	select ` + recordColumns + `, ` + recordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
 	selectTwins = `
-	select ` + recordColumns + `, s.fields
+	select ` + recordColumns + `, s.fields` + fromTwins
+	selectVersionedTwins = `
+	select ` + recordColumns + `, s.fields, ` + recordVersion + ` as version` + fromTwins
+	fromTwins = `
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
+
+// recordVersion is the version of a vehicle's record, of all that telematics.Twin.Recollection keeps but the last sign of life.
+// It is compared with what the same program read on connections of the same settings, and never kept.
+const recordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
+		u.serial, u.protocol, u.status, u.session, u.changed_at, u.actions)::text, 0)`
 
 func (r contactRow) contact() telematics.Contact {
 	return telematics.Contact{
@@ -83,6 +92,7 @@ func (r vehicleRow) twin() (telematics.Twin, error) {
 		},
 		Contact:  r.contact(),
 		Snapshot: snapshot,
+		Version:  r.Version,
 	}, nil
 }
 

@@ -64,6 +64,23 @@ type Twin struct {
 	Vehicle
 	Contact  Contact
 	Snapshot Snapshot
+	// Version of what the record says that an order depends on: another one, where anything of that has changed. Zero: not read.
+	Version int64
+}
+
+// Recollection returns what an order depends on, and may be remembered of the vehicle for long: what its version is of, and the
+// last sign of life, which may be older than what is known, and never newer.
+func (t *Twin) Recollection() Twin {
+	return Twin{
+		Vehicle: Vehicle{
+			ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions,
+		},
+		Contact: Contact{
+			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
+			Actions: t.Contact.Actions,
+		},
+		Version: t.Version,
+	}
 }
 
 // Commands returns what the vehicle can be told: what its unit declared, else

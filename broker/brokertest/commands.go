@@ -21,6 +21,7 @@ import (
 type CommandRecord struct {
 	Here, There broker.Commands
 	Vehicle     func() telematics.VehicleID                      // adds a vehicle
+	Fleet       Fleet                                            // where the vehicles are
 	Lines       func(telematics.CommandID) []telematics.Activity // a command's lines of the history, oldest first
 }
 
@@ -56,6 +57,11 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"OnlyWhatWasNotExecutedFreesItsKey":           refusalFreesItsKey,
 		"ATakenLaneLeavesTheKeyFree":                  takenLaneLeavesTheKeyFree,
 		"OneOfManyRepetitionsWins":                    oneOfManyRepetitionsWins,
+		"AClaimByTheRecordsVersionIsTaken":            trueClaimIsTaken,
+		"AClaimByAnotherVersionWritesNothing":         staleClaimWritesNothing,
+		"SignsOfLifeMakeNoClaimStale":                 signsOfLifeMakeNothingStale,
+		"AStaleClaimIsNotATakenLane":                  staleIsNotOccupied,
+		"AStaleClaimSpoilsNoOther":                    staleClaimSpoilsNoOther,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

@@ -31,6 +31,7 @@ type Memory struct {
 	mu       sync.Mutex
 	broken   map[string]error
 	twins    map[telematics.VehicleID]telematics.Twin
+	recalled map[telematics.VehicleID]telematics.Twin           // as they were last read
 	told     map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last announced
 	commands map[telematics.CommandID]telematics.Command
 	seq      int64
@@ -52,6 +53,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 	m := &Memory{
 		broken:    map[string]error{},
 		twins:     map[telematics.VehicleID]telematics.Twin{},
+		recalled:  map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
 		strangers: map[telematics.Unit]telematics.Stranger{},
@@ -71,6 +73,22 @@ func (m *Memory) Put(twin telematics.Twin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.twins[twin.ID], m.told[twin.ID] = twin, twin.Contact.At(time.Now())
+}
+
+// Change changes what is known of a vehicle.
+func (m *Memory) Change(id telematics.VehicleID, change func(*telematics.Twin)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	twin := m.twins[id]
+	change(&twin)
+	m.twins[id] = twin
+}
+
+// Remove takes a vehicle out.
+func (m *Memory) Remove(id telematics.VehicleID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.twins, id)
 }
 
 // Break makes methods of the ports, by name ("Claim", "Register"), return an error
@@ -106,6 +124,8 @@ func (m *Memory) Twin(ctx context.Context, id telematics.VehicleID) (telematics.
 	if !ok {
 		return telematics.Twin{}, telematics.NoSuchVehicle(id)
 	}
+	twin.Version = version(twin)
+	m.recalled[id] = twin.Recollection()
 	return twin, nil
 }
 
@@ -122,9 +142,14 @@ func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Cl
 		return telematics.Claim{}, err
 	}
 	defer m.mu.Unlock()
-	if _, ok := m.twins[c.Vehicle]; !ok {
+	twin, ok := m.twins[c.Vehicle]
+	switch {
+	case c.Version != 0 && (!ok || c.Version != version(twin)):
+		return telematics.Claim{Stale: true}, nil
+	case !ok:
 		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}
+	c.Version = 0
 	if _, ok := m.commands[c.ID]; ok {
 		return telematics.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
 	}

@@ -34,6 +34,7 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 		return CommandRecord{
 			Here: m, There: m,
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
+			Fleet:   fleet(m),
 			Lines: func(id telematics.CommandID) []telematics.Activity {
 				var lines []telematics.Activity
 				for _, line := range m.Lines() {
@@ -44,6 +45,16 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 				return lines
 			},
 		}
+	})
+}
+
+func fleet(m *Memory) Fleet { return Fleet{Record: m.Record, Change: m.Change, Remove: m.Remove} }
+
+func TestMemoryKeepsTheContractOfVehicles(t *testing.T) {
+	VehiclesContract(t, func(*testing.T) VehicleRecord {
+		m := NewMemory()
+		add := vehicles(m)
+		return VehicleRecord{Vehicles: m, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
 	})
 }
 

@@ -128,6 +128,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 		for _, next := range telematics.States {
 			for _, reported := range []*telematics.Report{nil, report} {
 				c := r.bring(t, state)
+				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as its owner has it
 				s := settlement(c, next)
 				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
 				got, ok, err := r.Here.Settle(t.Context(), s)

@@ -1,0 +1,165 @@
+package brokertest
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Fleet is the record of vehicles, as somebody else changes it.
+type Fleet struct {
+	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error) // reads it as it is now
+	Change func(telematics.VehicleID, func(*telematics.Twin))
+	Remove func(telematics.VehicleID)
+}
+
+func (f Fleet) record(t *testing.T, id telematics.VehicleID) telematics.Twin {
+	t.Helper()
+	twin, err := f.Record(t.Context(), id)
+	if err != nil || twin.Version == 0 {
+		t.Fatalf("Record = %+v, %v; want a vehicle with a version", twin, err)
+	}
+	return twin
+}
+
+// RecordChange is a change of a record, by its name.
+type RecordChange struct {
+	Name   string
+	Change func(*telematics.Twin)
+}
+
+// Decisive are changes of what an order depends on.
+var Decisive = []RecordChange{
+	{"another agency", func(t *telematics.Twin) { t.AgencyID = 2 }},
+	{"another unit", func(t *telematics.Twin) { t.Unit += "-new" }},
+	{"another protocol", func(t *telematics.Twin) { t.Protocol = "morse" }},
+	{"another powertrain", func(t *telematics.Twin) { t.Powertrain = telematics.PlugInHybrid }},
+	{"fewer actions", func(t *telematics.Twin) { t.Actions = []telematics.Action{telematics.Lock} }},
+	{"fewer declared actions", func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{telematics.Lock} }},
+	{"no declared actions", func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }},
+	{"an absent unit", func(t *telematics.Twin) { t.Contact.Status = telematics.Offline }},
+	{"a sleeping unit", func(t *telematics.Twin) { t.Contact.Status = telematics.Standby }},
+	{"another session", func(t *telematics.Twin) { t.Contact.Session = "two" }},
+	{"a later presence", func(t *telematics.Twin) { t.Contact.ChangedAt = instant.Add(time.Microsecond) }},
+}
+
+// online is what a unit is before it changes.
+func online(t *telematics.Twin) {
+	t.Contact.Status, t.Contact.Session, t.Contact.ChangedAt, t.Contact.LastSeen = telematics.Online, "one", instant, instant
+}
+
+// known returns a vehicle whose unit is online, as it is remembered.
+func (r CommandRecord) known(t *testing.T) telematics.Twin {
+	t.Helper()
+	id := r.Vehicle()
+	r.Fleet.Change(id, online)
+	return r.Fleet.record(t, id)
+}
+
+// by returns a command that was made by a record.
+func by(twin telematics.Twin, action telematics.Action) telematics.Command {
+	c := NewCommand(twin.ID, action)
+	c.Agency, c.Unit, c.Version = twin.AgencyID, twin.Unit, twin.Version
+	return c
+}
+
+func trueClaimIsTaken(t *testing.T, r CommandRecord) {
+	twin := r.known(t)
+	for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase} {
+		c := r.claim(t, by(twin, action))
+		c.Version = 0
+		wantCommand(t, r.open(t, c.ID), c)
+	}
+	if again := r.Fleet.record(t, twin.ID); again.Version != twin.Version {
+		t.Errorf("version %d, and then %d of the same", twin.Version, again.Version)
+	}
+}
+
+func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
+	t.Helper()
+	claim, err := r.Here.Claim(t.Context(), c)
+	if want := (telematics.Claim{Stale: true}); err != nil || !reflect.DeepEqual(claim, want) {
+		t.Errorf("Claim = %+v, %v; want it stale", claim, err)
+	}
+}
+
+func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
+	changes := append([]RecordChange{{"removed", nil}, {"without a unit", func(t *telematics.Twin) { t.Unit, t.Protocol, t.Contact = "", "", telematics.Contact{} }}}, Decisive...)
+	for _, change := range changes {
+		t.Run(change.Name, func(t *testing.T) {
+			twin := r.known(t)
+			k := NewKey()
+			c := r.keyed(k)
+			c.Vehicle, c.Unit, c.Version = twin.ID, twin.Unit, twin.Version
+			if change.Change == nil {
+				r.Fleet.Remove(twin.ID)
+			} else {
+				r.Fleet.Change(twin.ID, change.Change)
+			}
+			r.wantStale(t, c)
+			if made, found := r.made(t, k); found {
+				t.Errorf("the key holds %+v", made)
+			}
+			if change.Change == nil {
+				return
+			}
+			now := r.Fleet.record(t, twin.ID)
+			if c.Unit, c.Version = now.Unit, now.Version; now.Unit == "" {
+				c.Version = 0 // nothing can be remembered of it that lets an order pass
+			}
+			r.claim(t, c) // lane, key and id are free
+			r.settle(t, settlement(c, telematics.Expired))
+			c = by(twin, telematics.Lock)
+			c.Version = 0
+			r.claim(t, c) // who does not ask is not told
+		})
+	}
+}
+
+func signsOfLifeMakeNothingStale(t *testing.T, r CommandRecord) {
+	twin := r.known(t)
+	r.Fleet.Change(twin.ID, func(t *telematics.Twin) {
+		t.Contact.LastSeen, t.Contact.SaidAt = instant.Add(time.Hour), instant.Add(time.Hour)
+		t.Contact.Gap, t.Contact.Firmware = time.Minute, "4.2.1"
+		t.Status, t.Plate = telematics.InUse, "M-IM 2"
+	})
+	r.claim(t, by(twin, telematics.Lock))
+}
+
+func staleIsNotOccupied(t *testing.T, r CommandRecord) {
+	twin := r.known(t)
+	occupant := r.claim(t, by(twin, telematics.Lock))
+	claim, err := r.There.Claim(t.Context(), by(twin, telematics.Unlock))
+	if err != nil || claim.Stale || claim.Occupant == nil || claim.Occupant.ID != occupant.ID {
+		t.Errorf("by a true record: Claim = %+v, %v; want the occupant", claim, err)
+	}
+	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.AgencyID = 2 })
+	r.wantStale(t, by(twin, telematics.Unlock))
+	r.wantStale(t, by(twin, telematics.OpenTopCase))
+}
+
+// Claims of one moment may share a statement.
+func staleClaimSpoilsNoOther(t *testing.T, r CommandRecord) {
+	var claims sync.WaitGroup
+	for i := range 30 {
+		twin := r.known(t)
+		c, stale := by(twin, telematics.Lock), i%3 == 0
+		if stale {
+			r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.AgencyID = 2 })
+		}
+		if i%3 == 1 {
+			c.Version = 0
+		}
+		claims.Go(func() {
+			claim, err := r.Here.Claim(t.Context(), c)
+			if err != nil || claim.Stale != stale || claim.Taken() == stale {
+				t.Errorf("Claim = %+v, %v; stale: %t", claim, err, stale)
+			}
+		})
+	}
+	claims.Wait()
+}

@@ -1,0 +1,285 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// remembers lets the service read the record of the car, and what it read be remembered.
+func (w *world) remembers() {
+	w.Helper()
+	if _, err := w.Record(w.Context(), car); err != nil {
+		w.Fatal(err)
+	}
+	if _, ok := w.Remembered(car); !ok {
+		w.Fatal("the record is not remembered")
+	}
+}
+
+func TestARememberedVehicleIsNotRead(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.Break(errors.New("not to be read"), "Twin") // which a record is part of
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if c.Unit != unit || c.Agency != 1 {
+			t.Errorf("carried %+v", c)
+		}
+		_, err = w.send(telematics.Unlock) // which the vehicle's state can forbid
+		w.wantCode(err, telematics.TelematicsUnavailable)
+	})
+}
+
+// away is a contact of a unit that has been silent for long.
+func away(status telematics.PresenceStatus) telematics.Contact {
+	long := time.Now().Add(-time.Hour)
+	return telematics.Contact{Status: status, ChangedAt: long, LastSeen: long}
+}
+
+// Whatever has changed since the record was read, an order ends as if nothing was remembered.
+func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
+	type ending struct {
+		refused *telematics.Error
+		unit    telematics.Unit
+		agency  telematics.AgencyID
+		topics  []string
+		lines   []telematics.Activity
+	}
+	mine := telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}
+	theirs := telematics.Actor{Subject: "admin-8", Role: telematics.Admin, Agency: 2}
+	key := brokertest.NewKey()
+	for name, c := range map[string]struct {
+		change  func(*telematics.Twin)
+		actor   telematics.Actor
+		key     *telematics.IdempotencyKey
+		long    bool                // it was so when it was remembered
+		carried bool                // an order under the key, before
+		halted  telematics.AgencyID // once the record has changed
+		code    telematics.Code
+		unit    telematics.Unit
+		agency  telematics.AgencyID
+	}{
+		"its unit has left":                {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, code: telematics.VehicleOffline},
+		"its unit sleeps":                  {change: func(t *telematics.Twin) { t.Contact = away(telematics.Standby) }, code: telematics.VehicleOffline},
+		"it has another unit":              {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
+		"it has no unit":                   {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.CommandNotSupported},
+		"its unit speaks otherwise":        {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
+		"nobody speaks as its unit":        {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
+		"it cannot do it any more":         {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
+		"its unit cannot do it any more":   {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
+		"it was sold, and is asked by all": {change: sold, unit: unit, agency: 2},
+		"it was sold, and is asked before": {change: sold, actor: mine, code: telematics.VehicleNotFound},
+		"it was sold, and is asked after":  {change: sold, actor: theirs, unit: unit, agency: 2},
+		"it is another agency's":           {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
+		"its unit has long left":           {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
+		"it could never do it":             {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
+		"it is halted":                     {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
+		"it was sold to whom is halted":    {change: sold, halted: 2, code: telematics.CommandsHalted},
+		"it was sold from whom is halted":  {change: sold, halted: 1, unit: unit, agency: 2},
+		"it was sold after such an order":  {change: sold, actor: mine, key: key, carried: true, code: telematics.VehicleNotFound},
+		"it was sold before such an order": {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
+		"such an order was carried out":    {change: func(*telematics.Twin) {}, actor: mine, key: key, carried: true, unit: unit, agency: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var endings []ending
+			for _, remembered := range []bool{true, false} {
+				inWorld(t, 1, func(w *world) {
+					order := w.order(telematics.Lock)
+					order.RequestID, order.Idempotency = [16]byte{1}, c.key
+					if c.actor != (telematics.Actor{}) {
+						order.Actor = c.actor
+					}
+					w.answers(0, time.Second, telematics.Succeeded)
+					if c.carried {
+						_, refused := w.sendVia(0, order)
+						w.wantCode(refused, "")
+					}
+					w.air.car = func(p publication) { // whoever is asked
+						time.Sleep(time.Second)
+						twin, _ := w.Twin(w.Context(), car)
+						if twin.Protocol == "morse" {
+							w.brokers[0].Answer(telematics.Message{Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:], Payload: []byte("done")})
+						} else {
+							w.answer(0, twin.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+						}
+					}
+					if !c.long {
+						w.remembers()
+					}
+					w.Change(car, c.change)
+					if c.long {
+						w.remembers()
+					}
+					if c.halted != 0 {
+						w.Halt(telematics.Halt{Agency: c.halted, Why: "trial", Since: time.Now()})
+					}
+					if !remembered {
+						w.Forget(car)
+					}
+					time.Sleep(5 * time.Second) // until a halt is known
+					got, refused := w.sendVia(0, order)
+					end := ending{refused: refused, unit: got.Unit, agency: got.Agency, lines: w.Lines()}
+					for _, p := range w.air.published() {
+						end.topics = append(end.topics, p.topic[:len(p.topic)-len(p.topic)/4]) // without the command's id, where it has one
+					}
+					for i := range end.lines {
+						end.lines[i].Command = telematics.NoCommand
+					}
+					endings = append(endings, end)
+					w.wantCode(refused, c.code)
+					if refused == nil && (got.Unit != c.unit || got.Agency != c.agency) {
+						t.Errorf("asked %s of agency %d, want %s of %d", got.Unit, got.Agency, c.unit, c.agency)
+					}
+				})
+			}
+			if len(endings) == 2 && !reflect.DeepEqual(endings[0], endings[1]) {
+				t.Errorf("remembered\n %+v\nread\n %+v", endings[0], endings[1])
+			}
+		})
+	}
+}
+
+func sold(t *telematics.Twin) { t.AgencyID = 2 }
+
+func TestAVehicleThatIsRememberedAsAwayIsAskedWhenItIsBack(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		w.Change(car, func(twin *telematics.Twin) { twin.Contact = away(telematics.Offline) })
+		w.remembers()
+		w.Change(car, func(twin *telematics.Twin) { twin.Contact = healthy().Contact })
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestAVehicleThatIsRememberedAndGoneIsNotFound(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.remembers()
+		w.Remove(car)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.VehicleNotFound)
+		w.wantLines(telematics.VehicleNotFound)
+	})
+}
+
+// confirming is a record that keeps what was confirmed, and remembers without a version where it is said to.
+type confirming struct {
+	*brokertest.Memory
+	confirmed *[]telematics.Twin
+	vague     *bool
+}
+
+func (c confirming) Confirm(twin telematics.Twin) { *c.confirmed = append(*c.confirmed, twin) }
+
+func (c confirming) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
+	twin, ok := c.Memory.Remembered(id)
+	if *c.vague {
+		twin.Version = 0
+	}
+	return twin, ok
+}
+
+func TestOnlyWhatAClaimHasCheckedIsConfirmed(t *testing.T) {
+	var confirmed []telematics.Twin
+	var vague bool
+	between := func(m *brokertest.Memory) stores { return confirming{m, &confirmed, &vague} }
+	inWorldOf(t, []func(*brokertest.Memory) stores{between}, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		send := func(says string, want int) {
+			t.Helper()
+			_, err := w.send(telematics.Lock)
+			w.wantCode(err, "")
+			if len(confirmed) != want {
+				t.Errorf("%s: %d confirmed, want %d", says, len(confirmed), want)
+			}
+		}
+		send("nothing is remembered", 0)
+		send("it is remembered", 1)
+		w.Change(car, func(twin *telematics.Twin) { twin.Contact.Session = "another" })
+		send("it is not true", 1)
+		send("it is read again", 2)
+		vague = true
+		w.Change(car, func(twin *telematics.Twin) { twin.Unit = "another" })
+		w.air.car = nil
+		c, _ := w.send(telematics.Lock)
+		if c.Unit != "another" || len(confirmed) != 2 {
+			t.Errorf("what has no version cannot be checked, and %s was asked", c.Unit)
+		}
+	})
+}
+
+// restless is a record that is another one each time it is looked at.
+type restless struct {
+	*brokertest.Memory
+	versions *[]int64 // of the claims
+}
+
+func (r restless) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	*r.versions = append(*r.versions, c.Version)
+	if c.Version != 0 {
+		return telematics.Claim{Stale: true}, nil
+	}
+	return r.Memory.Claim(ctx, c)
+}
+
+func TestARecordThatChangesAllTheTimeHoldsNothingUp(t *testing.T) {
+	var versions []int64
+	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return restless{m, &versions} }}, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		for range 3 {
+			w.remembers()
+			_, err := w.send(telematics.Lock)
+			w.wantCode(err, "")
+		}
+		if len(versions) != 6 || versions[0] == 0 || versions[1] != 0 {
+			t.Errorf("claims by the versions %v, want each order to claim by one, and then by none", versions)
+		}
+	})
+}
+
+// While the record is away nobody can say whether what is remembered is true, so the history does not tell it.
+func TestWhatNobodyCouldConfirmIsForgotten(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.remembers()
+		w.Break(awayForNow{errors.New("connection refused")}, "Claim", "Twin")
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if twin, ok := w.Remembered(car); ok {
+			t.Errorf("remembered %+v", twin)
+		}
+		if lines := w.Lines(); len(lines) != 1 || lines[0].Agency != 0 || lines[0].Code != telematics.TelematicsUnavailable {
+			t.Errorf("lines %+v", lines)
+		}
+	})
+}
+
+// late is a record that changes while an overdue occupant of a lane is settled.
+type late struct{ *brokertest.Memory }
+
+func (l late) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	l.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+	return l.Memory.Settle(ctx, s)
+}
+
+func TestARecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
+	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return late{m} }}, func(w *world) {
+		w.remembers()
+		w.claimed(2 * time.Second)
+		time.Sleep(2*time.Second + time.Millisecond)
+		order := w.order(telematics.Lock)
+		order.Actor.Agency = 1
+		_, err := w.sendVia(0, order)
+		w.wantCode(err, telematics.VehicleNotFound)
+		if n := len(w.air.published()); n != 0 {
+			t.Errorf("%d publications", n)
+		}
+	})
+}

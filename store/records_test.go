@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// Claims that share a statement are each decided for themselves.
+func TestAStaleClaimSharesItsStatement(t *testing.T) {
+	p := open(t, newDatabase(t))
+	fleet, add := fleetIn(t, p), vehicles(t, p)
+	by := func(twin telematics.Twin, action telematics.Action) telematics.Command {
+		c := brokertest.NewCommand(twin.ID, action)
+		c.Version = twin.Version
+		return c
+	}
+	record := func() telematics.Twin {
+		id, _ := add()
+		twin, err := p.Record(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return twin
+	}
+	same, moved, taken, gone := record(), record(), record(), record()
+	fleet.Change(moved.ID, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+	fleet.Remove(gone.ID)
+	occupant := by(taken, telematics.Lock)
+	if claim, err := p.Claim(t.Context(), occupant); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	unchecked := by(moved, telematics.OpenTopCase)
+	unchecked.Version = 0
+	keyed := by(moved, telematics.AttentionSignal)
+	keyed.Key = brokertest.NewKey()
+	batch := []telematics.Command{
+		by(same, telematics.Lock), by(moved, telematics.Lock), by(taken, telematics.Unlock), unchecked, by(gone, telematics.Lock),
+		by(same, telematics.OpenTopCase), keyed,
+	}
+	claims, err := p.claim(t.Context(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"taken", "stale", "occupied", "taken", "stale", "taken", "stale"} {
+		claim := claims[i].Claim
+		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
+		if claim.Taken() != (want == "taken") || claim.Stale != (want == "stale") || occupied != (want == "occupied") {
+			t.Errorf("claim %d: %+v, want it %s", i, claim, want)
+		}
+	}
+	var written []telematics.CommandID
+	if err := p.db.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
+		t.Errorf("written %v, %v; want those that were taken", written, err)
+	}
+	if made, found, err := p.Made(t.Context(), *keyed.Key); err != nil || found {
+		t.Errorf("the key of a stale claim holds %+v, %v", made, err)
+	}
+}
+
+// Who waits for a vehicle that somebody changes finds it as it is afterwards.
+func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
+	p := open(t, newDatabase(t))
+	fleetIn(t, p)
+	id, _ := addVehicle(t, p, 1)
+	twin, err := p.Record(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := other.Exec(`update vehicles set agency_id = 2 where id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan telematics.Claim, 1)
+	go func() {
+		c := brokertest.NewCommand(id, telematics.Lock)
+		c.Version = twin.Version
+		claim, err := p.Claim(context.Background(), c)
+		if err != nil {
+			t.Errorf("Claim: %v", err)
+		}
+		claimed <- claim
+	}()
+	waitForLock(t, p)
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if claim := <-claimed; !claim.Stale {
+		t.Errorf("Claim = %+v, want it stale", claim)
+	}
+}
+
+// What a unit says of its connection reaches whoever remembers it otherwise.
+func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	id, unit := addVehicle(t, twins.postgres, 1)
+	begin := time.Now().Add(-time.Hour)
+	says := func(status telematics.PresenceStatus, after time.Duration) {
+		t.Helper()
+		at := begin.Add(after)
+		presence := telematics.Presence{Status: status, Session: "one", At: at}
+		if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: at, Presence: &presence}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func() telematics.Claim {
+		t.Helper()
+		twin, ok := twins.Remembered(id)
+		if !ok {
+			t.Fatal("nothing is remembered")
+		}
+		c := brokertest.NewCommand(id, telematics.Lock)
+		c.Version = twin.Version
+		claim, err := twins.postgres.Claim(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim.Taken() {
+			_, _, err = twins.postgres.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return claim
+	}
+	says(telematics.Online, 0)
+	if _, err := twins.Record(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	says(telematics.Online, time.Minute) // again, in the same session
+	if _, err := twins.postgres.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(begin, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim(); !got.Taken() {
+		t.Errorf("after signs of life alone: %+v", got)
+	}
+	says(telematics.Offline, 2*time.Minute)
+	if got := claim(); !got.Stale {
+		t.Errorf("after a last will: %+v", got)
+	}
+	if _, err := twins.Twin(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if twin, _ := twins.Remembered(id); twin.Contact.Status != telematics.Offline {
+		t.Errorf("read, and remembered as %+v", twin.Contact)
+	}
+	if err := twins.postgres.ForgetContacts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim(); !got.Stale {
+		t.Errorf("after all contacts were forgotten: %+v", got)
+	}
+}
+
+// Whose unit it is, as somebody remembers it, is not believed before it is confirmed.
+func TestARecordThatIsConfirmedTellsWhoseUnitItIs(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	id, unit := addVehicle(t, twins.postgres, 1)
+	if _, err := twins.Record(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	owned, ok := twins.directory.owner(unit)
+	if !ok {
+		t.Error("a record that is read does not tell")
+	}
+	twins.directory.known.Purge() // as time does
+	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
+	twin, _ := twins.Remembered(id)
+	if twins.Bring(o) != nil {
+		t.Error("what is remembered is believed")
+	}
+	twins.Confirm(twin)
+	if again, ok := twins.directory.owner(unit); !ok || !reflect.DeepEqual(again, owned) {
+		t.Errorf("confirmed as of %+v, want %+v", again, owned)
+	}
+	if there := twins.Bring(o); there == nil || !<-there {
+		t.Error("the report is not brought")
+	}
+}
+
+func TestSoManyRecordsAreRemembered(t *testing.T) {
+	r := newRecords()
+	for id := range telematics.VehicleID(recordsSize + 10) {
+		r.keep(&telematics.Twin{Vehicle: telematics.Vehicle{ID: id}, Version: 1})
+	}
+	if n := r.known.Len(); n != recordsSize {
+		t.Errorf("%d are remembered, want %d", n, recordsSize)
+	}
+	if _, ok := r.find(0); ok {
+		t.Error("the one that was not asked for longest is still remembered")
+	}
+}
