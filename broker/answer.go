@@ -181,15 +181,9 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 
 // receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.receives(at) {
+	if unit != w.command.Unit || !w.receives(at, func(c telematics.Command) { b.events.tell(c.Event(at)) }) {
 		b.Counts.add(answersIdle)
-		return
 	}
-	c := *w.command
-	c.State = telematics.Received
-	w.complete(&c)
-	b.events.tell(c.Event(at))
-	w.tell(c)
 }
 
 func (b *Broker) countSettled(c telematics.Command) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
@@ -37,6 +39,8 @@ func (w *wire) Write(p []byte) (int, error) {
 	w.wrote = append(w.wrote, bytes.Clone(p))
 	return len(p), w.err
 }
+
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 func (w *wire) Close() error {
 	w.mu.Lock()
@@ -79,7 +83,7 @@ func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 		sent.Write(messageOf(id + 1))
 	}
 	w := &wire{from: &sent}
-	conn := thrifty(w)
+	conn := thrifty(w, time.Second)
 	for id := range uint16(10) {
 		packet, err := packets.ReadPacket(conn)
 		if err != nil || packet.Details().MessageID != id+1 {
@@ -91,10 +95,23 @@ func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 	}
 }
 
+func TestNothingIsReadOfAConnectionThatWasClosed(t *testing.T) {
+	conn := thrifty(&wire{from: bytes.NewReader(append(messageOf(1), messageOf(2)...))}, time.Second)
+	if _, err := packets.ReadPacket(conn); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if packet, err := packets.ReadPacket(conn); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("read %v, %v", packet, err)
+	}
+}
+
 func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
-		conn := thrifty(w)
+		conn := thrifty(w, time.Second)
 		write := func(p []byte) {
 			if n, err := conn.Write(p); n != len(p) || err != nil {
 				t.Errorf("Write: %d of %d, %v", n, len(p), err)
@@ -131,8 +148,8 @@ func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 
 func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{err: errors.New("broken")}
-		conn := thrifty(w)
+		w := &wire{err: errors.New("broken"), from: bytes.NewReader(nil)}
+		conn := thrifty(w, time.Second)
 		if _, err := conn.Write(ackOf(1)); err != nil {
 			t.Errorf("it is not known yet: %v", err)
 		}
@@ -140,15 +157,20 @@ func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
 		if !w.isClosed() {
 			t.Error("it is still open")
 		}
-		if _, err := conn.Write(messageOf(1)); err == nil {
-			t.Error("a message was taken")
+		for _, packet := range [][]byte{messageOf(1), ackOf(2)} {
+			if _, err := conn.Write(packet); !errors.Is(err, w.err) {
+				t.Errorf("another packet: %v", err)
+			}
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, w.err) {
+			t.Errorf("who reads learns %v", err)
 		}
 	})
 }
 
 func TestWhoWritesAndWhatWaitsDoNotMeet(t *testing.T) {
 	w := &wire{}
-	conn := thrifty(w)
+	conn := thrifty(w, time.Second)
 	for id := range uint16(2000) {
 		packet := ackOf(id)
 		if id%7 == 0 {
@@ -168,5 +190,64 @@ func TestWhoWritesAndWhatWaitsDoNotMeet(t *testing.T) {
 		if err != nil || packet.Details().MessageID != id {
 			t.Fatalf("packet %d: %v %v", id, packet, err)
 		}
+	}
+}
+
+// piped is a pipe that says of its end what a socket says.
+type piped struct{ net.Conn }
+
+func (p piped) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	return n, ended(err)
+}
+
+func (p piped) Write(b []byte) (int, error) {
+	n, err := p.Conn.Write(b)
+	return n, ended(err)
+}
+
+func ended(err error) error {
+	if errors.Is(err, io.ErrClosedPipe) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// The library believes that it has closed a connection itself where it is told that it is closed, and then tells nobody.
+func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
+	for name, publishes := range map[string]bool{"while a message is written": true, "while nothing is written": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, far := net.Pipe()
+			t.Cleanup(func() { _ = far.Close() })
+			go func() { // greets, says something, and reads nothing any more
+				_, _ = packets.ReadPacket(far)
+				_ = packets.NewControlPacket(packets.Connack).Write(far)
+				_, _ = far.Write(messageOf(1))
+			}()
+			lost := make(chan error, 1)
+			heard := make(chan struct{})
+			link := NewLink(MQTTConfig{URL: "tcp://x:1", KeepAlive: time.Minute})
+			o := link.options(lost).
+				SetDefaultPublishHandler(func(mqtt.Client, mqtt.Message) { close(heard) }).
+				SetCustomOpenConnectionFn(func(_ *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
+					return thrifty(piped{near}, o.WriteTimeout), nil
+				})
+			client := mqtt.NewClient(o)
+			if err := link.await(t.Context(), client.Connect()); err != nil {
+				t.Fatal(err)
+			}
+			<-heard
+			if publishes {
+				time.Sleep(10 * ackAfter)
+				client.Publish("a", 1, false, "b")
+			}
+			select {
+			case err := <-lost:
+				t.Log(err)
+			case <-time.After(10 * time.Second):
+				t.Error("it is not known that the connection is lost")
+			}
+		})
 	}
 }

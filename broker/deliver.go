@@ -73,7 +73,7 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 	note := time.NewTimer(noteAfter)
 	defer note.Stop()
 	defer trace.StartRegion(ctx, telematics.StepAir).End()
-	received := false
+	received, noting := false, true
 	for {
 		select {
 		case news := <-w.news:
@@ -86,7 +86,10 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 			if news.State == telematics.Received && !received {
 				received = true
 				again.Reset(resendAfter(w.progress().Attempts, received, rand.Float64()))
-				note.Reset(noteAfter)
+				if !noting {
+					note.Reset(noteAfter)
+					noting = true
+				}
 			}
 		case <-again.C:
 			first := w.progress().Attempts == 0
@@ -94,11 +97,13 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 				return b.giveUp(ctx, c, w)
 			}
 			again.Reset(b.publish(ctx, c, w, message, received))
-			if first {
+			if first || w.makeUp() {
 				note.Reset(noteAfter)
+				noting = true
 			}
 		case <-note.C:
 			b.note(ctx, w)
+			noting = false
 		case <-deadline.C:
 			return b.giveUp(ctx, c, w)
 		}
@@ -129,12 +134,11 @@ func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, 
 		return resendAfter(attempts, received, rand.Float64())
 	}
 	b.Counts.add(publications)
-	attempts = w.handed(now)
-	if attempts == 1 {
+	if attempts == 0 {
 		b.Counts.add(commandsSent)
-		b.events.sent(*c, now)
+		b.events.sent(*c, now) // before anybody knows that it may have been received
 	}
-	return resendAfter(attempts, received, rand.Float64())
+	return resendAfter(w.handed(now), received, rand.Float64())
 }
 
 // expire settles a command that never left, because something of ours is missing.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/net/proxy"
@@ -14,35 +13,35 @@ import (
 
 // dial opens what a connection of the client library goes over, as the library would.
 func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
-	conn, err := proxy.FromEnvironmentUsing(&net.Dialer{Timeout: o.ConnectTimeout}).Dial("tcp", to.Host)
+	ctx, cancel := context.WithTimeout(context.Background(), o.ConnectTimeout)
+	defer cancel()
+	conn, err := proxy.Dial(ctx, "tcp", to.Host)
 	if err != nil {
 		return nil, err
 	}
 	switch to.Scheme {
 	case "tcp":
-		return thrifty(conn), nil
+		return thrifty(conn, o.WriteTimeout), nil
 	case "ssl":
-		secured, err := secure(conn, to.Hostname(), o.TLSConfig, o.ConnectTimeout)
+		secured, err := secure(ctx, conn, to.Hostname(), o.TLSConfig)
 		if err != nil {
 			_ = conn.Close()
 			return nil, err
 		}
-		return thrifty(secured), nil
+		return thrifty(secured, o.WriteTimeout), nil
 	}
 	_ = conn.Close()
 	return nil, fmt.Errorf("scheme %q: want tcp or ssl", to.Scheme)
 }
 
 // secure returns a connection over which the server has proven who it is.
-func secure(conn net.Conn, host string, c *tls.Config, timeout time.Duration) (*tls.Conn, error) {
+func secure(ctx context.Context, conn net.Conn, host string, c *tls.Config) (*tls.Conn, error) {
 	if c == nil {
 		c = &tls.Config{}
 	}
 	if c = c.Clone(); c.ServerName == "" {
 		c.ServerName = host
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
 	secured := tls.Client(conn, c)
 	return secured, secured.HandshakeContext(ctx)
 }

@@ -34,7 +34,7 @@ func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
 		{"tcp", nil, true},
 		{"ws", nil, false},
 	} {
-		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, TLSConfig: c.tls}
+		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, WriteTimeout: time.Second, TLSConfig: c.tls}
 		conn, err := dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
 		if (err == nil) != c.ok {
 			t.Errorf("%s with %+v: %v", c.scheme, c.tls, err)

@@ -26,7 +26,14 @@ func (b *Broker) note(ctx context.Context, w *waiter) {
 func (b *Broker) noteAll(ctx context.Context, notes []telematics.Note) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	if err := b.Commands.Note(ctx, notes); err != nil {
-		b.Logger.Debug("progress not noted", "commands", len(notes), "err", err)
+	err := b.Commands.Note(ctx, notes)
+	if err == nil {
+		return
+	}
+	b.Logger.Debug("progress not noted", "commands", len(notes), "err", err)
+	for _, n := range notes {
+		if w := b.waiters.find(n.Command); w != nil {
+			w.missNote() // it is made up for with the next attempt
+		}
 	}
 }

@@ -96,3 +96,33 @@ func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.Break(errAway, "Note")
+		time.AfterFunc(time.Second, func() { w.Break(nil, "Note") })
+		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} { // after the second attempt
+			time.AfterFunc(at, func() {
+				if got := w.recorded(); got.State != want {
+					w.Errorf("after %v the record says %s, want %s", at, got.State, want)
+				}
+			})
+		}
+		w.answers(0, 5*time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestAUnitThatReceivesSoonDelaysNoNote(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.says(unit, map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded})
+		time.AfterFunc(310*time.Millisecond, func() {
+			if got := w.recorded(); got.State != telematics.Received || got.Attempts != 1 {
+				w.Errorf("the record says %s, %d attempts", got.State, got.Attempts)
+			}
+		})
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}

@@ -25,7 +25,12 @@ func (b *Broker) acceptRemembered(ctx context.Context, order *telematics.Order, 
 	c := newCommand(order, b.Instance, now)
 	addressTo(c, &twin)
 	c.Version = twin.Version
-	if !b.passes(ctx, c, &twin) {
+	receipt, refusal := b.weighRemembered(ctx, c, &twin)
+	switch {
+	case refusal != nil && refusal.Code == telematics.TelematicsUnavailable: // who cannot be asked now is not asked once more
+		addressTo(c, &telematics.Twin{Vehicle: telematics.Vehicle{AgencyID: order.Actor.Agency}})
+		return telematics.Receipt{Command: c}, refusal, true
+	case refusal != nil || receipt.Replayed:
 		return telematics.Receipt{}, nil, false
 	}
 	receipt, refusal, stale := b.claim(ctx, c)
@@ -42,9 +47,7 @@ func (b *Broker) acceptRemembered(ctx context.Context, order *telematics.Order, 
 	return receipt, refusal, true
 }
 
-// passes reports whether an order repeats no other, and nothing speaks against it.
-func (b *Broker) passes(ctx context.Context, c *telematics.Command, twin *telematics.Twin) bool {
+func (b *Broker) weighRemembered(ctx context.Context, c *telematics.Command, twin *telematics.Twin) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
-	receipt, refusal := b.weigh(ctx, c, twin)
-	return refusal == nil && !receipt.Replayed
+	return b.weigh(ctx, c, twin)
 }

@@ -219,7 +219,7 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 			// The row may be there all the same, and nothing will be published.
 			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
 			return receipt, telematics.Unavailable("Postgres", err), false
-		case claim.Stale:
+		case claim.Stale, claim.KeyTaken && c.Version != 0: // by the earlier order nobody has looked whether the version is true
 			return receipt, nil, true
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost

@@ -21,6 +21,7 @@ type waiter struct {
 	mu       sync.Mutex
 	known    telematics.Progress
 	answered bool // finally
+	unnoted  bool // the record did not take a note
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
@@ -79,6 +80,11 @@ func (w *waiter) tell(c telematics.Command) {
 	if c.State == telematics.Received && w.known.ReceivedAt.IsZero() { // another instance heard it
 		w.known.ReceivedAt = c.ReceivedAt
 	}
+	w.answered = w.answered || !c.State.IsOpen()
+	w.replace(c)
+}
+
+func (w *waiter) replace(c telematics.Command) {
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
@@ -93,14 +99,19 @@ func (w *waiter) tell(c telematics.Command) {
 // hasReceived reports whether the unit has said that it has the command. For each copy of it the unit says so again.
 func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
 
-// receives notes that the unit has the command, and reports whether that is news.
-func (w *waiter) receives(at time.Time) bool {
+// receives notes that the unit has the command. It reports whether that is news, and if so tells of the command as it is now, before
+// anything else is told of it here.
+func (w *waiter) receives(at time.Time, tell func(telematics.Command)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.answered || !w.known.ReceivedAt.IsZero() {
 		return false
 	}
 	w.known.ReceivedAt = at
+	c := *w.command
+	c.State, c.SentAt, c.ReceivedAt, c.Attempts = telematics.Received, w.known.SentAt, at, w.known.Attempts
+	tell(c)
+	w.replace(c)
 	return true
 }
 
@@ -109,6 +120,22 @@ func (w *waiter) answers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answered = true
+}
+
+// missNote notes that the record did not take a note.
+func (w *waiter) missNote() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unnoted = true
+}
+
+// makeUp reports whether a note is to be made up for. It reports so once.
+func (w *waiter) makeUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	missed := w.unnoted
+	w.unnoted = false
+	return missed
 }
 
 // handed notes that the MQTT client took the message, and returns how often it has.

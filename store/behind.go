@@ -32,7 +32,9 @@ func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change))
 	look := time.NewTicker(max(t.every/looks, time.Millisecond))
 	defer look.Stop()
 	written, came := time.Now(), int64(0)
+	var rested time.Time // from the last batch
 	for {
+		share := recordShare
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
@@ -41,22 +43,33 @@ func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change))
 			return
 		case <-look.C:
 			before := came
-			if came = t.came.Load(); came != before && time.Since(written) < t.every {
+			if came = t.came.Load(); came != before && time.Since(written) < t.every || time.Now().Before(rested) {
 				continue
 			}
-			t.write(ctx, tell, recordShare)
 		case <-t.lost:
-			t.write(ctx, tell, 1)
+			share = 1
 		}
+		worked := t.write(ctx, tell, share)
 		written = time.Now()
+		rested = written.Add(pause(worked, recordShare))
 	}
 }
 
 // write writes all that is owed, batch by batch, of which each may take one part in so many of the time: what cannot wait
-// has its turn between. What Postgres could not take now stays owed.
-func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share int) {
+// has its turn between, unless what is owed is in danger. What Postgres could not take now stays owed. It returns how long the last batch took.
+func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share int) (worked time.Duration) {
 	defer t.toRecord.end()
 	for batch := range slices.Chunk(t.toRecord.begin(), flushBatch) {
+		select {
+		case <-time.After(pause(worked, share)):
+		case <-t.lost:
+			share = 1
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // there is a last time
+			t.toRecord.again(batch)
+			continue
+		}
 		sightings := make([]sighting, len(batch))
 		for i, k := range batch {
 			sightings[i] = k.debt()
@@ -65,7 +78,7 @@ func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share
 		if !t.keep(ctx, sightings, tell) {
 			t.toRecord.again(batch)
 		}
-		rest(ctx, pause(time.Since(began), share))
+		worked = time.Since(began)
 	}
 	defer t.debts.end()
 	for batch := range slices.Chunk(t.debts.begin(), flushBatch) {
@@ -75,6 +88,7 @@ func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share
 			}
 		}
 	}
+	return worked
 }
 
 // keep reports false where Postgres could not take the sightings now.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -213,5 +214,22 @@ func TestWhatRedisForgotIsNoNews(t *testing.T) {
 		if _, ok := change.Fields[telematics.MileageKm]; ok {
 			t.Errorf("told again: %+v", change)
 		}
+	}
+}
+
+func TestWhatIsNotWrittenBeforeTheEndIsLeftForTheLastTime(t *testing.T) {
+	twins, id, unit := withoutRun(t, miniredis(t))
+	start := time.Now().Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 7))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	twins.write(ended, nil, recordShare)
+	if n := twins.toRecord.size(); n != 1 {
+		t.Errorf("%d vehicles are owed to postgres", n)
+	}
+	twins.write(t.Context(), nil, 1)
+	kept, err := twins.postgres.snapshots(t.Context(), []telematics.VehicleID{id})
+	if err != nil || kept[id][telematics.MileageKm].Value != 7.0 || twins.toRecord.size() != 0 {
+		t.Errorf("postgres has %v, %v", kept[id], err)
 	}
 }

@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWhatCanWaitIsDoneTogetherAndOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var done []int
+		var lists, busy atomic.Int32
+		var background sync.WaitGroup
+		l := later[int]{after: 50 * time.Millisecond, background: &background, do: func(_ context.Context, list []int) {
+			if busy.Add(1) > 1 {
+				t.Error("two at a time")
+			}
+			time.Sleep(time.Second) // a slow server
+			done = append(done, list...)
+			lists.Add(1)
+			busy.Add(-1)
+		}}
+		var asked []int
+		for i := range 100 {
+			l.add(t.Context(), i)
+			asked = append(asked, i)
+			time.Sleep(20 * time.Millisecond)
+		}
+		background.Wait()
+		if !slices.Equal(done, asked) || lists.Load() > 4 {
+			t.Errorf("in %d lists: %v", lists.Load(), done)
+		}
+		l.add(t.Context(), 100) // after a silence
+		background.Wait()
+		if len(done) != 101 {
+			t.Errorf("%d are done", len(done))
+		}
+	})
+}
