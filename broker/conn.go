@@ -18,6 +18,7 @@ const (
 	ackAfter = time.Millisecond
 	// acksTogether is half of what MQTT brokers commonly let be unacknowledged.
 	acksTogether = 10
+	ackSize      = 4 // bytes, MQTT 3.1.1 §3.4
 )
 
 // thriftyConn takes fewer system calls than the client library, which reads the head of each packet byte by byte, four calls for a
@@ -77,16 +78,16 @@ func (c *thriftyConn) SetWriteDeadline(by time.Time) error {
 func (c *thriftyConn) Write(packet []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !isAck(packet) || len(c.acks)+len(packet) >= acksTogether*len(packet) {
+	if c.broken != nil || !isAck(packet) || len(c.acks)+ackSize >= acksTogether*ackSize {
 		return c.send(packet)
 	}
 	if c.acks = append(c.acks, packet...); c.late == nil {
 		c.late = time.AfterFunc(ackAfter, c.flush)
 	}
-	return len(packet), c.broken
+	return len(packet), nil
 }
 
-func isAck(packet []byte) bool { return len(packet) == 4 && packet[0]>>4 == packets.Puback }
+func isAck(packet []byte) bool { return len(packet) == ackSize && packet[0]>>4 == packets.Puback }
 
 // flush writes the acknowledgements that wait. Where it cannot, the connection is of no use any more.
 func (c *thriftyConn) flush() {

@@ -97,7 +97,7 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 				return b.giveUp(ctx, c, w)
 			}
 			again.Reset(b.publish(ctx, c, w, message, received))
-			if first || w.makeUp() {
+			if first || w.missedNote() {
 				note.Reset(noteAfter)
 				noting = true
 			}

@@ -4,7 +4,7 @@ import "sync"
 
 // gathered is a list that many add to, and that is taken whole. It is safe for concurrent use.
 type gathered[T any] struct {
-	most int // zero: any number
+	most int
 
 	mu   sync.Mutex
 	list []T
@@ -14,7 +14,7 @@ type gathered[T any] struct {
 func (g *gathered[T]) add(v T) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.most > 0 && len(g.list) >= g.most {
+	if len(g.list) >= g.most {
 		return 0
 	}
 	g.list = append(g.list, v)

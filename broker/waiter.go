@@ -129,8 +129,8 @@ func (w *waiter) missNote() {
 	w.unnoted = true
 }
 
-// makeUp reports whether a note is to be made up for. It reports so once.
-func (w *waiter) makeUp() bool {
+// missedNote reports whether the record did not take a note. It reports so once.
+func (w *waiter) missedNote() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	missed := w.unnoted
