@@ -44,7 +44,7 @@ type Broker struct {
 	Counts     *Counts
 	waiters    waiters
 	owed       owed
-	inHand     sync.Map                      // CommandIDs that are being claimed or carried here
+	inHand     sync.Map                      // registrations of commands that are being claimed or carried here, by CommandID
 	released   later[telematics.Pending]     // from the pending table
 	notes      later[telematics.Note]        // of commands that are under way
 	owedLines  gathered[telematics.Activity] // that the history could not take

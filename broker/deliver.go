@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime/trace"
 	"time"
@@ -30,33 +29,21 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.inHand.Delete(c.ID)
 }
 
-// prepare signs a command and registers it, or says what is missing for that.
+// prepare signs a command that is registered, or says what is missing for that.
 func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *telematics.Transmission, missing string, err error) {
 	if message, err = b.sign(ctx, c); err != nil {
 		return nil, "The signing key", err
 	}
-	if err := b.register(ctx, b.entry(c)); err != nil {
-		return nil, "Redis", fmt.Errorf("register: %w", err)
+	if err := b.registered(c.ID); err != nil {
+		return nil, "Redis", err
 	}
 	return message, "", nil
-}
-
-// entry is the command's in the pending table.
-func (b *Broker) entry(c *telematics.Command) telematics.Pending {
-	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
 }
 
 func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
 	defer trace.StartRegion(ctx, telematics.StepSign).End()
 	message, err := b.Dialects.Encode(c, b.Key)
 	return &message, err
-}
-
-func (b *Broker) register(ctx context.Context, entry telematics.Pending) error {
-	defer trace.StartRegion(ctx, telematics.StepRegister).End()
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	return b.Pending.Register(ctx, entry)
 }
 
 // deliver publishes the message, again and again, until the command is settled

@@ -195,20 +195,20 @@ func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telema
 	return nil
 }
 
-// claim writes the row and takes the lane. An occupant that is overdue is settled
+// claim writes the row and takes the lane, and has the command in hand. An occupant that is overdue is settled
 // first: its owner did not, so it is gone, or about to. Of a command that is stale nothing is written, and nothing is decided.
 func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error, stale bool) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
-	ctx, cancel := b.step(ctx)
-	defer cancel()
 	receipt = telematics.Receipt{Command: c}
-	b.inHand.Store(c.ID, nil)
+	b.takeInHand(ctx, c)
 	ours := false
 	defer func() {
 		if !ours {
-			b.inHand.Delete(c.ID)
+			b.dropFromHand(ctx, c.ID)
 		}
 	}()
+	ctx, cancel := b.step(ctx)
+	defer cancel()
 	for evicted := false; ; evicted = true {
 		claim, err := b.Commands.Claim(ctx, *c) // [LAW-1] [LAW-5]
 		var known *telematics.Error

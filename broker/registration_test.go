@@ -1,0 +1,73 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
+	const trip = time.Second
+	x := &tampering{}
+	x.register = func(ctx context.Context, p telematics.Pending) error {
+		time.Sleep(trip)
+		return x.Memory.Register(ctx, p)
+	}
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		time.Sleep(trip)
+		return x.Memory.Claim(ctx, c)
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		w.answers(0, 0, telematics.Succeeded)
+		asked := time.Now()
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if took := time.Since(asked); took >= 2*trip {
+			t.Errorf("took %v: one after the other", took)
+		}
+	})
+}
+
+func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
+	x := &tampering{}
+	var registered time.Time
+	x.register = func(ctx context.Context, p telematics.Pending) error {
+		time.Sleep(time.Second)
+		registered = time.Now()
+		return x.Memory.Register(ctx, p)
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if sent := w.air.published(); len(sent) != 1 || registered.IsZero() || sent[0].at.Before(registered) {
+			t.Errorf("published %v, registered at %v", sent, registered)
+		}
+	})
+}
+
+func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"at once": 0, "long after the refusal": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			x := &tampering{}
+			inWorldOf(t, between(x), func(w *world) {
+				w.claimed(telematics.MaxBudget) // has the lane
+				x.register = func(ctx context.Context, p telematics.Pending) error {
+					time.Sleep(slow)
+					return x.Memory.Register(ctx, p)
+				}
+				before := len(w.InFlight())
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.CommandInProgress)
+				time.Sleep(slow + time.Second)
+				synctest.Wait()
+				if left := w.InFlight(); len(left) != before {
+					t.Errorf("%d are registered, before it was %d", len(left), before)
+				}
+			})
+		})
+	}
+}
