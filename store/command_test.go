@@ -237,20 +237,37 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 	wg.Wait()
 }
 
-func TestTheSchemaRefusesWhatMakesNoSense(t *testing.T) {
+func TestWhatMakesNoSenseIsNotWrittenDown(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)
-	for constraint, spoil := range map[string]func(*telematics.Command){
-		"commands_action_known":     func(c *telematics.Command) { c.Action = "fly" },
-		"commands_lane_known":       func(c *telematics.Command) { c.Lane = "fast" },
-		"commands_actor_role_known": func(c *telematics.Command) { c.Actor.Role = "king" },
-		"commands_parameters_fit":   func(c *telematics.Command) { c.Attention = &telematics.Attention{} },
+	for name, spoil := range map[string]func(*telematics.Command){
+		`action "fly"`:     func(c *telematics.Command) { c.Action = "fly" },
+		`in lane "fast"`:   func(c *telematics.Command) { c.Lane = "fast" },
+		`lane "top_case"`:  func(c *telematics.Command) { c.Lane = telematics.TopCaseLane },
+		`lane ""`:          func(c *telematics.Command) { c.Lane, c.Action = "", "" },
+		`role "king"`:      func(c *telematics.Command) { c.Actor.Role = "king" },
+		`parameters of "l`: func(c *telematics.Command) { c.Attention = &telematics.Attention{} },
+		`parameters of "a`: func(c *telematics.Command) { c.Action, c.Lane = telematics.AttentionSignal, telematics.AttentionLane },
+		"before the":       func(c *telematics.Command) { c.Deadline = c.Requested.Add(-time.Second) },
 	} {
 		c := brokertest.NewCommand(id, telematics.Lock)
 		spoil(&c)
-		if _, err := p.Claim(t.Context(), c); err == nil || !strings.Contains(err.Error(), constraint) || Away(err) {
-			t.Errorf("%s: %v", constraint, err)
+		if _, err := p.Claim(t.Context(), c); err == nil || !strings.Contains(err.Error(), name) || Away(err) {
+			t.Errorf("%s: %v", name, err)
 		}
+	}
+	actor := brokertest.NewCommand(id, telematics.Lock).Actor
+	for name, line := range map[string]telematics.Activity{
+		`role "king"`:     {At: morning, Actor: telematics.Actor{Subject: "anna", Role: "king"}, Action: telematics.StatusRead},
+		`outcome "maybe"`: {At: morning, Actor: actor, Action: telematics.StatusRead, Outcome: "maybe"},
+	} {
+		if err := p.Add(t.Context(), line); err == nil || !strings.Contains(err.Error(), name) || Away(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var written int
+	if err := p.db.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
+		t.Errorf("%d rows written, %v", written, err)
 	}
 }
 
