@@ -12,25 +12,25 @@ import (
 	"motorpool/telematics"
 )
 
-// claimRow is what is written down of an accepted command.
+// claimRow is what is written down of an accepted command. What is absent is null.
 type claimRow struct {
 	ID            uuid.UUID     `json:"id"`
 	VehicleID     int64         `json:"vehicle_id"`
 	AgencyID      int64         `json:"agency_id"`
 	Unit          string        `json:"unit"`
 	Action        string        `json:"action"`
-	Parameters    *attentionRow `json:"parameters"`
+	Parameters    *attentionRow `json:"parameters,omitempty"`
 	Lane          string        `json:"lane"`
 	Instance      string        `json:"instance"`
 	ActorSubject  string        `json:"actor_subject"`
 	ActorRole     string        `json:"actor_role"`
-	ActorAgencyID *int64        `json:"actor_agency_id"`
-	RequestID     *uuid.UUID    `json:"request_id"`
+	ActorAgencyID *int64        `json:"actor_agency_id,omitempty"`
+	RequestID     *uuid.UUID    `json:"request_id,omitempty"`
 	RequestedAt   *time.Time    `json:"requested_at"`
 	Deadline      *time.Time    `json:"deadline"`
-	BulkID        *uuid.UUID    `json:"bulk_id"`
-	BookingID     *int64        `json:"booking_id"`
-	Version       *int64        `json:"version"` // null: not to be checked
+	BulkID        *uuid.UUID    `json:"bulk_id,omitempty"`
+	BookingID     *int64        `json:"booking_id,omitempty"`
+	Version       *int64        `json:"version,omitempty"` // null: not to be checked
 	*keyRow                     // absent: none
 }
 
@@ -127,49 +127,21 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // in order, so that no two batches can wait for each other.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
 	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
+	keyed := false
 	for i, c := range commands {
 		rows[i], vehicles[i] = newClaimRow(c), int64(c.Vehicle)
+		keyed = keyed || c.Key != nil
 	}
 	var decided []struct {
 		ID    uuid.UUID `db:"id"`
 		Seq   int64     `db:"seq"`
 		Stale bool      `db:"stale"`
 	}
-	err := p.commands.selectAll(ctx, &decided, `
-		with claim as (
-			select * from json_to_recordset($1) as claim (
-				id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
-				instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
-				requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint,
-				key_agency_id bigint, key_subject text, key text, key_fingerprint text)
-		), held as materialized (
-			select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
-		), checked as (
-			select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
-				select `+recordVersion+` from units u where u.vehicle_id = v.id
-			) as stale
-			from claim left join held v on v.id = claim.vehicle_id
-		), taken as (
-			insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
-				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
-			select id, coalesce(held_id, vehicle_id), agency_id, unit, action, parameters, lane, instance,
-				actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
-			from checked
-			where not stale
-			order by vehicle_id, lane
-			on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
-			returning id, seq
-		), named as (
-			insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
-			select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
-			from claim join taken using (id)
-			where key is not null
-			order by key_agency_id, key_subject, key
-		)
-		select id, seq, false as stale from taken
-		union all
-		select id, 0, true from checked where stale`,
-		recordset(rows), pq.Array(vehicles))
+	statement := claimStatement
+	if keyed {
+		statement = claimKeyedStatement
+	}
+	err := p.commands.selectAll(ctx, &decided, statement, recordset(rows), pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +151,46 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 	}
 	return claims, nil
 }
+
+const (
+	claimStatement      = claimThem + returnDecided
+	claimKeyedStatement = claimThem + takeKeys + returnDecided
+
+	returnDecided = ` select id, seq, false as stale from taken union all select id, 0, true from checked where stale`
+
+	takeKeys = `, named as (
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
+		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
+		from claim join taken using (id)
+		where key is not null
+		order by key_agency_id, key_subject, key
+	)`
+)
+
+const claimThem = `
+	with claim as (
+		select * from json_to_recordset($1) as claim (
+			id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
+			instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
+			requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint,
+			key_agency_id bigint, key_subject text, key text, key_fingerprint text)
+	), held as materialized (
+		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
+	), checked as (
+		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
+			select ` + recordVersion + ` from units u where u.vehicle_id = v.id
+		) as stale
+		from claim left join held v on v.id = claim.vehicle_id
+	), taken as (
+		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
+		select id, coalesce(held_id, vehicle_id), agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
+		from checked
+		where not stale
+		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
+		returning id, seq
+	)`
 
 type vehicleLane struct {
 	vehicle telematics.VehicleID

@@ -12,9 +12,9 @@ import (
 )
 
 type progressRow struct {
-	SentAt     *time.Time `json:"sent_at"`
+	SentAt     *time.Time `json:"sent_at,omitempty"`
 	Attempts   int        `json:"attempts"`
-	ReceivedAt *time.Time `json:"received_at"`
+	ReceivedAt *time.Time `json:"received_at,omitempty"`
 }
 
 func newProgressRow(p telematics.Progress) progressRow {

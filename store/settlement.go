@@ -81,14 +81,15 @@ func rounds(settlements []telematics.Settlement) [][]int {
 	return split
 }
 
+// settlementRow is what a settlement writes down. What is absent is null.
 type settlementRow struct {
 	ID       uuid.UUID       `json:"id"`
 	Unit     string          `json:"unit"`
 	State    string          `json:"state"`
 	Reason   string          `json:"reason"`
 	Detail   string          `json:"detail"`
-	Reported json.RawMessage `json:"reported"`
-	At       *time.Time      `json:"at"`
+	Reported json.RawMessage `json:"reported,omitempty"`
+	At       *time.Time      `json:"at,omitempty"`
 	progressRow
 	Final   bool   `json:"final"` // the command is not open any more
 	Outcome string `json:"outcome"`
@@ -103,31 +104,28 @@ func newSettlementRow(s telematics.Settlement) settlementRow {
 	}
 }
 
-// allowedBefore and allowedAfter list, side by side, what the lifecycle allows, for the database [LAW-3].
-var allowedBefore, allowedAfter = transitions()
+// allowed lists what the lifecycle allows, for the database: a state, a space, and one that may follow [LAW-3].
+var allowed = transitions()
 
-func transitions() (before, after []string) {
+func transitions() (pairs []string) {
 	for _, next := range telematics.States {
 		for _, state := range next.Before() {
-			before, after = append(before, string(state)), append(after, string(next))
+			pairs = append(pairs, string(state)+" "+string(next))
 		}
 	}
-	return before, after
+	return pairs
 }
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db querier, rows []settlementRow, known bool) (map[telematics.CommandID]telematics.Command, error) {
-	statement := settleStatement
-	if known {
-		statement = settleKnownStatement
-	}
+	kind := settleKind{known: known}
 	ids := make([]uuid.UUID, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
+		kind.frees = kind.frees || row.Outcome == string(telematics.NotExecuted)
 	}
-	changed, err := selectCommands(ctx, db, statement,
-		recordset(rows), pq.Array(allowedBefore), pq.Array(allowedAfter), telematics.NotExecuted, pq.Array(ids))
+	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), pq.Array(allowed), pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -151,12 +149,28 @@ func complete(s telematics.Settlement, changed telematics.Command) telematics.Co
 	return c
 }
 
-// The statements differ in what they return: of commands that are known, only what may have changed and is not in the
-// settlement. Most of what the others return takes longer to read than to write.
+// settleKind says what a statement that settles has to do. What it need not do would cost it all the same: Postgres sets each part of a
+// plan up anew.
+type settleKind struct {
+	known bool // only what may have changed, and is not in the settlements, is returned: most of the rest takes longer to read than to write
+	frees bool // there may be keys that are free now
+}
+
+var settleStatements = map[settleKind]string{
+	{known: true}:              settleThem + returnChanged,
+	{known: true, frees: true}: settleThem + freeKeys + returnChanged,
+	{}:                         settleThem + returnAll,
+	{frees: true}:              settleThem + freeKeys + returnAll,
+}
+
 const (
-	settleStatement      = settleThem + `select ` + commandColumns + ` from settled`
-	settleKnownStatement = settleThem + `select id, late, attempts, sent_at, received_at, completed_at,
-		case when not reports then reported end as reported from settled`
+	returnAll     = ` select ` + commandColumns + ` from settled`
+	returnChanged = ` select id, late, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
+
+	freeKeys = `, freed as (
+		delete from idempotency_keys as k using settled
+		where k.command_id = settled.id and settled.outcome = '` + string(telematics.NotExecuted) + `'
+	)`
 )
 
 const settleThem = `
@@ -164,10 +178,8 @@ const settleThem = `
 		select * from json_to_recordset($1) as settlement (
 			id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
 			sent_at timestamptz, attempts integer, received_at timestamptz, final boolean, outcome text, code text)
-	), transition as (
-		select * from unnest($2::text[], $3::text[]) as transition (before, after)
 	), locked as (
-		select id, state from commands where id = any ($5) order by id for update
+		select id, state from commands where id = any ($3) order by id for update
 	), settled as (
 		update commands as c
 		set state = s.state, reason = s.reason, detail = s.detail,
@@ -180,11 +192,8 @@ const settleThem = `
 		from settlement as s join locked using (id)
 		where c.id = s.id
 			and s.unit in ('', c.unit)
-			and exists (select from transition as t where t.before = locked.state and t.after = s.state)
+			and locked.state || ' ' || s.state = any ($2)
 		returning c.*, s.final, s.outcome, s.code, s.reported is not null as reports
-	), freed as (
-		delete from idempotency_keys as k using settled
-		where k.command_id = settled.id and settled.outcome = $4
 	), lines as (
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 			parameters, outcome, code, command_id, request_id, latency_us, late)
@@ -194,5 +203,4 @@ const settleThem = `
 		from settled
 		where final
 		order by completed_at, id
-	)
-`
+	)`
