@@ -34,7 +34,7 @@ func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *t
 	if message, err = b.sign(ctx, c); err != nil {
 		return nil, "The signing key", err
 	}
-	if err := b.registered(c.ID); err != nil {
+	if err := b.registered(ctx, c.ID); err != nil {
 		return nil, "Redis", err
 	}
 	return message, "", nil

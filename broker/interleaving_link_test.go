@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -204,11 +205,15 @@ func (l *link) Observe(ctx context.Context, seen []telematics.Observation) (tele
 
 func (l *link) Bring(o telematics.Observation) <-chan bool { return l.memory.Bring(o) }
 
-func (l *link) Register(ctx context.Context, p telematics.Pending) error {
-	_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.memory.Register(ctx, p)
+func (l *link) Register(p telematics.Pending) func(context.Context) error {
+	return brokertest.Beside(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // as the store has
+		defer cancel()
+		_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, l.memory.Register(p)(ctx)
+		})
+		return err
 	})
-	return err
 }
 
 func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {

@@ -60,9 +60,9 @@ type History interface {
 // PendingTable holds the commands that wait for an answer, and where. It may lose
 // everything at any moment: then only waiting time is lost.
 type PendingTable interface {
-	// Register adds a command, before it is published. The entry goes by itself some
-	// time after its deadline.
-	Register(context.Context, telematics.Pending) error
+	// Register begins to add a command, and returns what waits until it is added, for as long as the context lasts. It is called once. The
+	// entry goes by itself some time after its deadline.
+	Register(telematics.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)
 	// Release removes commands that nobody waits for any more. What is gone may be released again.

@@ -12,9 +12,9 @@ import (
 func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 	const trip = time.Second
 	x := &tampering{}
-	x.register = func(ctx context.Context, p telematics.Pending) error {
+	x.register = func(p telematics.Pending) error {
 		time.Sleep(trip)
-		return x.Memory.Register(ctx, p)
+		return x.Memory.Register(p)(context.Background())
 	}
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 		time.Sleep(trip)
@@ -34,10 +34,10 @@ func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 	x := &tampering{}
 	var registered time.Time
-	x.register = func(ctx context.Context, p telematics.Pending) error {
+	x.register = func(p telematics.Pending) error {
 		time.Sleep(time.Second)
 		registered = time.Now()
-		return x.Memory.Register(ctx, p)
+		return x.Memory.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)
@@ -55,9 +55,9 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 			x := &tampering{}
 			inWorldOf(t, between(x), func(w *world) {
 				w.claimed(telematics.MaxBudget) // has the lane
-				x.register = func(ctx context.Context, p telematics.Pending) error {
+				x.register = func(p telematics.Pending) error {
 					time.Sleep(slow)
-					return x.Memory.Register(ctx, p)
+					return x.Memory.Register(p)(context.Background())
 				}
 				before := len(w.InFlight())
 				_, err := w.send(telematics.Lock)

@@ -18,7 +18,7 @@ import (
 type tampering struct {
 	*brokertest.Memory
 	claim    func(context.Context, telematics.Command) (telematics.Claim, error)
-	register func(context.Context, telematics.Pending) error
+	register func(telematics.Pending) error
 	settle   func(context.Context, telematics.Settlement) (telematics.Command, bool, error)
 	observe  func(context.Context, []telematics.Observation) (telematics.Seen, error)
 	hang     atomic.Bool // the log of events
@@ -39,11 +39,11 @@ func (x *tampering) Claim(ctx context.Context, c telematics.Command) (telematics
 	return x.Memory.Claim(ctx, c)
 }
 
-func (x *tampering) Register(ctx context.Context, p telematics.Pending) error {
+func (x *tampering) Register(p telematics.Pending) func(context.Context) error {
 	if x.register != nil {
-		return x.register(ctx, p)
+		return brokertest.Beside(func() error { return x.register(p) })
 	}
-	return x.Memory.Register(ctx, p)
+	return x.Memory.Register(p)
 }
 
 func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
@@ -182,9 +182,10 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 }
 
 func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
-	x := &tampering{register: func(ctx context.Context, _ telematics.Pending) error {
-		<-ctx.Done()
-		return ctx.Err()
+	const hangs = 10 * time.Second // longer than anybody waits
+	x := &tampering{register: func(telematics.Pending) error {
+		time.Sleep(hangs)
+		return nil
 	}}
 	inWorldOf(t, between(x), func(w *world) {
 		time.Sleep(500 * time.Millisecond)
@@ -193,6 +194,7 @@ func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testi
 		c, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantOutcome(c.ID, telematics.NotExecuted)
+		time.Sleep(hangs)
 	})
 }
 
@@ -224,9 +226,9 @@ func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
 
 func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 	x := &tampering{}
-	x.register = func(ctx context.Context, p telematics.Pending) error {
+	x.register = func(p telematics.Pending) error {
 		time.Sleep(time.Until(p.Deadline) + 300*time.Millisecond)
-		return x.Memory.Register(ctx, p)
+		return x.Memory.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		time.Sleep(50 * time.Millisecond) // so that the expiry, in whole seconds, is long after the deadline

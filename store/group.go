@@ -45,20 +45,43 @@ func (g *group[Req, Res]) do(ctx context.Context, req Req) (Res, error) {
 	if err := ctx.Err(); err != nil {
 		return *new(Res), err
 	}
-	call := &groupCall[Req, Res]{req: req, done: make(chan groupResult[Res], 1)}
-	g.mu.Lock()
-	g.queue = append(g.queue, call)
-	idle := !g.busy
-	g.busy = true
-	g.mu.Unlock()
+	call, idle := g.enqueue(req)
 	switch {
 	case idle && g.mayLead(ctx):
 		g.serveBatch(g.next())
 		g.handOn()
-		result := <-call.done
-		return result.res, result.err
 	case idle:
 		go g.serve()
+	}
+	return g.wait(ctx, call)
+}
+
+// begin has a request made beside what its caller does, who may wait for the result.
+func (g *group[Req, Res]) begin(req Req) *groupCall[Req, Res] {
+	call, idle := g.enqueue(req)
+	if idle {
+		go g.serve()
+	}
+	return call
+}
+
+// enqueue reports whether nobody serves the queue: whoever gets that answer must.
+func (g *group[Req, Res]) enqueue(req Req) (call *groupCall[Req, Res], idle bool) {
+	call = &groupCall[Req, Res]{req: req, done: make(chan groupResult[Res], 1)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queue = append(g.queue, call)
+	idle = !g.busy
+	g.busy = true
+	return call, idle
+}
+
+// wait returns the result of a call, once.
+func (g *group[Req, Res]) wait(ctx context.Context, call *groupCall[Req, Res]) (Res, error) {
+	select {
+	case result := <-call.done: // even if the context has ended
+		return result.res, result.err
+	default:
 	}
 	select {
 	case result := <-call.done:

@@ -63,11 +63,14 @@ func decodePending(entry string) (telematics.Pending, error) {
 	}, nil
 }
 
-// Register adds a command, before it is published. The entry goes by itself a minute
+// Register begins to add a command, and returns what waits until it is added. The entry goes by itself a minute
 // after its deadline; those in the index of deadlines go with the next that comes.
-func (r *Redis) Register(ctx context.Context, p telematics.Pending) error {
-	refused, err := r.registrations.do(ctx, p)
-	return wrap("register command", cmp.Or(err, refused))
+func (r *Redis) Register(p telematics.Pending) (added func(context.Context) error) {
+	call := r.registrations.begin(p)
+	return func(ctx context.Context) error {
+		refused, err := r.registrations.wait(ctx, call)
+		return wrap("register command", cmp.Or(err, refused))
+	}
 }
 
 // register adds commands in one trip. Where a part of a cluster is away, the others are added.

@@ -30,21 +30,21 @@ func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
 			var want []telematics.Pending
 			for _, seconds := range []int{30, 10, 20} {
 				p := pendingIn("unit-1", time.Duration(seconds)*time.Second)
-				if err := r.Register(t.Context(), p); err != nil {
+				if err := r.Register(p)(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				want = append(want, p)
 			}
 			slices.SortFunc(want, func(a, b telematics.Pending) int { return cmp.Compare(a.Deadline.UnixMilli(), b.Deadline.UnixMilli()) })
 			released := pendingIn("unit-2", time.Second)
-			if err := r.Register(t.Context(), released); err != nil {
+			if err := r.Register(released)(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Release(t.Context(), released); err != nil {
 				t.Fatal(err)
 			}
 			lost := pendingIn("unit-3", time.Second)
-			if err := r.Register(t.Context(), lost); err != nil {
+			if err := r.Register(lost)(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.client.Del(t.Context(), pendingKey(lost.Unit, lost.Command)).Err(); err != nil {
@@ -69,7 +69,7 @@ func TestTheIndexOfDeadlinesForgetsWhatIsGone(t *testing.T) {
 	gone := pendingIn("unit-1", -pendingFor-time.Second)
 	stays := pendingIn("unit-2", -pendingFor+time.Minute)
 	for _, p := range []telematics.Pending{gone, stays} {
-		if err := r.Register(t.Context(), p); err != nil {
+		if err := r.Register(p)(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 	p := pendingIn("unit-1", 10*time.Second)
 	calls := map[string]func(context.Context) error{
 		"Ping":     r.Ping,
-		"Register": func(ctx context.Context) error { return r.Register(ctx, p) },
+		"Register": func(ctx context.Context) error { return r.Register(p)(ctx) },
 		"Lookup":   func(ctx context.Context) error { _, _, err := r.Lookup(ctx, p.Unit, p.Command); return err },
 		"Release":  func(ctx context.Context) error { return r.Release(ctx, p) },
 		"Wake":     func(ctx context.Context) error { return r.Wake(ctx, "a", p.Command) },

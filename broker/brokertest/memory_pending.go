@@ -18,7 +18,25 @@ type pendingKey struct {
 const pendingFor = time.Minute
 
 // Register implements broker.PendingTable.
-func (m *Memory) Register(ctx context.Context, p telematics.Pending) error {
+func (m *Memory) Register(p telematics.Pending) func(context.Context) error {
+	return Beside(func() error { return m.register(context.Background(), p) })
+}
+
+// Beside begins to do something, and returns what waits for its end.
+func Beside(do func() error) func(context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return func(ctx context.Context) error {
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (m *Memory) register(ctx context.Context, p telematics.Pending) error {
 	if err := m.enter(ctx, "Register"); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func wantNoPending(t *testing.T, table broker.PendingTable, unit telematics.Unit
 
 func register(t *testing.T, table broker.PendingTable, p telematics.Pending) {
 	t.Helper()
-	if err := table.Register(t.Context(), p); err != nil {
+	if err := table.Register(p)(t.Context()); err != nil {
 		t.Fatalf("Register: %v", err)
 	}
 }
@@ -158,7 +158,7 @@ func manyUseTheTable(t *testing.T, tables PendingTables) {
 		wg.Go(func() {
 			p := newPending()
 			p.Unit = telematics.Unit(fmt.Sprintf("unit-%d", i%5))
-			if err := table.Register(t.Context(), p); err != nil {
+			if err := table.Register(p)(t.Context()); err != nil {
 				t.Errorf("Register: %v", err)
 			}
 			wantPending(t, tables.Here, p)
