@@ -3,6 +3,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -50,5 +51,9 @@ func (s *server) logRequest(c echo.Context) {
 	if call.stack != nil {
 		attrs = append(attrs, slog.String("stack", string(call.stack)))
 	}
-	s.Log.LogAttrs(request.Context(), level, "request", attrs...)
+	if ctx := request.Context(); s.Log.Enabled(ctx, level) {
+		line := slog.NewRecord(time.Now(), level, "request", 0) // of no place in the code: to look that up costs more than the line
+		line.AddAttrs(attrs...)
+		_ = s.Log.Handler().Handle(ctx, line) // as slog does
+	}
 }

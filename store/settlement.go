@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -104,16 +105,17 @@ func newSettlementRow(s telematics.Settlement) settlementRow {
 	}
 }
 
-// allowed lists what the lifecycle allows, for the database: a state, a space, and one that may follow [LAW-3].
+// allowed lists what the lifecycle allows, as an array of Postgres: a state, a space, and one that may follow [LAW-3].
 var allowed = transitions()
 
-func transitions() (pairs []string) {
+func transitions() string {
+	var pairs []string
 	for _, next := range telematics.States {
 		for _, state := range next.Before() {
 			pairs = append(pairs, string(state)+" "+string(next))
 		}
 	}
-	return pairs
+	return `{"` + strings.Join(pairs, `","`) + `"}`
 }
 
 // settleEach applies settlements of different commands and returns the commands that
@@ -125,7 +127,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow, known boo
 		ids[i] = row.ID
 		kind.frees = kind.frees || row.Outcome == string(telematics.NotExecuted)
 	}
-	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), pq.Array(allowed), pq.Array(ids))
+	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), allowed, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
