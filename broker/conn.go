@@ -15,7 +15,7 @@ const (
 	// readAhead is some fifty reports.
 	readAhead = 32 << 10
 	// ackAfter is how long an acknowledgement waits for others, or for a message to go with.
-	ackAfter = time.Millisecond
+	ackAfter = 5 * time.Millisecond
 	// acksTogether is half of what MQTT brokers commonly let be unacknowledged.
 	acksTogether = 10
 	ackSize      = 4 // bytes, MQTT 3.1.1 §3.4

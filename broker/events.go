@@ -128,7 +128,7 @@ const (
 	// server, and the queue holds what comes meanwhile.
 	tellFor = 5 * time.Second
 	// What a command leads to comes within milliseconds: it goes together.
-	tellAfter = 5 * time.Millisecond
+	tellAfter = 20 * time.Millisecond
 	tellAgain = 200 * time.Millisecond
 	gapAgain  = time.Second
 )

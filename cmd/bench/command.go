@@ -73,6 +73,10 @@ func (c command) measure(ctx context.Context, result *commandResult) (err error)
 	if result.Postgres, err = traffic.eyes.durable(ctx); err != nil {
 		return err
 	}
+	// The first order to a vehicle reads it: each has had one before anything is measured.
+	if _, err := traffic.service(ctx, 64, 2*time.Second); err != nil {
+		return err
+	}
 	if result.Steps, err = traffic.steps(ctx, c.Duration); err != nil {
 		return err
 	}
