@@ -31,10 +31,12 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 
 // prepare signs a command that is registered, or says what is missing for that.
 func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *telematics.Transmission, missing string, err error) {
-	if message, err = b.sign(ctx, c); err != nil {
-		return nil, "The signing key", err
-	}
-	if err := b.registered(ctx, c.ID); err != nil {
+	message, unsigned := b.sign(ctx, c)
+	err = b.registered(ctx, c.ID) // in any case: what is released before it is added would stay
+	switch {
+	case unsigned != nil:
+		return nil, "The signing key", unsigned
+	case err != nil:
 		return nil, "Redis", err
 	}
 	return message, "", nil

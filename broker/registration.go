@@ -28,10 +28,10 @@ func (b *Broker) registered(ctx context.Context, id telematics.CommandID) error 
 	return b.await(ctx, r.(registration))
 }
 
-// dropFromHand lets go of a command that was refused its row.
+// dropFromHand lets go of a command that is not carried: it was refused its row, or nobody knows whether it has one. A trip to Redis that
+// takes longer than a step may add it after that; then the entry goes by itself.
 func (b *Broker) dropFromHand(ctx context.Context, id telematics.CommandID) {
 	r, _ := b.inHand.LoadAndDelete(id)
-	ctx = context.WithoutCancel(ctx) // nobody waits
 	b.background.Go(func() {
 		refused := r.(registration)
 		_ = b.await(ctx, refused) // it may have been added all the same

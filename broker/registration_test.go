@@ -71,3 +71,22 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 		})
 	}
 }
+
+func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
+	x := &tampering{}
+	x.register = func(p telematics.Pending) error {
+		time.Sleep(time.Second)
+		return x.Memory.Register(p)(context.Background())
+	}
+	inWorldOf(t, between(x), func(w *world) {
+		w.start(x, telematics.SigningKey{})
+		synctest.Wait()
+		_, err := w.sendVia(1, w.order(telematics.Lock))
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if left := w.InFlight(); len(left) != 0 {
+			t.Errorf("left over: %+v", left)
+		}
+	})
+}

@@ -207,10 +207,10 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 			b.dropFromHand(ctx, c.ID)
 		}
 	}()
-	ctx, cancel := b.step(ctx)
+	stepping, cancel := b.step(ctx)
 	defer cancel()
 	for evicted := false; ; evicted = true {
-		claim, err := b.Commands.Claim(ctx, *c) // [LAW-1] [LAW-5]
+		claim, err := b.Commands.Claim(stepping, *c) // [LAW-1] [LAW-5]
 		var known *telematics.Error
 		switch {
 		case errors.As(err, &known):
@@ -231,7 +231,7 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 			return receipt, nil, false
 		}
 		// A twin of this request may have come first, a moment ago.
-		if earlier, refusal := b.repeated(ctx, c); refusal != nil || earlier.Replayed {
+		if earlier, refusal := b.repeated(stepping, c); refusal != nil || earlier.Replayed {
 			return earlier, refusal, false
 		}
 		if claim.Occupant == nil { // the twin was refused meanwhile, which freed its key
@@ -240,6 +240,6 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 		if evicted || time.Now().Before(claim.Occupant.Deadline) {
 			return receipt, telematics.InProgress(*claim.Occupant, time.Now()), false
 		}
-		_ = b.abandon(ctx, *claim.Occupant) // logged there; the next attempt tells
+		_ = b.abandon(stepping, *claim.Occupant) // logged there; the next attempt tells
 	}
 }

@@ -123,6 +123,8 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what stands with its unit as it was when the
 // statement began: as true as if it had been read before. A command that passed has a unit, so a vehicle without one has no version.
 //
+// All vehicles are held, in order, before the first row is inserted, so rows need no order: where several want one lane, the first has it.
+//
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {

@@ -11,7 +11,7 @@ import (
 
 // group lets calls that come at the same moment share one statement and one commit.
 // While a batch runs, calls queue; the next batch takes what has queued. A call that
-// finds the group idle starts at once, in its caller's goroutine, since waking another costs more than many
+// finds the group idle starts at once, in its caller's goroutine if that waits for it, since waking another costs more than many
 // a statement; an idle group has no goroutine.
 type group[Req, Res any] struct {
 	// run does a batch and returns a result for each request, in their order. An

@@ -210,3 +210,42 @@ func TestAStatementThatAnswersTooLittleIsAnError(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestWhatIsBegunGoesWithTheOthersAndWaitsForItsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &statement{}
+		g := s.group()
+		first, second := g.begin(1), g.begin(2)
+		time.Sleep(statementTime / 2) // the first is under way
+		if result, err := g.do(t.Context(), 3); result != "result 3" || err != nil {
+			t.Errorf("do = %q, %v", result, err)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		for n, begun := range []*groupCall[int, string]{first, second} {
+			if result, err := g.wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil { // it is there
+				t.Errorf("wait = %q, %v", result, err)
+			}
+		}
+		late := g.begin(4)
+		if _, err := g.wait(ended, late); !errors.Is(err, context.Canceled) {
+			t.Errorf("wait = %v, want that it is canceled", err)
+		}
+		synctest.Wait()
+		running := g.begin(5)
+		time.Sleep(statementTime / 2)
+		waiting := g.begin(6)
+		if _, err := g.wait(ended, waiting); !errors.Is(err, context.Canceled) {
+			t.Errorf("wait = %v, want that it is canceled", err)
+		}
+		if result, err := g.wait(t.Context(), running); result != "result 5" || err != nil {
+			t.Errorf("wait = %q, %v", result, err)
+		}
+		time.Sleep(2 * statementTime)
+		for _, batch := range s.batches {
+			if slices.Contains(batch, 6) {
+				t.Errorf("batches %v: who left was still queued, and is not asked for", s.batches)
+			}
+		}
+	})
+}

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
@@ -28,4 +30,54 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), again); err != nil || !claim.Taken() {
 		t.Errorf("under the freed key: %+v, %v", claim, err)
 	}
+}
+
+// Who asks under a key frees it, too: hence a look at the table itself.
+func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
+	p := open(t, newDatabase(t))
+	next := vehicles(t, p)
+	states := []telematics.State{telematics.Rejected, telematics.Expired, telematics.Failed, telematics.Unknown, telematics.Succeeded}
+	for _, known := range []bool{true, false} {
+		for name, batches := range map[string][][]telematics.State{
+			"one by one": {states[:1], states[1:2], states[2:3], states[3:4], states[4:]}, "together": {states},
+		} {
+			t.Run(fmt.Sprintf("%s, known %v", name, known), func(t *testing.T) {
+				for _, batch := range batches {
+					var settlements []telematics.Settlement
+					for _, state := range batch {
+						settlements = append(settlements, settlementOfKeyed(t, p, next, state, known))
+					}
+					results, err := p.settle(t.Context(), settlements)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, s := range settlements {
+						var kept bool
+						if err := p.db.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
+							t.Fatal(err)
+						}
+						if want := s.State.Outcome() != telematics.NotExecuted; !results[i].ok || kept != want {
+							t.Errorf("%s: took effect: %v; the key is kept: %v, want %v", s.State, results[i].ok, kept, want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// settlementOfKeyed settles a new command that has a key.
+func settlementOfKeyed(t *testing.T, p *Postgres, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) telematics.Settlement {
+	t.Helper()
+	vehicle, _ := next()
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	s := telematics.Settlement{Command: c.ID, State: state, At: time.Now()}
+	if known {
+		s.Known = &c
+	}
+	return s
 }

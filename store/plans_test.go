@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,22 +41,28 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	p.commands.db.SetMaxOpenConns(1)
 	vehicle, unit := addVehicle(t, p, 1)
 	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
+	keyed := brokertest.NewCommand(vehicle, telematics.OpenTopCase)
+	keyed.Key = brokertest.NewKey()
 	_, claimed := p.Claim(t.Context(), first)
 	_, refused := p.Claim(t.Context(), second)
 	_, _, settled := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now()})
 	_, _, settledKnown := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now(), Known: &first})
+	_, claimedKeyed := p.Claim(t.Context(), keyed)
+	_, _, rejected := p.Settle(t.Context(), telematics.Settlement{Command: keyed.ID, State: telematics.Rejected, At: time.Now()})
+	_, _, rejectedKnown := p.Settle(t.Context(), telematics.Settlement{Command: keyed.ID, State: telematics.Rejected, At: time.Now(), Known: &keyed})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, settledKnown, read, recorded, owned, observed); err != nil {
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, settledKnown, claimedKeyed, rejected, rejectedKnown, read, recorded, owned, observed); err != nil {
 		t.Fatal(err)
 	}
-	var prepared []struct {
+	type preparedStatement struct {
 		Name      string `db:"name"`
 		Statement string `db:"statement"`
 		Nulls     string `db:"nulls"`
 	}
+	var prepared []preparedStatement
 	if err := p.commands.db.Select(&prepared, `
 		select name, statement, repeat('null,', cardinality(parameter_types) - 1) || 'null' as nulls
 		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
@@ -62,6 +70,11 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	}
 	if len(prepared) < 10 {
 		t.Errorf("%d statements were prepared", len(prepared))
+	}
+	for _, text := range append(slices.Collect(maps.Values(settleStatements)), claimStatement, claimKeyedStatement) {
+		if !slices.ContainsFunc(prepared, func(s preparedStatement) bool { return s.Statement == text }) {
+			t.Errorf("not prepared: %s", text)
+		}
 	}
 	for _, s := range prepared {
 		var plan []string

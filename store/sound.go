@@ -8,7 +8,7 @@ import (
 )
 
 // The tables of commands and of the history have no check constraints: Postgres would read the text of each anew in each statement. What
-// they would refuse is refused here. That a state follows another is for the settlement to check [LAW-3].
+// they would refuse is refused here. A settlement lets in only states that may follow [LAW-3], and gives a final one its time.
 
 var (
 	roles    = []telematics.Role{telematics.Admin, telematics.Client, telematics.System}
