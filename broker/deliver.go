@@ -29,7 +29,7 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.inHand.Delete(c.ID)
 }
 
-// prepare signs a command that is registered, or says what is missing for that.
+// prepare signs a command and waits until it is registered, or says what is missing for that.
 func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *telematics.Transmission, missing string, err error) {
 	message, unsigned := b.sign(ctx, c)
 	err = b.registered(ctx, c.ID) // in any case: what is released before it is added would stay

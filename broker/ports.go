@@ -60,8 +60,8 @@ type History interface {
 // PendingTable holds the commands that wait for an answer, and where. It may lose
 // everything at any moment: then only waiting time is lost.
 type PendingTable interface {
-	// Register begins to add a command, and returns what waits until it is added, for as long as the context lasts. It is called once. The
-	// entry goes by itself some time after its deadline.
+	// Register begins to add a command, and returns a function that waits until it is added, for as long as its context lasts, and is called
+	// once at most. The entry goes by itself some time after its deadline.
 	Register(telematics.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)

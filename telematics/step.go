@@ -8,7 +8,7 @@ const (
 	StepLookUp   = "look up vehicle" // with what is known of it, and whether anything speaks against the order
 	StepClaim    = "claim"           // the lane, with the row: a commit of Postgres
 	StepSign     = "sign"
-	StepRegister = "register"      // in the table of pending commands, what is left to wait of it after the claim: Redis
+	StepRegister = "register"      // in the table of pending commands, Redis: it begins with the claim, and this is the wait that is left
 	StepPublish  = "publish"       // until the MQTT client has taken it, each time
 	StepAir      = "air"           // from there until the caller's goroutine knows the end: MQTT, the unit, and the three below
 	StepDecode   = "decode answer" // of which a command may have several

@@ -19,7 +19,15 @@ const pendingFor = time.Minute
 
 // Register implements broker.PendingTable.
 func (m *Memory) Register(p telematics.Pending) func(context.Context) error {
-	return Beside(func() error { return m.register(context.Background(), p) })
+	return Beside(func() error {
+		if err := m.enter(context.Background(), "Register"); err != nil {
+			return err
+		}
+		defer m.mu.Unlock()
+		p.Deadline = p.Deadline.UTC().Truncate(time.Millisecond)
+		m.pending[pendingKey{p.Unit, p.Command}] = p
+		return nil
+	})
 }
 
 // Beside begins to do something, and returns what waits for its end.
@@ -34,16 +42,6 @@ func Beside(do func() error) func(context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-func (m *Memory) register(ctx context.Context, p telematics.Pending) error {
-	if err := m.enter(ctx, "Register"); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	p.Deadline = p.Deadline.UTC().Truncate(time.Millisecond)
-	m.pending[pendingKey{p.Unit, p.Command}] = p
-	return nil
 }
 
 // Lookup implements broker.PendingTable.
