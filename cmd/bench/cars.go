@@ -205,10 +205,10 @@ func (c *cars) answer(client mqtt.Client, by *heardBy, unit telematics.Unit, com
 	}
 }
 
-// give hands a message to the connection, and returns when.
+// give hands a message to the connection, and returns when it began to: what is given once more may have gone the first time.
 func (c *cars) give(client mqtt.Client, unit telematics.Unit, message []byte) time.Time {
+	at := time.Now()
 	for {
-		at := time.Now()
 		err := client.Publish(c.Root+string(unit)+"/ack", 1, false, message).Error() // whoever asked says so if it does not arrive
 		// A crowd of vehicles on one connection may be more than it takes at once.
 		if err == nil || !c.Cellular || !client.IsConnected() {
