@@ -149,6 +149,11 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	w := b.waiters.find(a.Command)
+	if w != nil && unit == w.command.Unit {
+		if took, first := w.firstWord(); first {
+			b.usual.heard(took)
+		}
+	}
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
 		b.receive(unit, w, at)
 		return

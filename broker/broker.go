@@ -43,6 +43,7 @@ type Broker struct {
 	Config
 	Counts     *Counts
 	waiters    waiters
+	usual      usual // until units say something about a command
 	owed       owed
 	inHand     sync.Map                      // registrations of commands that are being claimed or carried here, by CommandID
 	released   later[telematics.Pending]     // from the pending table

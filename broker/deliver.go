@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"math/rand/v2"
 	"runtime/trace"
 	"time"
 
@@ -74,7 +73,7 @@ func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, 
 			}
 			if news.State == telematics.Received && !received {
 				received = true
-				again.Reset(resendAfter(w.progress().Attempts, received, rand.Float64()))
+				again.Reset(b.askAgain(c, w.progress().Attempts, received))
 				if !noting {
 					note.Reset(noteAfter)
 					noting = true
@@ -120,14 +119,14 @@ func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, 
 		if attempts == 0 {
 			return airRetry
 		}
-		return resendAfter(attempts, received, rand.Float64())
+		return b.askAgain(c, attempts, received)
 	}
 	b.Counts.add(publications)
 	if attempts == 0 {
 		b.Counts.add(commandsSent)
 		b.events.sent(*c, now) // before anybody knows that it may have been received
 	}
-	return resendAfter(w.handed(now), received, rand.Float64())
+	return b.askAgain(c, w.handed(now), received)
 }
 
 // expire settles a command that never left, because something of ours is missing.

@@ -7,11 +7,19 @@ import (
 	"motorpool/telematics"
 )
 
-// pollEvery is how often the record is asked for what wake-ups may have missed.
-const pollEvery = time.Second
+const (
+	// pollEvery is how often the record is asked for what wake-ups may have missed.
+	pollEvery = time.Second
+	// pollParts is in how many parts it is asked: of many waiters at a time, answers would have to wait for the question.
+	pollParts = 16
+	// pollMost are asked about in pollEvery: of a greater crowd, each has its turn more rarely, since to ask takes time that answers need.
+	pollMost = 4096
+)
 
-// pollParts is in how many parts it is asked: of many waiters at a time, answers would have to wait for the question.
-const pollParts = 16
+// dueWaiters returns how many of a crowd are to be asked about after a number of parts.
+func dueWaiters(crowd, parts int) int {
+	return min((min(crowd, pollMost)*parts+pollParts-1)/pollParts, crowd)
+}
 
 // hint notes that there may be news of a command. It hands over and returns.
 func (b *Broker) hint(id telematics.CommandID) {
@@ -22,7 +30,7 @@ func (b *Broker) hint(id telematics.CommandID) {
 }
 
 // tellNews reads from the record what waiters of this process must know: at once
-// for hints, as many as have come, and for each of them once a second.
+// for hints, as many as have come, and for each of them once a second, or in its turn.
 func (b *Broker) tellNews(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
@@ -42,7 +50,7 @@ func (b *Broker) tellNews(ctx context.Context) error {
 			read(waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
 			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
-			read(b.waiters.parts(asked, due))
+			read(b.waiters.next(dueWaiters(b.waiters.count(), due-asked)))
 			asked = due
 		}
 	}

@@ -1,9 +1,14 @@
 package broker
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+
+	"motorpool/telematics"
+)
 
 const (
-	firstResend = 2 * time.Second        // most answers take at least as long
+	leastResend = 2 * time.Second        // no unit is asked again sooner
 	resendGrow  = 1.5                    // each wait is longer than the one before
 	resendSpan  = 0.2                    // part of a wait that jitter may take or add
 	patience    = 2                      // a unit that said received is asked less often
@@ -11,10 +16,22 @@ const (
 	expiryGuard = 500 * time.Millisecond // before the expiry nothing is published any more
 )
 
+// askAgain returns how long after its latest publication a command is published again.
+func (b *Broker) askAgain(c *telematics.Command, attempts int, received bool) time.Duration {
+	return resendAfter(firstResend(b.usual.wait(), c.Deadline.Sub(c.Requested)), attempts, received, rand.Float64())
+}
+
+// firstResend returns the first wait, where units usually say their first word about a command after the given time: asked
+// sooner than after twice that, most have nothing to say that is not on its way. Two repetitions must have time
+// for an answer: whatever is usual, a message may be lost.
+func firstResend(usual, budget time.Duration) time.Duration {
+	return max(leastResend, min(2*usual, budget/3))
+}
+
 // resendAfter returns how long after the attempt'th publication, counted from 1,
 // the same message is published again. Jitter is in [0, 1).
-func resendAfter(attempt int, received bool, jitter float64) time.Duration {
-	wait := float64(firstResend)
+func resendAfter(first time.Duration, attempt int, received bool, jitter float64) time.Duration {
+	wait := float64(first)
 	for range attempt - 1 {
 		wait *= resendGrow
 	}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"sync"
 	"time"
 
@@ -9,14 +10,16 @@ import (
 
 // waiters are the callers that wait in this process, by command.
 type waiters struct {
-	mu   sync.Mutex
-	byID map[telematics.CommandID]*waiter
+	mu    sync.Mutex
+	byID  map[telematics.CommandID]*waiter
+	turns list.List // of waiters: who was not asked about for the longest time is in front
 }
 
 // waiter is one caller that waits for its command.
 type waiter struct {
 	command *telematics.Command      // as it was claimed; nobody changes it
 	news    chan *telematics.Command // holds the latest; a newer one replaces it
+	turn    *list.Element
 
 	mu       sync.Mutex
 	known    telematics.Progress
@@ -32,13 +35,23 @@ func (ws *waiters) add(c *telematics.Command) *waiter {
 		ws.byID = make(map[telematics.CommandID]*waiter)
 	}
 	ws.byID[c.ID] = w
+	w.turn = ws.turns.PushBack(w)
 	return w
 }
 
 func (ws *waiters) remove(id telematics.CommandID) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	delete(ws.byID, id)
+	if w := ws.byID[id]; w != nil {
+		ws.turns.Remove(w.turn)
+		delete(ws.byID, id)
+	}
+}
+
+func (ws *waiters) count() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.byID)
 }
 
 // find returns nil where nobody waits here.
@@ -54,22 +67,21 @@ type waiting struct {
 	received []telematics.CommandID // their units have them
 }
 
-// parts returns those of some of the pollParts, which are counted on and on.
-func (ws *waiters) parts(from, to int) (w waiting) {
-	to = min(to, from+pollParts)
+// next returns so many of those that were not asked about for the longest time.
+func (ws *waiters) next(n int) (of waiting) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for id, waiter := range ws.byID {
-		part := int(id[len(id)-1]) % pollParts // the end of an id is random
-		switch {
-		case (part-from%pollParts+pollParts)%pollParts >= to-from:
-		case waiter.hasReceived():
-			w.received = append(w.received, id)
-		default:
-			w.unheard = append(w.unheard, id)
+	for range min(n, ws.turns.Len()) {
+		turn := ws.turns.Front()
+		ws.turns.MoveToBack(turn)
+		w := turn.Value.(*waiter)
+		if w.hasReceived() {
+			of.received = append(of.received, w.command.ID)
+		} else {
+			of.unheard = append(of.unheard, w.command.ID)
 		}
 	}
-	return w
+	return of
 }
 
 // tell gives the caller news, and never blocks. A settled command is not
@@ -113,6 +125,16 @@ func (w *waiter) receives(at time.Time, tell func(telematics.Command)) bool {
 	tell(c)
 	w.replace(c)
 	return true
+}
+
+// firstWord returns how long the unit has taken to say anything, if it has said nothing before.
+func (w *waiter) firstWord() (took time.Duration, first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.answered || !w.known.ReceivedAt.IsZero() || w.known.SentAt.IsZero() {
+		return 0, false
+	}
+	return time.Since(w.known.SentAt), true
 }
 
 // answers notes that there is a final answer.

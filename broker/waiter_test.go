@@ -8,29 +8,41 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEachWaiterIsAskedForOnceARoundHoweverLongAQuestionTakes(t *testing.T) {
-	var ws waiters
-	for range 1000 {
-		ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
-	}
-	for _, steps := range [][]int{{1}, {3, 1, 16, 2}, {40, 1, 5}} { // in sixteenths of a second
+func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
+	for _, crowd := range []int{1, 17, 1000, pollMost, 3 * pollMost} {
+		var ws waiters
+		for range crowd {
+			ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
+		}
 		asked := map[telematics.CommandID]int{}
-		from, rounds := 0, 100
-		for i := 0; from < rounds*pollParts; i++ {
-			to := min(from+steps[i%len(steps)], rounds*pollParts)
-			found := ws.parts(from, to)
-			if len(found.unheard) == 0 || len(found.received) > 0 || len(found.unheard) == 1000 != (to-from >= pollParts) {
-				t.Fatalf("parts %d to %d: %d of 1000", from, to, len(found.unheard))
+		total := 0
+		for _, parts := range []int{1, 3, 1, 16, 2, 40, 1} {
+			found := ws.next(dueWaiters(ws.count(), parts))
+			n := len(found.unheard)
+			if len(found.received) > 0 || n > crowd || n > pollMost*parts/pollParts+1 || n < min(crowd, pollMost)*min(parts, pollParts)/pollParts {
+				t.Fatalf("%d parts of a second: %d of %d", parts, n, crowd)
 			}
+			total += n
 			for _, id := range found.unheard {
 				asked[id]++
 			}
-			from = to
 		}
 		for id := range ws.byID {
-			if n := asked[id]; n > rounds || steps[0] < pollParts && n != rounds || n < rounds/3 {
-				t.Fatalf("steps %v: %s was asked for %d times in %d rounds", steps, id, n, rounds)
+			if n := asked[id]; n < total/crowd || n > total/crowd+1 {
+				t.Fatalf("of %d, %s was asked about %d times, the others %d", crowd, id, n, total/crowd)
 			}
 		}
+	}
+}
+
+func TestWhoWaitsNoMoreIsNotAskedAbout(t *testing.T) {
+	var ws waiters
+	gone, stays := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
+	ws.add(&telematics.Command{ID: gone})
+	ws.add(&telematics.Command{ID: stays})
+	ws.remove(gone)
+	ws.remove(gone)
+	if found := ws.next(10).unheard; len(found) != 1 || found[0] != stays {
+		t.Errorf("asked about %v, want %v", found, stays)
 	}
 }

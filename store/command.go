@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"motorpool/telematics"
 )
@@ -163,20 +162,12 @@ func (p *Postgres) News(ctx context.Context, unheard, received []telematics.Comm
 	if len(unheard)+len(received) == 0 {
 		return nil, nil
 	}
-	commands, err := selectCommands(ctx, unplanned{p.db}, `
+	commands, err := selectCommands(ctx, p.commands, `
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
-		pq.Array(orNone(unheard)), pq.Array(orNone(received)))
+		idArray(unheard), idArray(received))
 	return commands, wrap("read news of commands", err)
-}
-
-// orNone keeps an absent list from becoming null, of which no index is known.
-func orNone(ids []telematics.CommandID) []telematics.CommandID {
-	if ids == nil {
-		return []telematics.CommandID{}
-	}
-	return ids
 }
 
 // Overdue returns up to limit open commands with a deadline before an instant, the

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"motorpool/telematics"
 )
@@ -61,6 +60,6 @@ func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
 			received_at = coalesce(c.received_at, note.received_at)
 		from note join locked using (id)
 		where c.id = note.id`,
-		recordset(rows), pq.Array(ids))
+		recordset(rows), idArray(ids))
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"motorpool/telematics"
 )
@@ -127,7 +126,7 @@ func settleEach(ctx context.Context, db querier, rows []settlementRow, known boo
 		ids[i] = row.ID
 		kind.frees = kind.frees || row.Outcome == string(telematics.NotExecuted)
 	}
-	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), allowed, pq.Array(ids))
+	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), allowed, idArray(ids))
 	if err != nil {
 		return nil, err
 	}

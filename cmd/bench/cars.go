@@ -110,7 +110,8 @@ const subscriptionsAtOnce = 500
 
 // connect lets every so manieth vehicle listen on a connection of its own, or of a few.
 func (c *cars) connect(n int) (mqtt.Client, error) {
-	options := clientOptions(c.Broker, fmt.Sprintf("bench-cars-%s-%d", hyphened(c.Root), n), devstack.GatewayUser, c.Password).SetKeepAlive(time.Minute)
+	options := clientOptions(c.Broker, fmt.Sprintf("bench-cars-%s-%d", hyphened(c.Root), n), devstack.GatewayUser, c.Password).SetKeepAlive(time.Minute).
+		SetDefaultPublishHandler(c.hear) // not by filter: the client would look through all of a connection's for each message
 	client := mqtt.NewClient(options)
 	if err := wait(client.Connect()); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (c *cars) connect(n int) (mqtt.Client, error) {
 	for v := n; v < c.Vehicles; v += c.Connections {
 		filters[c.Root+string(unitOf(c.id(v)))+"/command"] = 1
 		if len(filters) == subscriptionsAtOnce || v+c.Connections >= c.Vehicles {
-			if err := wait(client.SubscribeMultiple(filters, c.hear)); err != nil {
+			if err := wait(client.SubscribeMultiple(filters, nil)); err != nil {
 				return nil, err
 			}
 			filters = map[string]byte{}

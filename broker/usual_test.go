@@ -1,0 +1,63 @@
+package broker
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// cellular is what units on a cellular network take: log-normal with a median of 5 s, from 2 to 10 s.
+func cellular(dice *rand.Rand) time.Duration {
+	return time.Duration(min(max(5*math.Exp(0.5*dice.NormFloat64()), 2), 10) * float64(time.Second))
+}
+
+func TestWhatIsUsualIsLearned(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	var u usual
+	if u.wait() != leastUsual {
+		t.Errorf("at first %v, want %v", u.wait(), leastUsual)
+	}
+	for range 300 {
+		u.heard(cellular(dice))
+	}
+	if w := u.wait(); w < 4*time.Second || w > 6500*time.Millisecond {
+		t.Errorf("of a cellular network %v, want about 5 s", w)
+	}
+	for range 1000 {
+		u.heard(50 * time.Millisecond)
+	}
+	if u.wait() != leastUsual {
+		t.Errorf("of a fast network %v, want %v", u.wait(), leastUsual)
+	}
+}
+
+func TestLossesDoNotMakeUsPatient(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	const budget = 30 * time.Second
+	var u usual
+	for range 2000 { // three of ten messages are lost, and heard of when they were repeated
+		took := 300 * time.Millisecond
+		for attempt := 1; dice.Float64() < 0.3; attempt++ {
+			took += resendAfter(firstResend(u.wait(), budget), attempt, false, dice.Float64())
+		}
+		u.heard(took)
+		if first := firstResend(u.wait(), budget); first > 3*time.Second {
+			t.Fatalf("asked again after %v", first)
+		}
+	}
+}
+
+func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *testing.T) {
+	for _, c := range []struct{ usual, budget, want time.Duration }{
+		{time.Second, 10 * time.Second, 2 * time.Second},
+		{1500 * time.Millisecond, 10 * time.Second, 3 * time.Second},
+		{5 * time.Second, 10 * time.Second, 10 * time.Second / 3},
+		{5 * time.Second, 30 * time.Second, 10 * time.Second},
+		{5 * time.Second, time.Second, 2 * time.Second},
+	} {
+		if got := firstResend(c.usual, c.budget); got != c.want {
+			t.Errorf("usual %v, budget %v: %v, want %v", c.usual, c.budget, got, c.want)
+		}
+	}
+}
