@@ -34,6 +34,26 @@ type claimRow struct {
 	*keyRow                     // absent: none
 }
 
+// claimColumns are those of a claimRow.
+var claimColumns = given{"claim", `id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text, ` +
+	`instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid, ` +
+	`requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint, ` +
+	`key_agency_id bigint, key_subject text, key text, key_fingerprint text`}
+
+// parameters are the values of claimColumns.
+func (r *claimRow) parameters() []any {
+	var attention *string
+	if r.Parameters != nil {
+		attention = new(recordset(r.Parameters))
+	}
+	values := []any{r.ID, r.VehicleID, r.AgencyID, r.Unit, r.Action, attention, r.Lane, r.Instance, r.ActorSubject, r.ActorRole, r.ActorAgencyID,
+		r.RequestID, r.RequestedAt, r.Deadline, r.BulkID, r.BookingID, r.Version}
+	if k := r.keyRow; k != nil {
+		return append(values, k.AgencyID, k.Subject, k.Key, k.Fingerprint)
+	}
+	return append(values, nil, nil, nil, nil)
+}
+
 func newClaimRow(c telematics.Command) claimRow {
 	return claimRow{
 		ID: c.ID, VehicleID: int64(c.Vehicle), AgencyID: int64(c.Agency), Unit: string(c.Unit),
@@ -129,21 +149,23 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // in order, so that no two batches can wait for each other.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
 	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
-	keyed := false
+	kind := claimKind{one: len(commands) == 1}
 	for i, c := range commands {
 		rows[i], vehicles[i] = newClaimRow(c), int64(c.Vehicle)
-		keyed = keyed || c.Key != nil
+		kind.keyed = kind.keyed || c.Key != nil
+	}
+	var arguments []any
+	if kind.one {
+		arguments = rows[0].parameters()
+	} else {
+		arguments = []any{recordset(rows), pq.Array(vehicles)}
 	}
 	var decided []struct {
 		ID    uuid.UUID `db:"id"`
 		Seq   int64     `db:"seq"`
 		Stale bool      `db:"stale"`
 	}
-	statement := claimStatement
-	if keyed {
-		statement = claimKeyedStatement
-	}
-	err := p.commands.selectAll(ctx, &decided, statement, recordset(rows), pq.Array(vehicles))
+	err := p.commands.selectAll(ctx, &decided, claimStatements[kind], arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +176,33 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command)
 	return claims, nil
 }
 
+// claimKind says what a statement that claims has to do, as settleKind does.
+type claimKind struct {
+	one   bool // command
+	keyed bool // there may be keys
+}
+
+var claimStatements = map[claimKind]string{
+	{}:                       claimStatement(claimMany, ""),
+	{keyed: true}:            claimStatement(claimMany, takeKeys),
+	{one: true}:              claimStatement(claimOne, ""),
+	{one: true, keyed: true}: claimStatement(claimOne, takeKeys),
+}
+
+func claimStatement(held, keys string) string {
+	return `with ` + held + claimThem + keys + ` select id, seq, false as stale from taken union all select id, 0, true from checked where stale`
+}
+
+var (
+	claimMany = claimColumns.many() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
+	)`
+	claimOne = claimColumns.one() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities from vehicles where id = $2 for no key update
+	)`
+)
+
 const (
-	claimStatement      = claimThem + returnDecided
-	claimKeyedStatement = claimThem + takeKeys + returnDecided
-
-	returnDecided = ` select id, seq, false as stale from taken union all select id, 0, true from checked where stale`
-
 	takeKeys = `, named as (
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
 		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
@@ -167,18 +210,8 @@ const (
 		where key is not null
 		order by key_agency_id, key_subject, key
 	)`
-)
 
-const claimThem = `
-	with claim as (
-		select * from json_to_recordset($1) as claim (
-			id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text,
-			instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid,
-			requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint,
-			key_agency_id bigint, key_subject text, key text, key_fingerprint text)
-	), held as materialized (
-		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
-	), checked as (
+	claimThem = `, checked as (
 		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
 			select ` + recordVersion + ` from units u where u.vehicle_id = v.id
 		) as stale
@@ -193,6 +226,7 @@ const claimThem = `
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq
 	)`
+)
 
 type vehicleLane struct {
 	vehicle telematics.VehicleID

@@ -41,20 +41,28 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	p.commands.db.SetMaxOpenConns(1)
 	vehicle, unit := addVehicle(t, p, 1)
 	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
-	keyed := brokertest.NewCommand(vehicle, telematics.OpenTopCase)
-	keyed.Key = brokertest.NewKey()
-	_, claimed := p.Claim(t.Context(), first)
-	_, refused := p.Claim(t.Context(), second)
-	_, _, settled := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now()})
-	_, _, settledKnown := p.Settle(t.Context(), telematics.Settlement{Command: first.ID, State: telematics.Succeeded, At: time.Now(), Known: &first})
+	_, refused := p.claim(t.Context(), []telematics.Command{first, second})
+	_, claimed := p.Claim(t.Context(), second)
+	keyed, alsoKeyed := brokertest.NewCommand(vehicle, telematics.OpenTopCase), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
+	keyed.Key, alsoKeyed.Key = brokertest.NewKey(), brokertest.NewKey()
 	_, claimedKeyed := p.Claim(t.Context(), keyed)
-	_, _, rejected := p.Settle(t.Context(), telematics.Settlement{Command: keyed.ID, State: telematics.Rejected, At: time.Now()})
-	_, _, rejectedKnown := p.Settle(t.Context(), telematics.Settlement{Command: keyed.ID, State: telematics.Rejected, At: time.Now(), Known: &keyed})
+	_, refusedKeyed := p.claim(t.Context(), []telematics.Command{keyed, alsoKeyed})
+	var settled error
+	for _, state := range []telematics.State{telematics.Rejected, telematics.Succeeded} {
+		for _, known := range []*telematics.Command{nil, &first} {
+			of := func(c *telematics.Command) telematics.Settlement {
+				return telematics.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
+			}
+			_, one := p.settle(t.Context(), []telematics.Settlement{of(&first)})
+			_, two := p.settle(t.Context(), []telematics.Settlement{of(&second), of(&keyed)})
+			settled = errors.Join(settled, one, two)
+		}
+	}
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, settledKnown, claimedKeyed, rejected, rejectedKnown, read, recorded, owned, observed); err != nil {
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, read, recorded, owned, observed); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {
@@ -71,7 +79,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	if len(prepared) < 10 {
 		t.Errorf("%d statements were prepared", len(prepared))
 	}
-	for _, text := range append(slices.Collect(maps.Values(settleStatements)), claimStatement, claimKeyedStatement) {
+	for _, text := range slices.AppendSeq(slices.Collect(maps.Values(settleStatements)), maps.Values(claimStatements)) {
 		if !slices.ContainsFunc(prepared, func(s preparedStatement) bool { return s.Statement == text }) {
 			t.Errorf("not prepared: %s", text)
 		}

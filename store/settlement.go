@@ -96,6 +96,19 @@ type settlementRow struct {
 	Code    string `json:"code"`
 }
 
+// settlementColumns are those of a settlementRow.
+var settlementColumns = given{"settlement", `id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz, ` +
+	`sent_at timestamptz, attempts integer, received_at timestamptz, final boolean, outcome text, code text`}
+
+// parameters are the values of settlementColumns.
+func (r *settlementRow) parameters() []any {
+	var reported *string
+	if r.Reported != nil {
+		reported = new(string(r.Reported))
+	}
+	return []any{r.ID, r.Unit, r.State, r.Reason, r.Detail, reported, r.At, r.SentAt, r.Attempts, r.ReceivedAt, r.Final, r.Outcome, r.Code}
+}
+
 func newSettlementRow(s telematics.Settlement) settlementRow {
 	return settlementRow{
 		ID: s.Command, Unit: string(s.Unit), State: string(s.State), Reason: s.Reason, Detail: s.Detail,
@@ -120,13 +133,17 @@ func transitions() string {
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db querier, rows []settlementRow, known bool) (map[telematics.CommandID]telematics.Command, error) {
-	kind := settleKind{known: known}
-	ids := make([]uuid.UUID, len(rows))
+	kind := settleKind{one: len(rows) == 1, known: known}
+	ids := make(idArray, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
 		kind.frees = kind.frees || row.Outcome == string(telematics.NotExecuted)
 	}
-	changed, err := selectCommands(ctx, db, settleStatements[kind], recordset(rows), allowed, idArray(ids))
+	arguments := []any{recordset(rows), ids}
+	if kind.one {
+		arguments = rows[0].parameters()
+	}
+	changed, err := selectCommands(ctx, db, settleStatements[kind], arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -153,35 +170,30 @@ func complete(s telematics.Settlement, changed telematics.Command) telematics.Co
 // settleKind says what a statement that settles has to do. What it need not do would cost it all the same: Postgres sets each part of a
 // plan up anew.
 type settleKind struct {
+	one   bool // command
 	known bool // only what may have changed, and is not in the settlements, is returned: most of the rest takes longer to read than to write
 	frees bool // there may be keys that are free now
 }
 
-var settleStatements = map[settleKind]string{
-	{known: true}:              settleThem + returnChanged,
-	{known: true, frees: true}: settleThem + freeKeys + returnChanged,
-	{}:                         settleThem + returnAll,
-	{frees: true}:              settleThem + freeKeys + returnAll,
-}
+var settleStatements = func() map[settleKind]string {
+	statements := map[settleKind]string{}
+	for _, one := range []bool{false, true} {
+		for _, known := range []bool{false, true} {
+			for _, frees := range []bool{false, true} {
+				kind := settleKind{one: one, known: known, frees: frees}
+				statements[kind] = kind.statement()
+			}
+		}
+	}
+	return statements
+}()
 
-const (
-	returnAll     = ` select ` + commandColumns + ` from settled`
-	returnChanged = ` select id, late, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
-
-	freeKeys = `, freed as (
-		delete from idempotency_keys as k using settled
-		where k.command_id = settled.id and settled.outcome = '` + string(telematics.NotExecuted) + `'
-	)`
-)
-
-const settleThem = `
-	with settlement as (
-		select * from json_to_recordset($1) as settlement (
-			id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz,
-			sent_at timestamptz, attempts integer, received_at timestamptz, final boolean, outcome text, code text)
-	), locked as (
-		select id, state from commands where id = any ($3) order by id for update
-	), settled as (
+func (k settleKind) statement() string {
+	locked, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
+	if k.one { // the update locks it, and sees it as it is then
+		locked, from, state = settlementColumns.one(), `settlement as s`, `c.state`
+	}
+	text := `with ` + locked + `, settled as (
 		update commands as c
 		set state = s.state, reason = s.reason, detail = s.detail,
 			reported = coalesce(s.reported, c.reported),
@@ -190,12 +202,27 @@ const settleThem = `
 			attempts = greatest(c.attempts, s.attempts),
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
 			completed_at = case when s.final then s.at else c.completed_at end
-		from settlement as s join locked using (id)
+		from ` + from + `
 		where c.id = s.id
 			and s.unit in ('', c.unit)
-			and locked.state || ' ' || s.state = any ($2)
+			and ` + state + ` || ' ' || s.state = any ('` + allowed + `')
 		returning c.*, s.final, s.outcome, s.code, s.reported is not null as reports
-	), lines as (
+	)` + writeLines
+	if k.frees {
+		text += freeKeys
+	}
+	if k.known {
+		return text + returnChanged
+	}
+	return text + returnAll
+}
+
+var settleMany = settlementColumns.many() + `, locked as (
+		select id, state from commands where id = any ($2) order by id for update
+	)`
+
+const (
+	writeLines = `, lines as (
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 			parameters, outcome, code, command_id, request_id, latency_us, late)
 		select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
@@ -205,3 +232,12 @@ const settleThem = `
 		where final
 		order by completed_at, id
 	)`
+
+	freeKeys = `, freed as (
+		delete from idempotency_keys as k using settled
+		where k.command_id = settled.id and settled.outcome = '` + string(telematics.NotExecuted) + `'
+	)`
+
+	returnAll     = ` select ` + commandColumns + ` from settled`
+	returnChanged = ` select id, late, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
+)
