@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -12,56 +11,30 @@ import (
 	"motorpool/telematics"
 )
 
-// claimRow is what is written down of an accepted command. What is absent is null.
-type claimRow struct {
-	ID            uuid.UUID     `json:"id"`
-	VehicleID     int64         `json:"vehicle_id"`
-	AgencyID      int64         `json:"agency_id"`
-	Unit          string        `json:"unit"`
-	Action        string        `json:"action"`
-	Parameters    *attentionRow `json:"parameters,omitempty"`
-	Lane          string        `json:"lane"`
-	Instance      string        `json:"instance"`
-	ActorSubject  string        `json:"actor_subject"`
-	ActorRole     string        `json:"actor_role"`
-	ActorAgencyID *int64        `json:"actor_agency_id,omitempty"`
-	RequestID     *uuid.UUID    `json:"request_id,omitempty"`
-	RequestedAt   *time.Time    `json:"requested_at"`
-	Deadline      *time.Time    `json:"deadline"`
-	BulkID        *uuid.UUID    `json:"bulk_id,omitempty"`
-	BookingID     *int64        `json:"booking_id,omitempty"`
-	Version       *int64        `json:"version,omitempty"` // null: not to be checked
-	*keyRow                     // absent: none
-}
+// claimColumns are what is written down of an accepted command. A version that is null is not to be checked.
+var claimColumns = given{"claim", []string{
+	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
+	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
+	"requested_at timestamptz", "deadline timestamptz", "bulk_id uuid", "booking_id bigint", "version bigint",
+	"key_agency_id bigint", "key_subject text", "key text", "key_fingerprint text",
+}}
 
-// claimColumns are those of a claimRow.
-var claimColumns = given{"claim", `id uuid, vehicle_id bigint, agency_id bigint, unit text, action text, parameters jsonb, lane text, ` +
-	`instance text, actor_subject text, actor_role text, actor_agency_id bigint, request_id uuid, ` +
-	`requested_at timestamptz, deadline timestamptz, bulk_id uuid, booking_id bigint, version bigint, ` +
-	`key_agency_id bigint, key_subject text, key text, key_fingerprint text`}
-
-// parameters are the values of claimColumns.
-func (r *claimRow) parameters() []any {
-	var attention *string
-	if r.Parameters != nil {
-		attention = new(recordset(r.Parameters))
+// claimRow returns the values of claimColumns.
+func claimRow(c *telematics.Command) []any {
+	var attention any
+	if c.Attention != nil {
+		attention = recordset(encodeAttention(c.Attention))
 	}
-	values := []any{r.ID, r.VehicleID, r.AgencyID, r.Unit, r.Action, attention, r.Lane, r.Instance, r.ActorSubject, r.ActorRole, r.ActorAgencyID,
-		r.RequestID, r.RequestedAt, r.Deadline, r.BulkID, r.BookingID, r.Version}
-	if k := r.keyRow; k != nil {
-		return append(values, k.AgencyID, k.Subject, k.Key, k.Fingerprint)
+	row := []any{
+		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
+		c.Instance, c.Actor.Subject, string(c.Actor.Role), orNull(int64(c.Actor.Agency)), orNull(c.RequestID),
+		written(c.Requested), written(c.Deadline), orNull(c.Bulk), orNull(c.Booking), orNull(c.Version),
 	}
-	return append(values, nil, nil, nil, nil)
-}
-
-func newClaimRow(c telematics.Command) claimRow {
-	return claimRow{
-		ID: c.ID, VehicleID: int64(c.Vehicle), AgencyID: int64(c.Agency), Unit: string(c.Unit),
-		Action: string(c.Action), Parameters: encodeAttention(c.Attention), Lane: string(c.Lane), Instance: c.Instance,
-		ActorSubject: c.Actor.Subject, ActorRole: string(c.Actor.Role), ActorAgencyID: nullable(int64(c.Actor.Agency)),
-		RequestID: nullable(c.RequestID), RequestedAt: written(c.Requested), Deadline: written(c.Deadline),
-		BulkID: nullable(c.Bulk), BookingID: nullable(c.Booking), Version: nullable(c.Version), keyRow: newKeyRow(c.Key),
+	if c.Key == nil {
+		return append(row, nil, nil, nil, nil)
 	}
+	k := newKeyRow(c.Key)
+	return append(row, k.AgencyID, k.Subject, k.Key, k.Fingerprint)
 }
 
 // claimed is the result of a claim.
@@ -148,24 +121,18 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
 func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
-	rows, vehicles := make([]claimRow, len(commands)), make([]int64, len(commands))
+	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
 	for i, c := range commands {
-		rows[i], vehicles[i] = newClaimRow(c), int64(c.Vehicle)
+		rows[i] = claimRow(&c)
 		kind.keyed = kind.keyed || c.Key != nil
-	}
-	var arguments []any
-	if kind.one {
-		arguments = rows[0].parameters()
-	} else {
-		arguments = []any{recordset(rows), pq.Array(vehicles)}
 	}
 	var decided []struct {
 		ID    uuid.UUID `db:"id"`
 		Seq   int64     `db:"seq"`
 		Stale bool      `db:"stale"`
 	}
-	err := p.commands.selectAll(ctx, &decided, claimStatements[kind], arguments...)
+	err := p.commands.selectAll(ctx, &decided, claimStatements[kind], parameters(rows)...)
 	if err != nil {
 		return nil, err
 	}

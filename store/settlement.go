@@ -2,12 +2,7 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/google/uuid"
 
 	"motorpool/telematics"
 )
@@ -46,19 +41,22 @@ func (p *Postgres) settle(ctx context.Context, settlements []telematics.Settleme
 func settleRounds(ctx context.Context, db querier, settlements []telematics.Settlement, split [][]int) ([]settled, error) {
 	results := make([]settled, len(settlements))
 	for _, round := range split {
-		rows := make([]settlementRow, len(round))
+		kind := settleKind{one: len(round) == 1, known: true}
+		rows := make([][]any, len(round))
 		for i, at := range round {
-			rows[i] = newSettlementRow(settlements[at])
+			s := &settlements[at]
+			rows[i] = settlementRow(s)
+			kind.known = kind.known && s.Known != nil
+			kind.frees = kind.frees || s.State.Outcome() == telematics.NotExecuted
 		}
-		known := !slices.ContainsFunc(round, func(at int) bool { return settlements[at].Known == nil })
-		commands, err := settleEach(ctx, db, rows, known)
+		commands, err := settleEach(ctx, db, kind, rows)
 		if err != nil {
 			return nil, err
 		}
 		for _, at := range round {
 			s := settlements[at]
 			results[at].command, results[at].ok = commands[s.Command]
-			if known && results[at].ok {
+			if kind.known && results[at].ok {
 				results[at].command = complete(s, results[at].command)
 			}
 		}
@@ -81,39 +79,25 @@ func rounds(settlements []telematics.Settlement) [][]int {
 	return split
 }
 
-// settlementRow is what a settlement writes down. What is absent is null.
-type settlementRow struct {
-	ID       uuid.UUID       `json:"id"`
-	Unit     string          `json:"unit"`
-	State    string          `json:"state"`
-	Reason   string          `json:"reason"`
-	Detail   string          `json:"detail"`
-	Reported json.RawMessage `json:"reported,omitempty"`
-	At       *time.Time      `json:"at,omitempty"`
-	progressRow
-	Final   bool   `json:"final"` // the command is not open any more
-	Outcome string `json:"outcome"`
-	Code    string `json:"code"`
-}
+// settlementColumns are what a settlement writes down.
+var settlementColumns = given{"settlement", []string{
+	"id uuid", "unit text", "state text", "reason text", "detail text", "reported json", "at timestamptz",
+	"sent_at timestamptz", "attempts integer", "received_at timestamptz",
+	"final boolean", // the command is not open any more
+	"outcome text", "code text",
+}}
 
-// settlementColumns are those of a settlementRow.
-var settlementColumns = given{"settlement", `id uuid, unit text, state text, reason text, detail text, reported json, at timestamptz, ` +
-	`sent_at timestamptz, attempts integer, received_at timestamptz, final boolean, outcome text, code text`}
-
-// parameters are the values of settlementColumns.
-func (r *settlementRow) parameters() []any {
-	var reported *string
-	if r.Reported != nil {
-		reported = new(string(r.Reported))
+// settlementRow returns the values of settlementColumns.
+func settlementRow(s *telematics.Settlement) []any {
+	var reported any
+	if s.Reported != nil {
+		reported = string(encodeReported(s.Reported))
 	}
-	return []any{r.ID, r.Unit, r.State, r.Reason, r.Detail, reported, r.At, r.SentAt, r.Attempts, r.ReceivedAt, r.Final, r.Outcome, r.Code}
-}
-
-func newSettlementRow(s telematics.Settlement) settlementRow {
-	return settlementRow{
-		ID: s.Command, Unit: string(s.Unit), State: string(s.State), Reason: s.Reason, Detail: s.Detail,
-		Reported: encodeReported(s.Reported), At: written(s.At), progressRow: newProgressRow(s.Progress),
-		Final: !s.State.IsOpen(), Outcome: string(s.State.Outcome()), Code: string(s.Code()),
+	return []any{
+		s.Command, string(s.Unit), string(s.State), strings.ToValidUTF8(s.Reason, "\uFFFD"), strings.ToValidUTF8(s.Detail, "\uFFFD"), reported, written(s.At),
+		written(s.SentAt), int64(s.Attempts), written(s.ReceivedAt),
+		!s.State.IsOpen(),
+		string(s.State.Outcome()), string(s.Code()),
 	}
 }
 
@@ -132,18 +116,8 @@ func transitions() string {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. The rows are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db querier, rows []settlementRow, known bool) (map[telematics.CommandID]telematics.Command, error) {
-	kind := settleKind{one: len(rows) == 1, known: known}
-	ids := make(idArray, len(rows))
-	for i, row := range rows {
-		ids[i] = row.ID
-		kind.frees = kind.frees || row.Outcome == string(telematics.NotExecuted)
-	}
-	arguments := []any{recordset(rows), ids}
-	if kind.one {
-		arguments = rows[0].parameters()
-	}
-	changed, err := selectCommands(ctx, db, settleStatements[kind], arguments...)
+func settleEach(ctx context.Context, db querier, kind settleKind, rows [][]any) (map[telematics.CommandID]telematics.Command, error) {
+	changed, err := selectCommands(ctx, db, settleStatements[kind], parameters(rows)...)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +192,7 @@ func (k settleKind) statement() string {
 }
 
 var settleMany = settlementColumns.many() + `, locked as (
-		select id, state from commands where id = any ($2) order by id for update
+		select id, state from commands where id = any ($1) order by id for update
 	)`
 
 const (
