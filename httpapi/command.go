@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"encoding/json"
+
 	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
@@ -25,7 +27,7 @@ type commandBody struct {
 	Late        bool                `json:"late"`
 	Reason      *string             `json:"reason"`
 	Detail      *string             `json:"detail"`
-	Reported    map[string]any      `json:"reported"`
+	Reported    json.RawMessage     `json:"reported"`
 }
 
 type attentionBody struct {

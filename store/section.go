@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 		first = false
 		row = append(row, keyOf[field]...)
 		var err error
-		if row, err = appendValue(row, reading.Value); err != nil {
+		if row, err = telematics.AppendValue(row, reading.Value); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
 		}
 		if !reading.At.Equal(newest) {
@@ -85,35 +84,6 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 		row = append(append(append(row, `,"once":{`...), once...), '}')
 	}
 	return append(row, '}'), nil
-}
-
-func appendValue(row []byte, value any) ([]byte, error) {
-	switch v := value.(type) {
-	case nil:
-		return append(row, "null"...), nil
-	case bool:
-		return strconv.AppendBool(row, v), nil
-	case float64:
-		if abs := math.Abs(v); v == 0 || abs >= 1e-6 && abs < 1e15 { // else it is written with an exponent
-			return strconv.AppendFloat(row, v, 'f', -1, 64), nil
-		}
-	case string:
-		if plain(v) {
-			return append(append(append(row, '"'), v...), '"'), nil
-		}
-	}
-	b, err := json.Marshal(value)
-	return append(row, b...), err
-}
-
-// plain reports whether a text is its own JSON.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // decodeSection leaves out what this version of the program does not know.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,19 +120,16 @@ type readingRow struct {
 // encodeSnapshot writes rows of readings by field. It runs for each vehicle that is written, so it builds the
 // JSON itself.
 func encodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
-	text := make([]byte, 0, 2048)
+	text := make([]byte, 0, 2+64*len(s))
 	text = append(text, '{')
-	for _, field := range telematics.Fields {
-		reading, ok := s[field]
-		if !ok {
-			continue
-		}
+	for _, field := range slices.Sorted(maps.Keys(s)) {
+		reading := s[field]
 		if len(text) > 1 {
 			text = append(text, ',')
 		}
 		text = append(strconv.AppendQuote(text, string(field)), `:{"v":`...)
 		var err error
-		if text, err = appendValue(text, reading.Value); err != nil {
+		if text, err = telematics.AppendValue(text, reading.Value); err != nil {
 			return nil, fmt.Errorf("encode %s: %w", field, err)
 		}
 		text = strconv.AppendInt(append(text, `,"at":`...), reading.At.UnixMilli(), 10)

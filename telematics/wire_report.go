@@ -202,40 +202,29 @@ func (d *reportDecoder) pairPosition() {
 
 // EncodeReport returns the message that a unit publishes as its telemetry.
 func EncodeReport(r Report) []byte {
-	message := r.Nested()
-	message["at"] = formatTime(r.At)
+	said := r.said()
+	said["at"] = r.At
 	if len(r.Answers) > 0 {
 		list := make([]wireAnswer, len(r.Answers))
 		for i, a := range r.Answers {
 			list[i] = wireAnswer{Command: a.Command.String(), Status: a.State, At: formatTime(a.At), Reason: a.Reason, Detail: a.Detail}
 		}
-		message["commands"] = list
+		said["commands"] = list
 	}
-	return encode(message)
+	return nested(said)
 }
 
 // Nested returns the reported values as the nested objects that the wire and the
-// interface share, ready for JSON.
-func (r Report) Nested() map[string]any {
-	root := map[string]any{}
+// interface share, in JSON.
+func (r Report) Nested() json.RawMessage { return nested(r.said()) }
+
+// said returns what the vehicle has said, by the paths of the wire.
+func (r Report) said() map[string]any {
+	values := make(map[string]any, len(r.Values)+2)
 	for field, value := range r.Values {
-		if field.isRaw() {
-			continue
+		if !field.isRaw() {
+			values[string(field)] = value
 		}
-		if at, ok := value.(time.Time); ok {
-			value = formatTime(at)
-		}
-		node := root
-		path := strings.Split(string(field), ".")
-		for _, name := range path[:len(path)-1] {
-			child, ok := node[name].(map[string]any)
-			if !ok {
-				child = map[string]any{}
-				node[name] = child
-			}
-			node = child
-		}
-		node[path[len(path)-1]] = value
 	}
-	return root
+	return values
 }

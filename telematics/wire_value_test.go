@@ -1,0 +1,43 @@
+package telematics
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is built by hand must be what json.Marshal makes of nested maps.
+func TestNestedValuesAreAsJSONHasThem(t *testing.T) {
+	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	for _, values := range []map[string]any{
+		{},
+		{"a": 1.0},
+		{"a.b": true, "a.c": nil},
+		{"a.b.c": 1e21, "a.b.d": 1e-7, "a.e": 0.1, "f": -0.0, "g.h.i": 123456.789},
+		{"a": "plain", "b.c": "not \"plain\" <&> \n zwölf", "b.d": ""},
+		{"a.at": at, "a_b": 1.0, "b": []string{"x", "y"}, "c.d": map[string]any{"e": []any{nil}}},
+	} {
+		tree := map[string]any{}
+		for path, value := range values {
+			if at, ok := value.(time.Time); ok {
+				value = formatTime(at)
+			}
+			node, names := tree, strings.Split(path, ".")
+			for _, name := range names[:len(names)-1] {
+				if node[name] == nil {
+					node[name] = map[string]any{}
+				}
+				node = node[name].(map[string]any)
+			}
+			node[names[len(names)-1]] = value
+		}
+		want, err := json.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := nested(values); string(got) != string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
