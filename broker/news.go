@@ -16,9 +16,12 @@ const (
 	pollMost = 4096
 )
 
-// dueWaiters returns how many of a crowd are to be asked about after a number of parts.
-func dueWaiters(crowd, parts int) int {
-	return min((min(crowd, pollMost)*parts+pollParts-1)/pollParts, crowd)
+// dueWaiters returns how many of a crowd are to be asked about between two parts, which are counted on and on: however long it took, no
+// more than in pollEvery.
+func dueWaiters(crowd, from, to int) int {
+	most := min(crowd, pollMost)
+	from = max(from, to-pollParts)
+	return most*to/pollParts - most*from/pollParts
 }
 
 // hint notes that there may be news of a command. It hands over and returns.
@@ -50,7 +53,7 @@ func (b *Broker) tellNews(ctx context.Context) error {
 			read(waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
 			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
-			read(b.waiters.next(dueWaiters(b.waiters.count(), due-asked)))
+			read(b.waiters.next(dueWaiters(b.waiters.count(), asked, due)))
 			asked = due
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	leastResend = 2 * time.Second        // no unit is asked again sooner
+	leastResend = 2 * time.Second        // a unit is asked again no sooner, but for jitter
 	resendGrow  = 1.5                    // each wait is longer than the one before
 	resendSpan  = 0.2                    // part of a wait that jitter may take or add
 	patience    = 2                      // a unit that said received is asked less often
@@ -18,14 +18,15 @@ const (
 
 // askAgain returns how long after its latest publication a command is published again.
 func (b *Broker) askAgain(c *telematics.Command, attempts int, received bool) time.Duration {
-	return resendAfter(firstResend(b.usual.wait(), c.Deadline.Sub(c.Requested)), attempts, received, rand.Float64())
+	return resendAfter(firstResend(b.usual.wait(), c.Budget()), attempts, received, rand.Float64())
 }
 
 // firstResend returns the first wait, where units usually say their first word about a command after the given time: asked
-// sooner than after twice that, most have nothing to say that is not on its way. Two repetitions must have time
-// for an answer: whatever is usual, a message may be lost.
+// sooner than after twice that, most have nothing to say that is not on its way. But a message may be lost, and then the repetition: where more
+// than the least wait is asked for, the second repetition leaves as much time for an answer as is usual, at the latest it can come.
 func firstResend(usual, budget time.Duration) time.Duration {
-	return max(leastResend, min(2*usual, budget/3))
+	const untilSecond = (1 + resendGrow) * (1 + resendSpan) // first waits
+	return max(leastResend, min(2*usual, time.Duration(float64(budget-usual)/untilSecond)))
 }
 
 // resendAfter returns how long after the attempt'th publication, counted from 1,

@@ -51,13 +51,23 @@ func TestLossesDoNotMakeUsPatient(t *testing.T) {
 func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *testing.T) {
 	for _, c := range []struct{ usual, budget, want time.Duration }{
 		{time.Second, 10 * time.Second, 2 * time.Second},
-		{1500 * time.Millisecond, 10 * time.Second, 3 * time.Second},
-		{5 * time.Second, 10 * time.Second, 10 * time.Second / 3},
-		{5 * time.Second, 30 * time.Second, 10 * time.Second},
+		{1200 * time.Millisecond, 10 * time.Second, 2400 * time.Millisecond},
+		{5 * time.Second, 10 * time.Second, 2 * time.Second},
+		{3 * time.Second, 30 * time.Second, 6 * time.Second},
 		{5 * time.Second, time.Second, 2 * time.Second},
 	} {
 		if got := firstResend(c.usual, c.budget); got != c.want {
 			t.Errorf("usual %v, budget %v: %v, want %v", c.usual, c.budget, got, c.want)
+		}
+	}
+	const latest = 0.999999 // jitter
+	for usual := leastUsual; usual <= mostUsual; usual += 100 * time.Millisecond {
+		for budget := time.Second; budget <= 30*time.Second; budget += time.Second {
+			first := firstResend(usual, budget)
+			second := resendAfter(first, 1, false, latest) + resendAfter(first, 2, false, latest)
+			if first > leastResend && second+usual > budget+time.Millisecond {
+				t.Errorf("usual %v, budget %v: repeated after %v, the second time after %v", usual, budget, first, second)
+			}
 		}
 	}
 }

@@ -23,6 +23,7 @@ type waiter struct {
 
 	mu       sync.Mutex
 	known    telematics.Progress
+	spoken   bool // the unit has said something about it
 	answered bool // finally
 	unnoted  bool // the record did not take a note
 }
@@ -127,14 +128,13 @@ func (w *waiter) receives(at time.Time, tell func(telematics.Command)) bool {
 	return true
 }
 
-// firstWord returns how long the unit has taken to say anything, if it has said nothing before.
+// firstWord notes that the unit has said something, and returns how long that took, if it is the first time.
 func (w *waiter) firstWord() (took time.Duration, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.answered || !w.known.ReceivedAt.IsZero() || w.known.SentAt.IsZero() {
-		return 0, false
-	}
-	return time.Since(w.known.SentAt), true
+	first = !w.spoken && !w.known.SentAt.IsZero()
+	w.spoken = true
+	return time.Since(w.known.SentAt), first
 }
 
 // answers notes that there is a final answer.

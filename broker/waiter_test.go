@@ -9,27 +9,34 @@ import (
 )
 
 func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
-	for _, crowd := range []int{1, 17, 1000, pollMost, 3 * pollMost} {
-		var ws waiters
-		for range crowd {
-			ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
-		}
-		asked := map[telematics.CommandID]int{}
-		total := 0
-		for _, parts := range []int{1, 3, 1, 16, 2, 40, 1} {
-			found := ws.next(dueWaiters(ws.count(), parts))
-			n := len(found.unheard)
-			if len(found.received) > 0 || n > crowd || n > pollMost*parts/pollParts+1 || n < min(crowd, pollMost)*min(parts, pollParts)/pollParts {
-				t.Fatalf("%d parts of a second: %d of %d", parts, n, crowd)
+	for _, crowd := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
+		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} { // in sixteenths of a second
+			var ws waiters
+			for range crowd {
+				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
 			}
-			total += n
-			for _, id := range found.unheard {
-				asked[id]++
+			asked := map[telematics.CommandID]int{}
+			from, total := 0, 0
+			for i := 0; from < 30*pollParts; i++ {
+				to := min(from+steps[i%len(steps)], 30*pollParts)
+				found := ws.next(dueWaiters(ws.count(), from, to))
+				n := len(found.unheard)
+				if len(found.received) > 0 || n > min(crowd, pollMost) {
+					t.Fatalf("%d parts of a second: %d of %d at once", to-from, n, crowd)
+				}
+				total += n
+				for _, id := range found.unheard {
+					asked[id]++
+				}
+				from = to
 			}
-		}
-		for id := range ws.byID {
-			if n := asked[id]; n < total/crowd || n > total/crowd+1 {
-				t.Fatalf("of %d, %s was asked about %d times, the others %d", crowd, id, n, total/crowd)
+			if want := 30 * min(crowd, pollMost); total > want || steps[0] <= pollParts && total != want || total < want/3 {
+				t.Errorf("steps %v: %d of %d were asked about in 30 seconds, want %d", steps, total, crowd, want)
+			}
+			for id := range ws.byID {
+				if n := asked[id]; n < total/crowd || n > total/crowd+1 {
+					t.Fatalf("steps %v: of %d, %s was asked about %d times, the others %d", steps, crowd, id, n, total/crowd)
+				}
 			}
 		}
 	}

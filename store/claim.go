@@ -23,7 +23,7 @@ var claimColumns = given{"claim", []string{
 func claimRow(c *telematics.Command) []any {
 	var attention any
 	if c.Attention != nil {
-		attention = recordset(encodeAttention(c.Attention))
+		attention = asJSON(encodeAttention(c.Attention))
 	}
 	row := []any{
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
@@ -116,7 +116,7 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 // What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what stands with its unit as it was when the
 // statement began: as true as if it had been read before. A command that passed has a unit, so a vehicle without one has no version.
 //
-// All vehicles are held, in order, before the first row is inserted, so rows need no order: where several want one lane, the first has it.
+// All vehicles are held, in order, before the first row is inserted: to sort them takes them all. Where several want one lane, the first has it.
 //
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
@@ -190,6 +190,7 @@ const (
 			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
 		from checked
 		where not stale
+		order by place
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq
 	)`

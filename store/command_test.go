@@ -154,6 +154,54 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	}
 }
 
+// A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of the day has first.
+func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
+	p := open(t, newDatabase(t))
+	for id := range telematics.VehicleID(3) {
+		addVehicle(t, p, id+1)
+	}
+	var batch []telematics.Command
+	for range 3 {
+		for _, id := range []telematics.VehicleID{3, 1, 2} {
+			batch = append(batch, brokertest.NewCommand(id, telematics.Lock))
+		}
+	}
+	holder, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := holder.Exec(`select 1 from vehicles where id = 3 for no key update`); err != nil {
+		t.Fatal(err)
+	}
+	type decision struct {
+		claims []claimed
+		err    error
+	}
+	decided := make(chan decision, 1)
+	go func() {
+		claims, err := p.claim(context.Background(), batch)
+		decided <- decision{claims, err}
+	}()
+	waitForLock(t, p)
+	var drawn int64
+	if err := holder.Get(&drawn, `select case when is_called then last_value else 0 end from commands_seq`); err != nil || drawn != 0 {
+		t.Errorf("number %d was drawn before all vehicles were held, %v", drawn, err)
+	}
+	if err := holder.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-decided
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	for i, c := range got.claims {
+		if c.Taken() != (i < 3) || i >= 3 && c.Occupant.ID != batch[i%3].ID {
+			t.Errorf("place %d: %+v", i, c)
+		}
+	}
+}
+
 func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)

@@ -16,7 +16,7 @@ import (
 const (
 	directorySize = 1 << 17 // units, known and unknown
 	// directoryFor is how long an instance may not know that a unit was built into another vehicle.
-	directoryFor = 30 * time.Second
+	directoryFor = 10 * time.Second
 	lookUpFor    = time.Second
 	strangerFor  = 2 * time.Second // or that it was built into one at all
 )

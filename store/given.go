@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
 
 // given is the rows that a statement is given, under a name: one as parameters, or any number as an array of each column. As JSON they
-// would take Postgres longer to read.
+// would take Postgres longer to read. The column "place" numbers them.
 type given struct {
 	name    string
 	columns []string // and their types: "id uuid"
@@ -24,7 +25,7 @@ func (g given) one() string {
 		name, kind, _ := strings.Cut(column, " ")
 		values[i] = fmt.Sprintf("$%d::%s as %s", i+1, kind, name)
 	}
-	return g.name + ` as not materialized (select ` + strings.Join(values, ", ") + `)`
+	return g.name + ` as not materialized (select ` + strings.Join(values, ", ") + `, 1::bigint as place)`
 }
 
 // many returns the rows of the first parameters, one array for each column, as arrays makes them.
@@ -34,11 +35,19 @@ func (g given) many() string {
 		name, kind, _ := strings.Cut(column, " ")
 		names[i], lists[i] = name, fmt.Sprintf("$%d::%s[]", i+1, kind)
 	}
-	return g.name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) as ` + g.name + ` (` + strings.Join(names, ", ") + `))`
+	return g.name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) with ordinality as ` + g.name + ` (` + strings.Join(names, ", ") + `, place))`
 }
 
-// parameters returns those of a statement: of one row its values, of many an array for each column.
+// parameters returns those of a statement: of one row its values, of many an array for each column. What is no UTF-8 is replaced: Postgres
+// would refuse it, and with it all rows.
 func parameters(rows [][]any) []any {
+	for _, row := range rows {
+		for i, value := range row {
+			if text, ok := value.(string); ok && !utf8.ValidString(text) {
+				row[i] = strings.ToValidUTF8(text, "\uFFFD")
+			}
+		}
+	}
 	if len(rows) == 1 {
 		return rows[0]
 	}

@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
@@ -151,6 +154,12 @@ func TestNothingDeadlocks(t *testing.T) {
 // The note that a command was sent may be written while its settlement waits for the row: the settlement must go by what
 // the row says then, or the answer would be lost until the vehicle repeats it.
 func TestASettlementGoesByTheStateThatItLocks(t *testing.T) {
+	for _, with := range []int{0, 1} {
+		t.Run(fmt.Sprintf("with %d others", with), func(t *testing.T) { settleBesideNote(t, with) })
+	}
+}
+
+func settleBesideNote(t *testing.T, others int) {
 	p := open(t, newDatabase(t))
 	vehicle, unit := addVehicle(t, p, 1)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
@@ -168,11 +177,15 @@ func TestASettlementGoesByTheStateThatItLocks(t *testing.T) {
 	}
 	settled := make(chan bool, 1)
 	go func() {
-		_, ok, err := p.Settle(context.Background(), telematics.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
-		if err != nil {
-			t.Errorf("Settle: %v", err)
+		batch := []telematics.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
+		for range others {
+			batch = append(batch, telematics.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		}
-		settled <- ok
+		results, err := p.settle(context.Background(), batch)
+		if err != nil {
+			t.Errorf("settle: %v", err)
+		}
+		settled <- err == nil && results[0].ok
 	}()
 	waitForLock(t, p)
 	if err := note.Commit(); err != nil {

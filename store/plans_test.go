@@ -58,11 +58,12 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 			settled = errors.Join(settled, one, two)
 		}
 	}
+	_, told := p.News(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, read, recorded, owned, observed); err != nil {
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, observed); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {

@@ -210,10 +210,13 @@ func value[T any](v *T) T {
 
 // recordset returns rows as the one parameter that json_to_recordset spreads out:
 // its columns go by name, may be null and may be lists.
-func recordset(rows any) string {
-	b, err := json.Marshal(rows)
+func recordset(rows any) string { return asJSON(rows) }
+
+// asJSON encodes what is built of strings, numbers and checked values only.
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("store: encode %T: %v", rows, err))
+		panic(fmt.Sprintf("store: encode %T: %v", v, err))
 	}
 	return string(b)
 }

@@ -94,7 +94,7 @@ func settlementRow(s *telematics.Settlement) []any {
 		reported = string(encodeReported(s.Reported))
 	}
 	return []any{
-		s.Command, string(s.Unit), string(s.State), strings.ToValidUTF8(s.Reason, "\uFFFD"), strings.ToValidUTF8(s.Detail, "\uFFFD"), reported, written(s.At),
+		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, written(s.At),
 		written(s.SentAt), int64(s.Attempts), written(s.ReceivedAt),
 		!s.State.IsOpen(),
 		string(s.State.Outcome()), string(s.Code()),
@@ -115,7 +115,7 @@ func transitions() string {
 }
 
 // settleEach applies settlements of different commands and returns the commands that
-// changed. The rows are locked by id, so that no two batches can wait for each other.
+// changed. Those of several are locked by id, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db querier, kind settleKind, rows [][]any) (map[telematics.CommandID]telematics.Command, error) {
 	changed, err := selectCommands(ctx, db, settleStatements[kind], parameters(rows)...)
 	if err != nil {
@@ -164,7 +164,7 @@ var settleStatements = func() map[settleKind]string {
 
 func (k settleKind) statement() string {
 	locked, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
-	if k.one { // the update locks it, and sees it as it is then
+	if k.one { // the update waits for whoever changes it, and looks at it anew; for whom it need not wait, nothing it wants is possible later, either
 		locked, from, state = settlementColumns.one(), `settlement as s`, `c.state`
 	}
 	text := `with ` + locked + `, settled as (

@@ -31,6 +31,20 @@ func TestTheLifecycleAllowsExactlyTheseSteps(t *testing.T) {
 	}
 }
 
+// A statement that settles one command does not wait for a change of its row that is under way where the state that it sees does not allow
+// what it wants: then no later state may allow it, either.
+func TestStepsMayBeSkipped(t *testing.T) {
+	for _, from := range States {
+		for _, by := range lifecycle[from].next {
+			for _, to := range lifecycle[by].next {
+				if !from.MayBecome(to) {
+					t.Errorf("%s may become %s, and that %s, but not at once", from, by, to)
+				}
+			}
+		}
+	}
+}
+
 func TestEveryStateSaysWhetherItIsOpenOrFinalAndWhatItMeans(t *testing.T) {
 	cases := map[State]struct {
 		open, final bool

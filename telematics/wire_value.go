@@ -40,7 +40,7 @@ func plain(s string) bool {
 }
 
 // nested writes values as nested objects, by their paths. It runs for each command and each report of a simulated fleet, so it
-// builds the JSON itself, as json.Marshal would.
+// builds the JSON itself, as json.Marshal would; names have no character below the point.
 func nested(values map[string]any) json.RawMessage {
 	paths := make([]string, 0, len(values))
 	for path := range values {

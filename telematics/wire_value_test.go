@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,8 @@ func TestNestedValuesAreAsJSONHasThem(t *testing.T) {
 		{},
 		{"a": 1.0},
 		{"a.b": true, "a.c": nil},
-		{"a.b.c": 1e21, "a.b.d": 1e-7, "a.e": 0.1, "f": -0.0, "g.h.i": 123456.789},
+		{"a.b.c": 1e21, "a.b.d": 1e-7, "a.e": 0.1, "f": math.Copysign(0, -1), "g.h.i": 123456.789},
+		{"a": 1e15, "b": math.Nextafter(1e15, 0), "c": 1e-6, "d": math.Nextafter(1e-6, 0), "e": 999999999999999.9, "f": -1e15},
 		{"a": "plain", "b.c": "not \"plain\" <&> \n zwölf", "b.d": ""},
 		{"a.at": at, "a_b": 1.0, "b": []string{"x", "y"}, "c.d": map[string]any{"e": []any{nil}}},
 	} {

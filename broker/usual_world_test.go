@@ -1,0 +1,77 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// gap sends a command that no car answers, and returns the time between the first two publications.
+func (w *world) gap(budget time.Duration) time.Duration {
+	w.Helper()
+	w.air.car = nil
+	before := len(w.air.published())
+	order := w.order(telematics.Lock)
+	order.Budget = budget
+	if _, err := w.brokers[0].Send(w.Context(), &order); err == nil {
+		w.Fatal("an answer, of no car")
+	}
+	published := w.air.published()[before:]
+	if len(published) < 3 {
+		w.Fatalf("published %d times, want two repetitions", len(published))
+	}
+	return published[1].at.Sub(published[0].at)
+}
+
+// hears has a number of commands answered after a delay, with as many words of the unit before.
+func (w *world) hears(commands int, after time.Duration, received int) {
+	w.Helper()
+	w.air.car = func(p publication) {
+		time.Sleep(after)
+		for range received {
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+			w.answer(0, "358240051111128", telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+		}
+		w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+	}
+	for range commands {
+		order := w.order(telematics.Lock)
+		order.Budget = 30 * time.Second
+		if _, err := w.brokers[0].Send(w.Context(), &order); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.air.cars.Wait()
+}
+
+func about(d, want time.Duration) bool { return d >= want*8/10 && d <= want*12/10 }
+
+func TestUnitsThatAreUsuallySlowAreAskedAgainLater(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		if first := w.gap(30 * time.Second); !about(first, 2*time.Second) {
+			t.Errorf("asked again after %v before anything is known, want 2 s ± 20 %%", first)
+		}
+		w.hears(100, 4*time.Second, 0)
+		if first := w.gap(30 * time.Second); !about(first, 8*time.Second) {
+			t.Errorf("asked again after %v where 4 s are usual, want 8 s ± 20 %%", first)
+		}
+		if first := w.gap(10 * time.Second); !about(first, 2*time.Second) {
+			t.Errorf("asked again after %v with 10 s of time, want 2 s ± 20 %%", first)
+		}
+		w.hears(100, time.Second, 0)
+		if first := w.gap(30 * time.Second); !about(first, 2*time.Second) {
+			t.Errorf("asked again after %v where a second is usual, want 2 s ± 20 %%", first)
+		}
+	})
+}
+
+// The first word counts, and once: however often it is said, by whomever, and whatever follows.
+func TestOnlyTheFirstWordOfACommandCounts(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.hears(14, 4*time.Second, 10) // 1.02^14 is 1.32
+		if first := w.gap(30 * time.Second); first > 2*1320*time.Millisecond*12/10 {
+			t.Errorf("asked again after %v: more than 14 words were counted", first)
+		}
+	})
+}
