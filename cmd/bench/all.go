@@ -16,7 +16,7 @@ type all struct {
 	stage
 	Rounds  int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn (default ${default})."`
 	Short   bool   `help:"A look at everything, in two minutes: small and short loads."`
-	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 10000, short 500). On two cores, which callers and vehicles share, 20,000 are more than can be answered in time."`
+	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 20000, short 500)."`
 	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
 	Picture string `default:"bench.svg" placeholder:"FILE" help:"Of latency against commands in flight (default ${default})."`
 }
@@ -60,7 +60,7 @@ func (a all) loads() loads {
 	}
 	return loads{
 		command: command{s, 1000, 1000, []int{1, 4, 16, 64, 256}, 4 * time.Second, a.Rounds, true, ""},
-		waiting: waiting{s, cmp.Or(a.Crowd, 10_000), 20, 7 * time.Second, a.Rounds},
+		waiting: waiting{s, cmp.Or(a.Crowd, 20_000), 20, rampMost, a.Rounds},
 		growth:  growth{s, []int{1000, 10_000, 100_000}, 5_000_000, 1000, 10_000, 64, 3 * time.Second, a.Rounds},
 		status:  status{s, 1000, []int{1, 64}, 4 * time.Second, a.Rounds},
 		ingest:  ingest{s, []int{1000}, 8 * time.Second, a.Rounds, 0, 5000, 1},

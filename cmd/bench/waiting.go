@@ -17,7 +17,7 @@ type waiting struct {
 	stage
 	Vehicles    int           `default:"20000" placeholder:"N" help:"That are locked at once, each over an HTTP connection of its own (default ${default})."`
 	Connections int           `default:"20" placeholder:"N" help:"MQTT connections of the vehicles (default ${default})."`
-	Ramp        time.Duration `default:"15s" placeholder:"DURATION" help:"From the first order to the last, at most 16s. As fast as this machine takes orders; until the last, no vehicle answers (default ${default})."`
+	Ramp        time.Duration `default:"16s" placeholder:"DURATION" help:"From the first order to the last, at most 16s. As fast as this machine takes orders; until the last, no vehicle answers (default ${default})."`
 	Rounds      int           `default:"3" placeholder:"N" help:"Of the floor and of the service, in turn, each in a new process (default ${default})."`
 }
 
