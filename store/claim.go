@@ -27,8 +27,8 @@ func claimRow(c *telematics.Command) []any {
 	}
 	row := []any{
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
-		c.Instance, c.Actor.Subject, string(c.Actor.Role), orNull(int64(c.Actor.Agency)), orNull(c.RequestID),
-		written(c.Requested), written(c.Deadline), orNull(c.Bulk), orNull(c.Booking), orNull(c.Version),
+		c.Instance, c.Actor.Subject, string(c.Actor.Role), nullable(int64(c.Actor.Agency)), nullable(c.RequestID),
+		written(c.Requested), written(c.Deadline), nullable(c.Bulk), nullable(c.Booking), nullable(c.Version),
 	}
 	if c.Key == nil {
 		return append(row, nil, nil, nil, nil)

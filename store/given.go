@@ -28,7 +28,7 @@ func (g given) one() string {
 	return g.name + ` as not materialized (select ` + strings.Join(values, ", ") + `, 1::bigint as place)`
 }
 
-// many returns the rows of the first parameters, one array for each column, as arrays makes them.
+// many returns the rows of the first parameters, one array for each column.
 func (g given) many() string {
 	names, lists := make([]string, len(g.columns)), make([]string, len(g.columns))
 	for i, column := range g.columns {
@@ -53,25 +53,24 @@ func parameters(rows [][]any) []any {
 	}
 	arrays := make([]any, len(rows[0]))
 	for column := range arrays {
-		text := []byte{'{'}
-		for i, row := range rows {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = appendElement(text, row[column])
-		}
-		arrays[column] = string(append(text, '}'))
+		arrays[column] = array(rows, func(row []any) any { return row[column] })
 	}
 	return arrays
 }
 
-// orNull returns null in place of the zero value.
-func orNull[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
+// array returns the text of an array, with a value of each item. For lists of ids pq.Array would make several texts of each.
+func array[T any](items []T, value func(T) any) string {
+	text := []byte{'{'}
+	for i, item := range items {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendElement(text, value(item))
 	}
-	return v
+	return string(append(text, '}'))
 }
+
+func idArray(ids []uuid.UUID) string { return array(ids, func(id uuid.UUID) any { return id }) }
 
 // appendElement adds a value to the text of an array. Those of a column have one type.
 func appendElement(text []byte, value any) []byte {
@@ -84,10 +83,7 @@ func appendElement(text []byte, value any) []byte {
 		return strconv.AppendBool(text, v)
 	case uuid.UUID: // Postgres reads ids without hyphens, too
 		return hex.AppendEncode(text, v[:])
-	case *time.Time:
-		if v == nil {
-			return append(text, "null"...)
-		}
+	case time.Time:
 		return v.AppendFormat(text, time.RFC3339Nano)
 	case string:
 		text = append(text, '"')
@@ -98,6 +94,19 @@ func appendElement(text []byte, value any) []byte {
 			text = append(text, v[i])
 		}
 		return append(text, '"')
+	case *int64:
+		return appendNullable(text, v)
+	case *uuid.UUID:
+		return appendNullable(text, v)
+	case *time.Time:
+		return appendNullable(text, v)
 	}
 	panic(fmt.Sprintf("store: %T in an array", value))
+}
+
+func appendNullable[T any](text []byte, value *T) []byte {
+	if value == nil {
+		return appendElement(text, nil)
+	}
+	return appendElement(text, *value)
 }

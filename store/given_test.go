@@ -16,6 +16,8 @@ func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 		{uuid.MustParse("0195d2c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d"), int64(-1 << 62), int64(7), true, `{a, "b" \c} null`, `{"a":["\\ \"x\"", null]}`, `{"b": 1}`, &at},
 		{uuid.Nil, int64(0), int64(0), false, "", `""`, `[]`, new(at.Add(time.Hour))},
 		{nil, nil, nil, nil, nil, nil, nil, (*time.Time)(nil)},
+		{(*uuid.UUID)(nil), (*int64)(nil), nil, nil, nil, nil, nil, nil},
+		{new(uuid.Max), new(int64(7)), nil, nil, nil, nil, nil, nil},
 		{uuid.Nil, int64(1), int64(-1), false, "null", "null", "null", &at},
 		{uuid.Nil, int64(1), int64(-1), false, "no\xff UTF-8", "1", "2", &at},
 		{uuid.Nil, int64(1), int64(-1), false, "zwölf\n🚗\t'", "1", "2", &at},

@@ -163,11 +163,11 @@ var settleStatements = func() map[settleKind]string {
 }()
 
 func (k settleKind) statement() string {
-	locked, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
+	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
 	if k.one { // the update waits for whoever changes it, and looks at it anew; for whom it need not wait, nothing it wants is possible later, either
-		locked, from, state = settlementColumns.one(), `settlement as s`, `c.state`
+		source, from, state = settlementColumns.one(), `settlement as s`, `c.state`
 	}
-	text := `with ` + locked + `, settled as (
+	text := `with ` + source + `, settled as (
 		update commands as c
 		set state = s.state, reason = s.reason, detail = s.detail,
 			reported = coalesce(s.reported, c.reported),
