@@ -45,7 +45,6 @@ type Broker struct {
 	waiters    waiters
 	usual      usual // until units say something about a command
 	owed       owed
-	inHand     sync.Map                      // registrations of commands that are being claimed or carried here, by CommandID
 	released   later[telematics.Pending]     // from the pending table
 	notes      later[telematics.Note]        // of commands that are under way
 	owedLines  gathered[telematics.Activity] // that the history could not take

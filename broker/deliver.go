@@ -11,13 +11,13 @@ import (
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
-	w := b.waiters.add(c) // [LAW-2]
+	w := b.waiters.find(c.ID)
 	defer b.letGo(ctx, c)
-	message, missing, err := b.prepare(ctx, c)
+	message, missing, err := b.prepare(ctx, w)
 	if err != nil {
-		return b.expire(ctx, c, w, missing, err)
+		return b.expire(ctx, w, missing, err)
 	}
-	settled := b.deliver(ctx, c, w, message)
+	settled := b.deliver(ctx, w, message)
 	return settled, settled.Err()
 }
 
@@ -25,13 +25,12 @@ func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.
 func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.released.add(ctx, b.entry(c))
 	b.waiters.remove(c.ID)
-	b.inHand.Delete(c.ID)
 }
 
 // prepare signs a command and waits until it is registered, or says what is missing for that.
-func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (message *telematics.Transmission, missing string, err error) {
-	message, unsigned := b.sign(ctx, c)
-	err = b.registered(ctx, c.ID) // in any case: what is released before it is added would stay
+func (b *Broker) prepare(ctx context.Context, w *waiter) (message *telematics.Transmission, missing string, err error) {
+	message, unsigned := b.sign(ctx, w.command)
+	err = b.registered(ctx, w) // in any case: what is released before it is added would stay
 	switch {
 	case unsigned != nil:
 		return nil, "The signing key", unsigned
@@ -50,89 +49,112 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 // deliver publishes the message, again and again, until the command is settled
 // or its deadline has come. A command that a halt finds here has not left, or does not
 // leave again.
-func (b *Broker) deliver(ctx context.Context, c *telematics.Command, w *waiter, message *telematics.Transmission) *telematics.Command {
-	deadline := time.NewTimer(time.Until(c.Deadline))
-	defer deadline.Stop()
-	if _, halted := b.knownHalt(c.Agency); halted {
-		return b.giveUp(ctx, c, w)
+func (b *Broker) deliver(ctx context.Context, w *waiter, message *telematics.Transmission) *telematics.Command {
+	if _, halted := b.knownHalt(w.command.Agency); halted {
+		return b.giveUp(ctx, w)
 	}
-	again := time.NewTimer(b.publish(ctx, c, w, message, false))
-	defer again.Stop()
-	note := time.NewTimer(noteAfter)
-	defer note.Stop()
+	now := time.Now()
+	w.agenda = agenda{end: now.Add(w.command.Deadline.Sub(now)), note: now.Add(noteAfter)} // whatever the clock is set to meanwhile
+	b.publish(ctx, w, message)
+	alarm := time.NewTimer(w.agenda.rest())
+	defer alarm.Stop()
 	defer trace.StartRegion(ctx, telematics.StepAir).End()
-	received, noting := false, true
 	for {
 		select {
 		case news := <-w.news:
 			if !news.State.IsOpen() {
-				if news.Attempts < w.progress().Attempts { // the answer came to another instance before our note
-					b.note(ctx, w)
-				}
-				return w.complete(news)
+				return b.arrive(ctx, w, news)
 			}
-			if news.State == telematics.Received && !received {
-				received = true
-				again.Reset(b.askAgain(c, w.progress().Attempts, received))
-				if !noting {
-					note.Reset(noteAfter)
-					noting = true
-				}
+			b.heed(w, news)
+		case <-alarm.C:
+			if b.isOver(ctx, w, message) {
+				return b.giveUp(ctx, w)
 			}
-		case <-again.C:
-			first := w.progress().Attempts == 0
-			if _, halted := b.knownHalt(c.Agency); halted && first {
-				return b.giveUp(ctx, c, w)
-			}
-			again.Reset(b.publish(ctx, c, w, message, received))
-			if first || w.missedNote() {
-				note.Reset(noteAfter)
-				noting = true
-			}
-		case <-note.C:
-			b.note(ctx, w)
-			noting = false
-		case <-deadline.C:
-			return b.giveUp(ctx, c, w)
 		}
+		alarm.Reset(w.agenda.rest())
 	}
 }
 
-// publish hands the message to the MQTT client, unless it could arrive too late, and
-// returns how long to wait before the next time.
-func (b *Broker) publish(ctx context.Context, c *telematics.Command, w *waiter, message *telematics.Transmission, received bool) time.Duration {
-	attempts := w.progress().Attempts
+// arrive returns a settled command with what only this process may know of it.
+func (b *Broker) arrive(ctx context.Context, w *waiter, settled *telematics.Command) *telematics.Command {
+	if settled.Attempts < w.progress().Attempts { // the answer came to another instance before our note
+		b.note(ctx, w)
+	}
+	return w.complete(settled)
+}
+
+// heed has a unit that has received its command asked less often, and has that noted.
+func (b *Broker) heed(w *waiter, news *telematics.Command) {
+	if news.State != telematics.Received || w.patient {
+		return
+	}
+	w.patient = true
 	now := time.Now()
+	w.agenda.again = now.Add(b.askAgain(w))
+	if w.agenda.note.IsZero() {
+		w.agenda.note = now.Add(noteAfter)
+	}
+}
+
+// isOver does what is due for a command, unless it is over for it: its deadline has come, or a halt keeps it from leaving.
+func (b *Broker) isOver(ctx context.Context, w *waiter, message *telematics.Transmission) bool {
+	if due(w.agenda.end) {
+		return true
+	}
+	if due(w.agenda.again) {
+		first := w.progress().Attempts == 0
+		if _, halted := b.knownHalt(w.command.Agency); halted && first {
+			return true
+		}
+		b.publish(ctx, w, message)
+		if first || w.missedNote() {
+			w.agenda.note = time.Now().Add(noteAfter)
+		}
+	}
+	if due(w.agenda.note) {
+		w.agenda.note = time.Time{}
+		b.note(ctx, w)
+	}
+	return false
+}
+
+// publish hands the message to the MQTT client, unless it could arrive too late, and
+// puts the next time on the agenda.
+func (b *Broker) publish(ctx context.Context, w *waiter, message *telematics.Transmission) {
+	c, attempts, now := w.command, w.progress().Attempts, time.Now()
 	over := attempts > 0 && message.Once
 	if over || !now.Before(message.LeaveBefore.Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
-		return time.Until(c.Deadline) + time.Second // the deadline comes first
+		w.agenda.again = time.Time{}
+		return
 	}
 	if !b.mayLeave(c.Agency) {
-		return airRetry
+		w.agenda.again = now.Add(airRetry)
+		return
 	}
 	publishing := trace.StartRegion(ctx, telematics.StepPublish)
 	err := b.Air.Publish(*message)
 	publishing.End()
-	if err != nil {
+	switch {
+	case err != nil:
 		b.Counts.add(publishFailures)
 		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
-		if attempts == 0 {
-			return airRetry
-		}
-		return b.askAgain(c, attempts, received)
-	}
-	b.Counts.add(publications)
-	if attempts == 0 {
+	case attempts == 0:
+		b.Counts.add(publications)
 		b.Counts.add(commandsSent)
 		b.events.sent(*c, now) // before anybody knows that it may have been received
+		w.handed(now)
+	default:
+		b.Counts.add(publications)
+		w.handed(now)
 	}
-	return b.askAgain(c, w.handed(now), received)
+	w.agenda.again = time.Now().Add(b.askAgain(w))
 }
 
 // expire settles a command that never left, because something of ours is missing.
-func (b *Broker) expire(ctx context.Context, c *telematics.Command, w *waiter, missing string, cause error) (*telematics.Command, *telematics.Error) {
+func (b *Broker) expire(ctx context.Context, w *waiter, missing string, cause error) (*telematics.Command, *telematics.Error) {
+	c := w.command
 	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
-	settled := b.giveUp(ctx, c, w)
+	settled := b.giveUp(ctx, w)
 	err := settled.Err()
 	if settled.State == telematics.Expired {
 		err.Message, err.Cause = telematics.Unavailable(missing, cause).Message, cause
@@ -142,7 +164,8 @@ func (b *Broker) expire(ctx context.Context, c *telematics.Command, w *waiter, m
 
 // giveUp settles a command without an answer. This process alone knows whether
 // the MQTT client ever took the message: if not, nothing was executed.
-func (b *Broker) giveUp(ctx context.Context, c *telematics.Command, w *waiter) *telematics.Command {
+func (b *Broker) giveUp(ctx context.Context, w *waiter) *telematics.Command {
+	c := w.command
 	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), Known: c, Progress: w.progress()}
 	switch {
 	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero():

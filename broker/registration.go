@@ -8,41 +8,37 @@ import (
 	"motorpool/telematics"
 )
 
-// registration is the adding of a command to the pending table. It goes on beside the writing of the command's row, since neither needs
-// the other: only leaving needs both [LAW-1] [LAW-2].
-type registration struct {
-	entry telematics.Pending
-	added func(context.Context) error
-}
-
-// takeInHand notes that a command is claimed here, and begins to add it to the pending table.
-func (b *Broker) takeInHand(c *telematics.Command) {
-	entry := b.entry(c)
-	b.inHand.Store(c.ID, registration{entry, b.Pending.Register(entry)})
+// takeInHand notes that a command is claimed here, for its waiter [LAW-2], and begins to add it to the pending table. That goes on beside the
+// writing of the command's row, since neither needs the other: only leaving needs both [LAW-1].
+func (b *Broker) takeInHand(c *telematics.Command) *waiter {
+	w := b.waiters.add(c)
+	w.added = b.Pending.Register(b.entry(c))
+	return w
 }
 
 // registered waits until a command that is in hand is in the pending table.
-func (b *Broker) registered(ctx context.Context, id telematics.CommandID) error {
+func (b *Broker) registered(ctx context.Context, w *waiter) error {
 	defer trace.StartRegion(ctx, telematics.StepRegister).End()
-	r, _ := b.inHand.Load(id)
-	return b.await(ctx, r.(registration))
+	added := w.added
+	w.added = nil // it would be kept for as long as the command is under way
+	return b.await(ctx, added)
 }
 
 // dropFromHand lets go of a command that is not carried: it was refused its row, or nobody knows whether it has one. A trip to Redis that
 // takes longer than a step may add it after that; then the entry goes by itself.
-func (b *Broker) dropFromHand(ctx context.Context, id telematics.CommandID) {
-	r, _ := b.inHand.LoadAndDelete(id)
+func (b *Broker) dropFromHand(ctx context.Context, w *waiter) {
+	b.waiters.remove(w.command.ID)
+	entry := b.entry(w.command)
 	b.background.Go(func() {
-		refused := r.(registration)
-		_ = b.await(ctx, refused) // it may have been added all the same
-		b.released.add(ctx, refused.entry)
+		_ = b.await(ctx, w.added) // it may have been added all the same
+		b.released.add(ctx, entry)
 	})
 }
 
-func (b *Broker) await(ctx context.Context, r registration) error {
+func (b *Broker) await(ctx context.Context, added func(context.Context) error) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	if err := r.added(ctx); err != nil {
+	if err := added(ctx); err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
 	return nil

@@ -3,8 +3,6 @@ package broker
 import (
 	"math/rand/v2"
 	"time"
-
-	"motorpool/telematics"
 )
 
 const (
@@ -17,8 +15,12 @@ const (
 )
 
 // askAgain returns how long after its latest publication a command is published again.
-func (b *Broker) askAgain(c *telematics.Command, attempts int, received bool) time.Duration {
-	return resendAfter(firstResend(b.usual.wait(), c.Budget()), attempts, received, rand.Float64())
+func (b *Broker) askAgain(w *waiter) time.Duration {
+	attempts := w.progress().Attempts
+	if attempts == 0 {
+		return airRetry
+	}
+	return resendAfter(firstResend(b.usual.wait(), w.command.Budget()), attempts, w.patient, rand.Float64())
 }
 
 // firstResend returns the first wait, where units usually say their first word about a command after the given time: asked

@@ -200,11 +200,11 @@ func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telema
 func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error, stale bool) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	receipt = telematics.Receipt{Command: c}
-	b.takeInHand(c)
+	w := b.takeInHand(c)
 	ours := false
 	defer func() {
 		if !ours {
-			b.dropFromHand(ctx, c.ID)
+			b.dropFromHand(ctx, w)
 		}
 	}()
 	stepping, cancel := b.step(ctx)

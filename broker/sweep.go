@@ -51,7 +51,7 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // process is the owner, it knows better.
 func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	finding, known := b.owed.find(c.ID)
-	if _, here := b.inHand.Load(c.ID); here && !known {
+	if b.waiters.find(c.ID) != nil && !known {
 		return errInHand
 	}
 	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left

@@ -2,13 +2,14 @@ package broker
 
 import (
 	"container/list"
+	"context"
 	"sync"
 	"time"
 
 	"motorpool/telematics"
 )
 
-// waiters are the callers that wait in this process, by command.
+// waiters are the callers whose commands are being claimed or carried in this process, by command.
 type waiters struct {
 	mu    sync.Mutex
 	byID  map[telematics.CommandID]*waiter
@@ -20,6 +21,11 @@ type waiter struct {
 	command *telematics.Command      // as it was claimed; nobody changes it
 	news    chan *telematics.Command // holds the latest; a newer one replaces it
 	turn    *list.Element
+
+	// Of whoever carries the command, and of nobody else.
+	added   func(context.Context) error // waits until it is in the pending table; nil: it is
+	agenda  agenda
+	patient bool // the unit has it, so it is asked less often
 
 	mu       sync.Mutex
 	known    telematics.Progress
