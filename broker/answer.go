@@ -81,20 +81,31 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
+	w := b.waiters.find(answer.Command)
+	if w != nil && w.command.Unit == h.Unit {
+		sign.Asked = w.command.Vehicle
+	}
 	var reported *awaited
 	if sign.Awaited {
 		reported = b.report(sign)
 	} else if !b.contact.add(sign) {
 		b.Counts.add(presenceDropped)
 	}
-	if b.asked(ctx, h.Unit, answer.Command) {
-		b.settle(ctx, h.Unit, answer, h.at, reported)
+	switch {
+	case w != nil:
+		b.settle(ctx, h.Unit, answer, h.at, w, reported)
 		return
-	}
-	select {
-	case b.strays <- stray{unit: h.Unit, answer: answer, at: h.at}:
+	case b.done.contains(h.Unit, answer.Command): // the unit was asked again, and says again what is written down
+		b.Counts.add(answersIdle)
+	case b.asked(ctx, h.Unit, answer.Command):
+		b.settle(ctx, h.Unit, answer, h.at, nil, reported)
+		return
 	default:
-		b.Counts.add(answersDropped)
+		select {
+		case b.strays <- stray{unit: h.Unit, answer: answer, at: h.at}:
+		default:
+			b.Counts.add(answersDropped)
+		}
 	}
 	reported.await(ctx)
 }
@@ -103,12 +114,9 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 // asked for: while it hangs, answers must not pile up behind the question.
 const lookupPatience = 250 * time.Millisecond
 
-// asked reports whether somebody waits for the answer. Absence from the pending
+// asked reports whether somebody waits for the answer at another instance. Absence from the pending
 // table means nothing, so a false only sends the answer the slower way.
 func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
-	if b.waiters.find(id) != nil {
-		return true
-	}
 	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	_, found, err := b.Pending.Lookup(ctx, unit, id)
@@ -139,16 +147,15 @@ func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray, handle f
 }
 
 func (b *Broker) settleStray(ctx context.Context, s stray) {
-	b.settle(ctx, s.unit, s.answer, s.at, nil) // its report was written before, or is on its way
+	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), nil) // its report was written before, or is on its way
 }
 
-// settle lets the record decide what the answer changes, and wakes whoever waits.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, reported *awaited) {
+// settle lets the record decide what the answer changes, and wakes whoever waits: here, or, nil, elsewhere or nobody.
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *awaited) {
 	finding := telematics.Settlement{
 		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
-	w := b.waiters.find(a.Command)
 	if w != nil && unit == w.command.Unit {
 		if took, first := w.firstWord(); first {
 			b.usual.heard(took)

@@ -176,7 +176,8 @@ func (p *Postgres) News(ctx context.Context, unheard, received []telematics.Comm
 func (p *Postgres) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, unplanned{p.db}, `
 		select `+commandColumns+` from commands
-		where state in ('accepted', 'sent', 'received') and deadline < least($1, clock_timestamp())
+		where state in ('accepted', 'sent', 'received') and deadline < $1 -- which ends the look at the index; a clock, by itself, does not
+			and deadline < clock_timestamp()
 		order by deadline
 		limit $2`,
 		written(before), limit)

@@ -61,6 +61,13 @@ func (d *directory) owner(unit telematics.Unit) (owner, bool) {
 	return known.owner, ok && time.Now().Before(known.until)
 }
 
+// askedOwner returns that of a unit that answers what its vehicle was asked. Whose it was when it was asked is good enough for that: that of
+// another vehicle does not count.
+func (d *directory) askedOwner(unit telematics.Unit, vehicle telematics.VehicleID) (owner, bool) {
+	known, ok := d.known.Peek(unit)
+	return known.owner, ok && vehicle != 0 && known.vehicle == vehicle
+}
+
 // note remembers whose unit was just read: who orders something hears of it soon.
 func (d *directory) note(v *telematics.Vehicle) {
 	if v.Unit != "" {

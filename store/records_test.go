@@ -186,6 +186,30 @@ func TestARecordThatIsConfirmedTellsWhoseUnitItIs(t *testing.T) {
 	}
 }
 
+// A vehicle takes its time to answer. Who was asked is known for that long, and who is told of the answer is looked up anew.
+func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	asked, unit := addVehicle(t, twins.postgres, 1)
+	other, _ := addVehicle(t, twins.postgres, 1)
+	if _, err := twins.Record(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	aged, _ := twins.directory.known.Peek(unit)
+	aged.until = time.Now().Add(-telematics.MaxBudget)
+	twins.directory.known.Add(unit, aged)
+	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
+	for vehicle, want := range map[telematics.VehicleID]bool{0: false, other: false, asked: true} {
+		o.Asked = vehicle
+		there := twins.Bring(o)
+		if (there != nil) != want {
+			t.Errorf("unit of vehicle %d, asked as %d: brought %v, want %v", asked, vehicle, there != nil, want)
+		}
+		if there != nil && !<-there {
+			t.Error("Redis does not have it")
+		}
+	}
+}
+
 func TestSoManyRecordsAreRemembered(t *testing.T) {
 	r := newRecords()
 	for id := range telematics.VehicleID(recordsSize + 10) {

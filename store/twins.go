@@ -141,9 +141,12 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 }
 
 // Bring takes in a report as Observe does, and returns at once, where the unit was looked up, or its vehicle read, a moment
-// ago. The channel says whether Redis has it; nil: it is for Observe.
+// ago, or answers what its vehicle was asked. The channel says whether Redis has it; nil: it is for Observe.
 func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	owner, known := t.directory.owner(o.Unit)
+	if !known {
+		owner, known = t.directory.askedOwner(o.Unit, o.Asked)
+	}
 	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.isOn() {
 		return nil
 	}

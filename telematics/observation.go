@@ -12,6 +12,7 @@ type Observation struct {
 	Retained bool      // the presence is the MQTT broker's memory
 	Awaited  bool      // somebody waits until every instance sees it
 	Missed   bool      // likewise, and has waited for Redis already
+	Asked    VehicleID // that was asked something, which the unit answers; zero: it says so by itself
 }
 
 // Observe returns the contact after an observation.
