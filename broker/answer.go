@@ -193,12 +193,12 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 
 // receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.receives(at, func(c telematics.Command) { b.events.tell(c.Event(at)) }) {
+	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.tell(c.Event(at)) }) {
 		b.Counts.add(answersIdle)
 	}
 }
 
-func (b *Broker) countSettled(c telematics.Command) {
+func (b *Broker) countSettled(c *telematics.Command) {
 	if c.State.IsOpen() {
 		return
 	}
@@ -214,7 +214,7 @@ func (b *Broker) countSettled(c telematics.Command) {
 }
 
 // wake tells the caller: in process, or by a hint to the instance where it waits.
-func (b *Broker) wake(ctx context.Context, c telematics.Command) {
+func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	if w := b.waiters.find(c.ID); w != nil {
 		w.tell(c)
 		return

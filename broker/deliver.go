@@ -183,7 +183,7 @@ func (b *Broker) giveUp(ctx context.Context, w *waiter) *telematics.Command {
 		b.owed.remove(c.ID)
 	}
 	if err == nil && ok {
-		return w.complete(&settled)
+		return w.complete(settled)
 	}
 	if err == nil { // an answer came first
 		looking, cancel := b.step(ctx)
@@ -194,7 +194,7 @@ func (b *Broker) giveUp(ctx context.Context, w *waiter) *telematics.Command {
 			}
 			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
 			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
-				return w.complete(&settled)
+				return w.complete(settled)
 			}
 		}
 	}

@@ -184,25 +184,15 @@ func (t *teller) try(ctx context.Context, events []telematics.Event) error {
 	return t.log.Tell(ctx, events)
 }
 
-// told is the record of commands, whose changes are told. Attempts are told where the command
-// is at hand: see publish.
+// told is the record of commands, whose settlements are told. That one was accepted, and is tried, is told where it
+// is at hand: see claim and publish.
 type told struct {
 	Commands
 	events *teller
 }
 
-// Claim tells of a command that has its lane.
-func (r told) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-	claim, err := r.Commands.Claim(ctx, c)
-	if err == nil && claim.Taken() {
-		c.Seq = claim.Seq
-		r.events.tell(c.Event(c.Requested))
-	}
-	return claim, err
-}
-
 // Settle tells of a command whose state has changed.
-func (r told) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (r told) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	c, ok, err := r.Commands.Settle(ctx, s)
 	if err == nil && ok {
 		r.events.tell(c.Event(s.At))

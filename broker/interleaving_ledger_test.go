@@ -122,7 +122,7 @@ func (l *ledger) noteAll(ctx context.Context, notes []telematics.Note) error {
 	return err
 }
 
-func (l *ledger) settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (l *ledger) settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, ok, err := l.memory.Settle(ctx, s)

@@ -161,10 +161,10 @@ func (l *link) Note(ctx context.Context, notes []telematics.Note) error {
 	return err
 }
 
-func (l *link) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (maybe[telematics.Command], error) {
+func (l *link) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (maybe[*telematics.Command], error) {
 		c, ok, err := l.ledger.settle(ctx, s)
-		return maybe[telematics.Command]{c, ok}, err
+		return maybe[*telematics.Command]{c, ok}, err
 	})
 	return result.value, result.ok, err
 }

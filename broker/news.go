@@ -81,9 +81,9 @@ func (b *Broker) readNews(ctx context.Context, of waiting) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range news {
-		if w := b.waiters.find(c.ID); w != nil {
-			w.tell(c)
+	for i := range news {
+		if w := b.waiters.find(news[i].ID); w != nil {
+			w.tell(&news[i])
 		}
 	}
 	return nil

@@ -35,9 +35,9 @@ type Commands interface {
 	// of each time the first stays, and of attempts the most.
 	Note(context.Context, []telematics.Note) error
 	// Settle applies what the lifecycle allows, and adds the line of the history
-	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command, where
+	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
-	Settle(context.Context, telematics.Settlement) (telematics.Command, bool, error)
+	Settle(context.Context, telematics.Settlement) (*telematics.Command, bool, error)
 	// News returns those of the commands that are not open any more, and of the unheard ones also those
 	// that a unit has received: what a waiter may have missed.
 	News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)

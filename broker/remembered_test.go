@@ -268,7 +268,7 @@ func TestWhatNobodyCouldConfirmIsForgotten(t *testing.T) {
 // late is a record that changes while an overdue occupant of a lane is settled.
 type late struct{ *brokertest.Memory }
 
-func (l late) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (l late) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	l.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
 	return l.Memory.Settle(ctx, s)
 }

@@ -227,7 +227,8 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 		}
 		if claim.Taken() {
 			ours = true // until it has been carried
-			receipt.Command.Seq = claim.Seq
+			c.Seq = claim.Seq
+			b.events.tell(c.Event(c.Requested))
 			return receipt, nil, false
 		}
 		// A twin of this request may have come first, a moment ago.

@@ -63,13 +63,13 @@ func (w *instant) Claim(_ context.Context, c telematics.Command) (telematics.Cla
 
 func (w *instant) Note(context.Context, []telematics.Note) error { return nil }
 
-func (w *instant) Settle(_ context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (w *instant) Settle(_ context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, ok := w.open[s.Command]
 	delete(w.open, s.Command)
 	c.State, c.Completed, c.SentAt, c.Attempts = s.State, s.At, s.SentAt, s.Attempts
-	return c, ok, nil
+	return &c, ok, nil
 }
 
 func (w *instant) Observe(context.Context, []telematics.Observation) (telematics.Seen, error) {

@@ -19,7 +19,7 @@ type tampering struct {
 	*brokertest.Memory
 	claim    func(context.Context, telematics.Command) (telematics.Claim, error)
 	register func(telematics.Pending) error
-	settle   func(context.Context, telematics.Settlement) (telematics.Command, bool, error)
+	settle   func(context.Context, telematics.Settlement) (*telematics.Command, bool, error)
 	observe  func(context.Context, []telematics.Observation) (telematics.Seen, error)
 	hang     atomic.Bool // the log of events
 }
@@ -46,7 +46,7 @@ func (x *tampering) Register(p telematics.Pending) func(context.Context) error {
 	return x.Memory.Register(p)
 }
 
-func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	if x.settle != nil {
 		return x.settle(ctx, s)
 	}
@@ -95,8 +95,8 @@ func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testin
 }
 
 func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
-	away := &tampering{settle: func(context.Context, telematics.Settlement) (telematics.Command, bool, error) {
-		return telematics.Command{}, false, errors.New("the record is away")
+	away := &tampering{settle: func(context.Context, telematics.Settlement) (*telematics.Command, bool, error) {
+		return nil, false, errors.New("the record is away")
 	}}
 	inWorldOf(t, between(away), func(w *world) {
 		r, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
@@ -115,14 +115,14 @@ func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
 func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 	x := &tampering{}
 	var once sync.Once
-	x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 		slow := false
 		if s.State == telematics.Expired {
 			once.Do(func() { slow = true })
 		}
 		if slow {
 			<-ctx.Done()
-			return telematics.Command{}, false, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 		return x.Memory.Settle(ctx, s)
 	}
@@ -343,12 +343,12 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 
 func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	stopping := &tampering{}
-	stopping.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	stopping.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return stopping.Memory.Settle(ctx, s)
 		case <-ctx.Done():
-			return telematics.Command{}, false, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 	}
 	inWorldOf(t, between(&tampering{}, stopping), func(w *world) {
@@ -368,12 +368,12 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 
 func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 	x := &tampering{}
-	x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+	x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return x.Memory.Settle(ctx, s)
 		case <-ctx.Done():
-			return telematics.Command{}, false, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 	}
 	inWorldOf(t, between(x), func(w *world) {
@@ -421,7 +421,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 
 func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 	slow := func(x *tampering) *tampering {
-		x.settle = func(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+		x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 			time.Sleep(10 * time.Millisecond) // a commit, shared by those that come together
 			return x.Memory.Settle(ctx, s)
 		}

@@ -66,7 +66,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 		b.Counts.add(commandsSwept)
 		b.Logger.Info("overdue command settled for its owner", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
 		b.wake(ctx, settled)
-		b.released.add(ctx, b.entry(&settled))
+		b.released.add(ctx, b.entry(settled))
 	}
 	return nil
 }

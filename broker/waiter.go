@@ -91,9 +91,9 @@ func (ws *waiters) next(n int) (of waiting) {
 	return of
 }
 
-// tell gives the caller news, and never blocks. A settled command is not
+// tell gives the caller news, which nobody changes any more, and never blocks. A settled command is not
 // replaced by an older reading of it.
-func (w *waiter) tell(c telematics.Command) {
+func (w *waiter) tell(c *telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.State == telematics.Received && w.known.ReceivedAt.IsZero() { // another instance heard it
@@ -103,7 +103,7 @@ func (w *waiter) tell(c telematics.Command) {
 	w.replace(c)
 }
 
-func (w *waiter) replace(c telematics.Command) {
+func (w *waiter) replace(c *telematics.Command) {
 	select {
 	case old := <-w.news:
 		if !old.State.IsOpen() && c.State.IsOpen() {
@@ -112,7 +112,7 @@ func (w *waiter) replace(c telematics.Command) {
 		}
 	default:
 	}
-	w.news <- &c
+	w.news <- c
 }
 
 // hasReceived reports whether the unit has said that it has the command. For each copy of it the unit says so again.
@@ -120,7 +120,7 @@ func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
 
 // receives notes that the unit has the command. It reports whether that is news, and if so tells of the command as it is now, before
 // anything else is told of it here.
-func (w *waiter) receives(at time.Time, tell func(telematics.Command)) bool {
+func (w *waiter) receives(at time.Time, tell func(*telematics.Command)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.answered || !w.known.ReceivedAt.IsZero() {
@@ -129,8 +129,8 @@ func (w *waiter) receives(at time.Time, tell func(telematics.Command)) bool {
 	w.known.ReceivedAt = at
 	c := *w.command
 	c.State, c.SentAt, c.ReceivedAt, c.Attempts = telematics.Received, w.known.SentAt, at, w.known.Attempts
-	tell(c)
-	w.replace(c)
+	tell(&c)
+	w.replace(&c)
 	return true
 }
 
@@ -183,15 +183,19 @@ func (w *waiter) progress() telematics.Progress {
 	return w.known
 }
 
-// complete adds to a command what only this process may know yet.
+// complete returns a command with what only this process may know yet.
 func (w *waiter) complete(c *telematics.Command) *telematics.Command {
 	p := w.progress()
-	if c.SentAt.IsZero() {
-		c.SentAt = p.SentAt
+	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts {
+		return c
 	}
-	if c.ReceivedAt.IsZero() {
-		c.ReceivedAt = p.ReceivedAt
+	more := *c // others read it
+	if more.SentAt.IsZero() {
+		more.SentAt = p.SentAt
 	}
-	c.Attempts = max(c.Attempts, p.Attempts)
-	return c
+	if more.ReceivedAt.IsZero() {
+		more.ReceivedAt = p.ReceivedAt
+	}
+	more.Attempts = max(more.Attempts, p.Attempts)
+	return &more
 }

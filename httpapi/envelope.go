@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/trace"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -44,14 +45,24 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
 	e.RequestID = callOf(c).idText
 	e.Timestamp = timestamp(s.Now())
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
+	body := texts.Get().(*bytes.Buffer)
+	defer func() {
+		if body.Reset(); body.Cap() <= mostKept {
+			texts.Put(body)
+		}
+	}()
+	encoder := json.NewEncoder(body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(e); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
 }
+
+const mostKept = 16 << 10 // bytes, of room for one body
+
+// texts are room for the bodies of answers.
+var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // timestamp is ISO 8601 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -62,13 +62,13 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 	if err := checkCommand(&c); err != nil {
 		return telematics.Claim{}, wrap("claim lane", err)
 	}
-	claim, err := p.claims.do(ctx, c)
+	claim, err := p.claims.do(ctx, &c)
 	for range claimAttempts - 1 {
 		if err != nil || !claim.undecided() {
 			break
 		}
 		// The occupant was settled before we could see it: the lane may be free now.
-		claim, err = p.claims.do(ctx, c)
+		claim, err = p.claims.do(ctx, &c)
 	}
 	if err == nil && claim.undecided() {
 		err = errLaneFlaps
@@ -83,12 +83,12 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 }
 
 // claim takes the lanes that are free, and finds the occupants of the others.
-func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]claimed, error) {
+func (p *Postgres) claim(ctx context.Context, commands []*telematics.Command) ([]claimed, error) {
 	decided, err := p.takeLanes(ctx, commands)
 	if err != nil {
 		return nil, err
 	}
-	var refused []telematics.Command
+	var refused []*telematics.Command
 	for _, c := range commands {
 		if _, ok := decided[c.ID]; !ok {
 			refused = append(refused, c)
@@ -120,11 +120,11 @@ func (p *Postgres) claim(ctx context.Context, commands []telematics.Command) ([]
 //
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
-func (p *Postgres) takeLanes(ctx context.Context, commands []telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
+func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
 	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
 	for i, c := range commands {
-		rows[i] = claimRow(&c)
+		rows[i] = claimRow(c)
 		kind.keyed = kind.keyed || c.Key != nil
 	}
 	var decided []struct {
@@ -202,7 +202,7 @@ type vehicleLane struct {
 }
 
 // occupants returns the open commands in the lanes that others were refused.
-func (p *Postgres) occupants(ctx context.Context, refused []telematics.Command) (map[vehicleLane]*telematics.Command, error) {
+func (p *Postgres) occupants(ctx context.Context, refused []*telematics.Command) (map[vehicleLane]*telematics.Command, error) {
 	if len(refused) == 0 {
 		return nil, nil
 	}

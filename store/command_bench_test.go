@@ -58,7 +58,7 @@ func (r *commandRecord) claimed(n int) []telematics.Command {
 	r.b.Helper()
 	commands := r.fresh(n)
 	for batch := range slices.Chunk(commands, r.config.MaxBatch) {
-		if _, err := r.claim(r.b.Context(), batch); err != nil {
+		if _, err := r.claim(r.b.Context(), pointers(batch)); err != nil {
 			r.b.Fatal(err)
 		}
 	}
@@ -72,11 +72,19 @@ func (r *commandRecord) settleAll() {
 		for i, c := range batch {
 			settlements[i] = success(c)
 		}
-		if _, err := r.settle(context.Background(), settlements); err != nil {
+		if _, err := r.settle(context.Background(), pointers(settlements)); err != nil {
 			r.b.Fatal(err)
 		}
 	}
 	r.open = nil
+}
+
+func pointers[T any](items []T) []*T {
+	list := make([]*T, len(items))
+	for i := range items {
+		list[i] = &items[i]
+	}
+	return list
 }
 
 // success is what a unit's answer with a small report makes of a command.

@@ -34,7 +34,7 @@ func TestACommandIsReadBack(t *testing.T) {
 		if err != nil || !ok || settled.Seq != c.Seq {
 			t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
 		}
-		want = append(want, settled)
+		want = append(want, *settled)
 		if _, err := p.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 	}
 	decided := make(chan decision, 1)
 	go func() {
-		claims, err := p.claim(context.Background(), batch)
+		claims, err := p.claim(context.Background(), pointers(batch))
 		decided <- decision{claims, err}
 	}()
 	waitForLock(t, p)
@@ -209,10 +209,10 @@ func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	after := func(state telematics.State, seconds int) telematics.Settlement {
-		return telematics.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
+	after := func(state telematics.State, seconds int) *telematics.Settlement {
+		return &telematics.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
 	}
-	results, err := p.settle(t.Context(), []telematics.Settlement{
+	results, err := p.settle(t.Context(), []*telematics.Settlement{
 		after(telematics.Received, 1), after(telematics.Received, 2), after(telematics.Unknown, 3),
 		after(telematics.Succeeded, 4), after(telematics.Failed, 5),
 	})
@@ -221,7 +221,7 @@ func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	}
 	var applied []bool
 	for _, r := range results {
-		applied = append(applied, r.ok)
+		applied = append(applied, r != nil)
 	}
 	if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
 		t.Errorf("applied %v, want %v", applied, want)
@@ -240,7 +240,7 @@ func TestABatchThatFailsHasSettledNothing(t *testing.T) {
 	}
 	s := telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning}
 	bad := telematics.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
-	if _, err := p.settle(t.Context(), []telematics.Settlement{s, bad}); !splits(err) {
+	if _, err := p.settle(t.Context(), []*telematics.Settlement{&s, &bad}); !splits(err) {
 		t.Fatalf("settle = %v, want an error of the value", err)
 	}
 	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {

@@ -52,29 +52,61 @@ type toldCommandRow struct {
 	Deadline   int64           `json:"end"`
 }
 
-func encodeEvent(e telematics.Event) (string, error) {
-	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At)}
+// encodeEvent writes an eventRow.
+func encodeEvent(e *telematics.Event) ([]byte, error) {
+	row := newObject(512)
+	row.word("k", string(e.Kind))
+	row.optionalNumber("v", int64(e.Vehicle))
+	row.optionalNumber("a", int64(e.Agency))
+	row.number("t", millis(e.At))
 	if e.Command != nil {
-		row.Command = newToldCommandRow(*e.Command)
+		row.optionalRaw("c", encodeToldCommand(e.Command))
 	}
-	if e.Change != nil {
-		row.Presence, row.SeenMS = e.Change.Presence, millis(e.Change.LastSeen)
+	if e.Change == nil {
+		return row.end(), nil
 	}
-	if e.Change != nil && len(e.Change.Fields) > 0 {
+	if len(e.Change.Fields) > 0 {
 		small, large, err := bySize(e.Change.Fields)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		row.Large = large
-		if row.Fields, err = encodeSnapshot(small); err != nil {
-			return "", err
+		fields, err := encodeSnapshot(small)
+		if err != nil {
+			return nil, err
+		}
+		row.optionalRaw("f", fields)
+		if len(large) > 0 {
+			row.member("l")
+			row.text, _ = telematics.AppendValue(row.text, large) // of names
 		}
 	}
-	text, err := json.Marshal(row)
-	if err != nil {
-		return "", fmt.Errorf("encode event: %w", err)
+	row.optionalWord("p", string(e.Change.Presence))
+	row.optionalNumber("s", millis(e.Change.LastSeen))
+	return row.end(), nil
+}
+
+// encodeToldCommand writes a toldCommandRow.
+func encodeToldCommand(c *telematics.Command) []byte {
+	row := newObject(384)
+	row.word("id", c.ID.String())
+	row.word("a", string(c.Action))
+	if c.Attention != nil {
+		row.member("p")
+		row.text, _ = telematics.AppendValue(row.text, encodeAttention(c.Attention))
 	}
-	return string(text), nil
+	row.word("by", c.Actor.Subject)
+	row.word("s", string(c.State))
+	row.optionalWord("r", c.Reason)
+	row.optionalWord("d", c.Detail)
+	row.optionalRaw("rep", encodeReported(c.Reported))
+	row.optionalTrue("l", c.Late)
+	row.optionalNumber("n", int64(c.Attempts))
+	row.number("req", millis(c.Requested))
+	row.optionalNumber("sent", millis(c.SentAt))
+	row.optionalNumber("rec", millis(c.ReceivedAt))
+	row.optionalNumber("done", millis(c.Completed))
+	row.number("end", millis(c.Deadline))
+	return row.end()
 }
 
 // bySize parts what is told from what is too large to be. Lists and objects alone can be.
@@ -98,15 +130,6 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 	small = maps.Clone(fields)
 	maps.DeleteFunc(small, func(f telematics.Field, _ telematics.Reading) bool { return slices.Contains(large, f) })
 	return small, large, nil
-}
-
-func newToldCommandRow(c telematics.Command) *toldCommandRow {
-	return &toldCommandRow{
-		ID: c.ID, Action: string(c.Action), Attention: encodeAttention(c.Attention), Subject: c.Actor.Subject,
-		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Reported: encodeReported(c.Reported),
-		Late: c.Late, Attempts: c.Attempts, Requested: millis(c.Requested), SentAt: millis(c.SentAt),
-		ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed), Deadline: millis(c.Deadline),
-	}
 }
 
 // decodeEvents makes an entry that this version of the program cannot read a reset: whoever

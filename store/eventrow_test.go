@@ -37,11 +37,11 @@ func TestAnEventIsSmallWhateverTheVehicleSays(t *testing.T) {
 		telematics.SpeedKmh: {Value: 50.0, At: at},
 		telematics.OEMData:  {Value: map[string]any{"x": strings.Repeat("x", 60<<10)}, At: at},
 	}
-	text, err := encodeEvent(telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}})
+	text, err := encodeEvent(&telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}})
 	if err != nil || len(text) > 4<<10 {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	event, err := decodeEvent(text)
+	event, err := decodeEvent(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}

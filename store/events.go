@@ -46,9 +46,9 @@ func (r *Redis) Events() *Events { return &Events{Redis: r, kept: eventsKept} }
 
 // Tell adds events, in their order: all of them, or none.
 func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
-	rows := make([]string, len(events))
-	for i, event := range events {
-		row, err := encodeEvent(event)
+	rows := make([][]byte, len(events))
+	for i := range events {
+		row, err := encodeEvent(&events[i])
 		if err != nil {
 			return wrap("tell events", err)
 		}
@@ -56,7 +56,7 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 	}
 	_, err := e.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(ctx, &redis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []string{eventField, row}})
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []any{eventField, row}})
 		}
 		return nil
 	})

@@ -43,9 +43,10 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, known %v", name, known), func(t *testing.T) {
 				for _, batch := range batches {
-					var settlements []telematics.Settlement
+					var settlements []*telematics.Settlement
 					for _, state := range batch {
-						settlements = append(settlements, settlementOfKeyed(t, p, next, state, known))
+						s := settlementOfKeyed(t, p, next, state, known)
+						settlements = append(settlements, &s)
 					}
 					results, err := p.settle(t.Context(), settlements)
 					if err != nil {
@@ -56,8 +57,8 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 						if err := p.db.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
 							t.Fatal(err)
 						}
-						if want := s.State.Outcome() != telematics.NotExecuted; !results[i].ok || kept != want {
-							t.Errorf("%s: took effect: %v; the key is kept: %v, want %v", s.State, results[i].ok, kept, want)
+						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {
+							t.Errorf("%s: took effect: %v; the key is kept: %v, want %v", s.State, results[i] != nil, kept, want)
 						}
 					}
 				}

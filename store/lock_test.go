@@ -93,7 +93,7 @@ func TestNothingDeadlocks(t *testing.T) {
 				if len(batch) == 0 {
 					continue
 				}
-				if _, err := p.settle(context.Background(), batch); err != nil {
+				if _, err := p.settle(context.Background(), pointers(batch)); err != nil {
 					t.Errorf("settle: %v", err)
 				}
 			}
@@ -181,11 +181,11 @@ func settleBesideNote(t *testing.T, others int) {
 		for range others {
 			batch = append(batch, telematics.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		}
-		results, err := p.settle(context.Background(), batch)
+		results, err := p.settle(context.Background(), pointers(batch))
 		if err != nil {
 			t.Errorf("settle: %v", err)
 		}
-		settled <- err == nil && results[0].ok
+		settled <- err == nil && results[0] != nil
 	}()
 	waitForLock(t, p)
 	if err := note.Commit(); err != nil {

@@ -27,7 +27,7 @@ const deadlinesKey = "motorpool:deadlines"
 
 // The serial in braces keeps what belongs to one vehicle on one node of a cluster.
 func pendingKey(unit telematics.Unit, id telematics.CommandID) string {
-	return fmt.Sprintf("motorpool:{%s}:pending:%s", unit, id)
+	return "motorpool:{" + string(unit) + "}:pending:" + id.String()
 }
 
 func wakeChannel(instance string) string { return "motorpool:wake:" + instance }
@@ -46,10 +46,15 @@ type pendingRow struct {
 	Deadline int64                `json:"deadline"` // milliseconds since the epoch
 }
 
-func encodePending(p telematics.Pending) ([]byte, error) {
-	return json.Marshal(pendingRow{
-		Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli(),
-	})
+// encodePending writes a pendingRow.
+func encodePending(p *telematics.Pending) []byte {
+	row := newObject(192)
+	row.word("command", p.Command.String())
+	row.number("vehicle", int64(p.Vehicle))
+	row.word("unit", string(p.Unit))
+	row.word("instance", p.Instance)
+	row.number("deadline", p.Deadline.UnixMilli())
+	return row.end()
 }
 
 func decodePending(entry string) (telematics.Pending, error) {
@@ -77,18 +82,13 @@ func (r *Redis) Register(p telematics.Pending) (added func(context.Context) erro
 func (r *Redis) register(ctx context.Context, commands []telematics.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	deadlines := make([]redis.Z, len(commands))
-	rows := make([][]byte, len(commands))
 	for i, p := range commands {
-		var err error
-		if rows[i], err = encodePending(p); err != nil {
-			return nil, err
-		}
 		deadlines[i] = redis.Z{Score: float64(p.Deadline.UnixMilli()), Member: deadlinesMember(p.Unit, p.Command)}
 	}
 	pipe := r.client.Pipeline()
 	for i, p := range commands {
 		keep := max(time.Until(p.Deadline)+pendingFor, time.Millisecond)
-		entries[i] = pipe.Set(ctx, pendingKey(p.Unit, p.Command), rows[i], keep)
+		entries[i] = pipe.Set(ctx, pendingKey(p.Unit, p.Command), encodePending(&commands[i]), keep)
 	}
 	index := pipe.ZAdd(ctx, deadlinesKey, deadlines...)
 	pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())

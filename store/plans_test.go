@@ -41,20 +41,20 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	p.commands.db.SetMaxOpenConns(1)
 	vehicle, unit := addVehicle(t, p, 1)
 	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
-	_, refused := p.claim(t.Context(), []telematics.Command{first, second})
+	_, refused := p.claim(t.Context(), []*telematics.Command{&first, &second})
 	_, claimed := p.Claim(t.Context(), second)
 	keyed, alsoKeyed := brokertest.NewCommand(vehicle, telematics.OpenTopCase), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
 	keyed.Key, alsoKeyed.Key = brokertest.NewKey(), brokertest.NewKey()
 	_, claimedKeyed := p.Claim(t.Context(), keyed)
-	_, refusedKeyed := p.claim(t.Context(), []telematics.Command{keyed, alsoKeyed})
+	_, refusedKeyed := p.claim(t.Context(), []*telematics.Command{&keyed, &alsoKeyed})
 	var settled error
 	for _, state := range []telematics.State{telematics.Rejected, telematics.Succeeded} {
 		for _, known := range []*telematics.Command{nil, &first} {
-			of := func(c *telematics.Command) telematics.Settlement {
-				return telematics.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
+			of := func(c *telematics.Command) *telematics.Settlement {
+				return &telematics.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
 			}
-			_, one := p.settle(t.Context(), []telematics.Settlement{of(&first)})
-			_, two := p.settle(t.Context(), []telematics.Settlement{of(&second), of(&keyed)})
+			_, one := p.settle(t.Context(), []*telematics.Settlement{of(&first)})
+			_, two := p.settle(t.Context(), []*telematics.Settlement{of(&second), of(&keyed)})
 			settled = errors.Join(settled, one, two)
 		}
 	}

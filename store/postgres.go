@@ -50,8 +50,8 @@ type Postgres struct {
 
 	commands *plans // what each command runs
 
-	claims      *group[telematics.Command, claimed]
-	settlements *group[telematics.Settlement, settled]
+	claims      *group[*telematics.Command, claimed]
+	settlements *group[*telematics.Settlement, *telematics.Command]
 	lines       *group[telematics.Activity, struct{}]
 	twins       *group[telematics.VehicleID, *vehicleRow]
 	records     *group[telematics.VehicleID, *vehicleRow]

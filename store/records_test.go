@@ -42,7 +42,7 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 		by(same, telematics.Lock), by(moved, telematics.Lock), by(taken, telematics.Unlock), unchecked, by(gone, telematics.Lock),
 		by(same, telematics.OpenTopCase), keyed,
 	}
-	claims, err := p.claim(t.Context(), batch)
+	claims, err := p.claim(t.Context(), pointers(batch))
 	if err != nil {
 		t.Fatal(err)
 	}

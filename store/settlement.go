@@ -2,70 +2,60 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/telematics"
 )
 
-// settled is a command after a settlement, if it took effect.
-type settled struct {
-	command telematics.Command
-	ok      bool
-}
-
 // Settle applies what the lifecycle allows, and adds the line of the history that
-// tells of it, in one step [LAW-3] [LAW-9]. It reports false, with the zero command,
+// tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command,
 // where the command is unknown, was sent to another unit, or may not enter the state
 // any more.
-func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
-	result, err := p.settlements.do(ctx, s)
-	return result.command, result.ok, wrap("settle command", err)
+func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+	settled, err := p.settlements.do(ctx, &s)
+	return settled, settled != nil, wrap("settle command", err)
 }
 
-// settle applies settlements in their order. One statement sees a row once, so a
+// settle applies settlements in their order, and returns the commands that changed, nil where nothing did. One statement sees a row once, so a
 // command that comes again waits for the next round. All rounds are one transaction:
 // a batch that fails must have done nothing.
-func (p *Postgres) settle(ctx context.Context, settlements []telematics.Settlement) ([]settled, error) {
+func (p *Postgres) settle(ctx context.Context, settlements []*telematics.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
 		return settleRounds(ctx, p.commands, settlements, split)
 	}
-	var results []settled
+	var settled []*telematics.Command
 	err := p.commands.within(ctx, func(ctx context.Context, tx *planned) (err error) {
-		results, err = settleRounds(ctx, tx, settlements, split)
+		settled, err = settleRounds(ctx, tx, settlements, split)
 		return err
 	})
-	return results, err
+	return settled, err
 }
 
-func settleRounds(ctx context.Context, db querier, settlements []telematics.Settlement, split [][]int) ([]settled, error) {
-	results := make([]settled, len(settlements))
+func settleRounds(ctx context.Context, db querier, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
+	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
-		kind := settleKind{one: len(round) == 1, known: true}
-		rows := make([][]any, len(round))
+		of := make([]*telematics.Settlement, len(round))
 		for i, at := range round {
-			s := &settlements[at]
-			rows[i] = settlementRow(s)
-			kind.known = kind.known && s.Known != nil
-			kind.frees = kind.frees || s.State.Outcome() == telematics.NotExecuted
+			of[i] = settlements[at]
 		}
-		commands, err := settleEach(ctx, db, kind, rows)
+		changed, err := settleEach(ctx, db, of)
 		if err != nil {
 			return nil, err
 		}
 		for _, at := range round {
-			s := settlements[at]
-			results[at].command, results[at].ok = commands[s.Command]
-			if kind.known && results[at].ok {
-				results[at].command = complete(s, results[at].command)
-			}
+			settled[at] = changed[settlements[at].Command]
 		}
 	}
-	return results, nil
+	return settled, nil
 }
 
 // rounds splits settlements, by their places, so that each round names a command once.
-func rounds(settlements []telematics.Settlement) [][]int {
+func rounds(settlements []*telematics.Settlement) [][]int {
 	var split [][]int
 	met := map[telematics.CommandID]int{}
 	for i, s := range settlements {
@@ -116,29 +106,75 @@ func transitions() string {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. Those of several are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db querier, kind settleKind, rows [][]any) (map[telematics.CommandID]telematics.Command, error) {
-	changed, err := selectCommands(ctx, db, settleStatements[kind], parameters(rows)...)
-	if err != nil {
-		return nil, err
+func settleEach(ctx context.Context, db querier, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	kind := settleKind{one: len(settlements) == 1, known: true}
+	rows := make([][]any, len(settlements))
+	for i, s := range settlements {
+		rows[i] = settlementRow(s)
+		kind.known = kind.known && s.Known != nil
+		kind.frees = kind.frees || s.State.Outcome() == telematics.NotExecuted
 	}
-	byID := make(map[telematics.CommandID]telematics.Command, len(changed))
-	for _, c := range changed {
-		byID[c.ID] = c
+	if kind.known {
+		return settleKnown(ctx, db, kind, rows, settlements)
 	}
-	return byID, nil
+	commands, err := selectCommands(ctx, db, settleStatements[kind], parameters(rows)...)
+	changed := make(map[telematics.CommandID]*telematics.Command, len(commands))
+	for i := range commands {
+		changed[commands[i].ID] = &commands[i]
+	}
+	return changed, err
 }
 
-// complete returns a known command with what its settlement has changed.
-func complete(s telematics.Settlement, changed telematics.Command) telematics.Command {
+func settleKnown(ctx context.Context, db querier, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	var found []changedRow
+	if err := db.selectAll(ctx, &found, settleStatements[kind], parameters(rows)...); err != nil {
+		return nil, err
+	}
+	byID := make(map[telematics.CommandID]*changedRow, len(found))
+	for i := range found {
+		byID[found[i].ID] = &found[i]
+	}
+	changed := make(map[telematics.CommandID]*telematics.Command, len(found))
+	for _, s := range settlements {
+		row, ok := byID[s.Command]
+		if !ok {
+			continue
+		}
+		c, err := row.complete(s)
+		if err != nil {
+			return nil, err
+		}
+		changed[s.Command] = c
+	}
+	return changed, nil
+}
+
+// changedRow is what a settlement of a known command may have changed, and does not say itself.
+type changedRow struct {
+	ID          uuid.UUID  `db:"id"`
+	Late        bool       `db:"late"`
+	Attempts    int        `db:"attempts"`
+	SentAt      *time.Time `db:"sent_at"`
+	ReceivedAt  *time.Time `db:"received_at"`
+	CompletedAt *time.Time `db:"completed_at"`
+	Reported    *string    `db:"reported"`
+}
+
+// complete returns the known command as it is now.
+func (r *changedRow) complete(s *telematics.Settlement) (*telematics.Command, error) {
 	c := *s.Known
 	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
-	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
-	if c.Reported = changed.Reported; s.Reported != nil {
-		c.Reported = s.Reported
+	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
+	c.Late, c.Attempts = r.Late, r.Attempts
+	c.SentAt, c.ReceivedAt, c.Completed = read(r.SentAt), read(r.ReceivedAt), read(r.CompletedAt)
+	if c.Reported != nil {
+		return &c, nil
 	}
-	c.Late, c.Attempts = changed.Late, changed.Attempts
-	c.SentAt, c.ReceivedAt, c.Completed = changed.SentAt, changed.ReceivedAt, changed.Completed
-	return c
+	var err error
+	if c.Reported, err = decodeReported(r.Reported); err != nil {
+		return nil, fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	return &c, nil
 }
 
 // settleKind says what a statement that settles has to do. What it need not do would cost it all the same: Postgres sets each part of a

@@ -28,9 +28,9 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 }
 
-// Event returns the event of a command that has come into its state.
-func (c Command) Event(at time.Time) Event {
-	return Event{Kind: CommandEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: at, Command: &c}
+// Event returns the event of a command that has come into its state. Nobody may change the command after that.
+func (c *Command) Event(at time.Time) Event {
+	return Event{Kind: CommandEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: at, Command: c}
 }
 
 // Events returns what a change tells: of what the vehicle's powertrain can have, whatever

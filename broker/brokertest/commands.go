@@ -111,7 +111,7 @@ func (r CommandRecord) settle(t *testing.T, s telematics.Settlement) telematics.
 	if err != nil || !ok {
 		t.Fatalf("Settle(%+v) = %v, %v", s, ok, err)
 	}
-	return c
+	return *c
 }
 
 // open returns an open command as the record has it, which is asked for what is overdue

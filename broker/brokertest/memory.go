@@ -190,14 +190,14 @@ func (m *Memory) Note(ctx context.Context, notes []telematics.Note) error {
 }
 
 // Settle implements broker.Commands.
-func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (telematics.Command, bool, error) {
+func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
 	if err := m.enter(ctx, "Settle"); err != nil {
-		return telematics.Command{}, false, err
+		return nil, false, err
 	}
 	defer m.mu.Unlock()
 	c, ok := m.commands[s.Command]
 	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
-		return telematics.Command{}, false, nil
+		return nil, false, nil
 	}
 	c.Late = c.State == telematics.Unknown || c.State == telematics.Expired
 	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
@@ -213,7 +213,7 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (telematic
 		m.add(c.Line())
 	}
 	m.commands[c.ID] = c
-	return c, true, nil
+	return &c, true, nil
 }
 
 // progressed returns a command that has come as far as is known: of each time the first stays.
