@@ -52,8 +52,9 @@ func newKnown(vehicle telematics.VehicleID, unit telematics.Unit) *known {
 		vehicle: vehicle, unit: unit, snapshot: telematics.Snapshot{}, news: telematics.Snapshot{},
 		sections: make(map[string]*sectionState, len(telematics.Sections)),
 	}
-	for _, section := range telematics.Sections {
-		k.sections[section] = &sectionState{}
+	states := make([]sectionState, len(telematics.Sections))
+	for i, section := range telematics.Sections {
+		k.sections[section] = &states[i]
 	}
 	return k
 }

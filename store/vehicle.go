@@ -98,7 +98,7 @@ func (r vehicleRow) twin() (telematics.Twin, error) {
 	}, nil
 }
 
-// actions returns nil for null: nothing was said.
+// actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles, each text is there once.
 func actions(names []string) []telematics.Action {
 	if names == nil {
 		return nil
@@ -106,6 +106,9 @@ func actions(names []string) []telematics.Action {
 	list := make([]telematics.Action, len(names))
 	for i, name := range names {
 		list[i] = telematics.Action(name)
+		if at := slices.Index(telematics.ControlActions, list[i]); at >= 0 {
+			list[i] = telematics.ControlActions[at]
+		}
 	}
 	return list
 }

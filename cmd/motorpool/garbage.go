@@ -8,13 +8,9 @@ import (
 	"runtime/metrics"
 )
 
-// Garbage may take as much as this before it is collected, or half of what is in use, where that is more. By default Go
-// waits until there is as much garbage as is in use: with the little that the service keeps when it is busy that is many
-// collections a second, and with many commands that wait it is much memory.
-const (
-	roomForGarbage  = 96 << 20
-	shareForGarbage = 0.5
-)
+// roomForGarbage may be taken by garbage before it is collected, or as much as is in use, where that is more. By default Go
+// goes by what is in use alone: with the little that the service keeps when it is busy that is many collections a second.
+const roomForGarbage = 96 << 20
 
 // paceGarbage sets how much garbage the process may have, now and after each collection, unless GOGC says it. A limit of
 // memory (GOMEMLIMIT) is heeded all the same. Call it once.
@@ -51,7 +47,7 @@ func inUse() uint64 {
 
 // garbagePercent is in steps of 10, since each change halts the process for a moment.
 func garbagePercent(inUse uint64) int {
-	const most = 1000
-	percent := 100 * max(shareForGarbage, roomForGarbage/float64(max(inUse, 1)))
+	const least, most = 100, 1000
+	percent := max(least, 100*roomForGarbage/float64(max(inUse, 1)))
 	return int(math.Round(min(percent, most)/10)) * 10
 }
