@@ -89,6 +89,24 @@ func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) 
 	})
 }
 
+// A unit that was asked more than once answers more than once.
+func TestWhatAUnitRepeatsAfterTheEndAsksNoStore(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.Break(errAway, "Lookup", "Settle")
+		for _, state := range []telematics.State{telematics.Succeeded, telematics.Received} {
+			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
+		}
+		synctest.Wait()
+		w.wantCount("answers_idle", 2)
+		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}) // of which nothing is known
+		synctest.Wait()
+		w.wantCount("answers_lost", 1)
+	})
+}
+
 func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.air.car = func(p publication) {
