@@ -95,11 +95,11 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	case w != nil:
 		b.settle(ctx, h.Unit, answer, h.at, w, reported)
 		return
-	case b.done.contains(h.Unit, answer.Command): // the unit was asked again, and says again what is written down
-		b.Counts.add(answersIdle)
 	case b.asked(ctx, h.Unit, answer.Command):
 		b.settle(ctx, h.Unit, answer, h.at, nil, reported)
 		return
+	case b.done.contains(h.Unit, answer.Command): // the unit was asked again, and says again what is written down
+		b.Counts.add(answersIdle)
 	default:
 		select {
 		case b.strays <- stray{unit: h.Unit, answer: answer, at: h.at}:

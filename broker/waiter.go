@@ -18,7 +18,7 @@ type waiters struct {
 
 // waiter is one caller that waits for its command.
 type waiter struct {
-	command *telematics.Command      // as it was claimed; nobody changes it
+	command *telematics.Command      // which nobody changes once it has its lane
 	news    chan *telematics.Command // holds the latest; a newer one replaces it
 	turn    *list.Element
 

@@ -15,7 +15,8 @@ import (
 
 const (
 	directorySize = 1 << 17 // units, known and unknown
-	// directoryFor is how long an instance may not know that a unit was built into another vehicle.
+	// directoryFor is how long an instance may not know that a unit was built into another vehicle, but for the answers to what its vehicle
+	// was asked until then.
 	directoryFor = 10 * time.Second
 	lookUpFor    = time.Second
 	strangerFor  = 2 * time.Second // or that it was built into one at all
@@ -65,7 +66,7 @@ func (d *directory) owner(unit telematics.Unit) (owner, bool) {
 // another vehicle does not count.
 func (d *directory) askedOwner(unit telematics.Unit, vehicle telematics.VehicleID) (owner, bool) {
 	known, ok := d.known.Peek(unit)
-	return known.owner, ok && vehicle != 0 && known.vehicle == vehicle
+	return known.owner, ok && vehicle != 0 && known.vehicle == vehicle && time.Now().Before(known.until.Add(telematics.MaxBudget))
 }
 
 // note remembers whose unit was just read: who orders something hears of it soon.

@@ -194,9 +194,12 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 	if _, err := twins.Record(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
-	aged, _ := twins.directory.known.Peek(unit)
-	aged.until = time.Now().Add(-telematics.MaxBudget)
-	twins.directory.known.Add(unit, aged)
+	age := func(by time.Duration) {
+		aged, _ := twins.directory.known.Peek(unit)
+		aged.until = time.Now().Add(-by)
+		twins.directory.known.Add(unit, aged)
+	}
+	age(telematics.MaxBudget - 10*time.Second)
 	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
 	for vehicle, want := range map[telematics.VehicleID]bool{0: false, other: false, asked: true} {
 		o.Asked = vehicle
@@ -207,6 +210,9 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 		if there != nil && !<-there {
 			t.Error("Redis does not have it")
 		}
+	}
+	if age(telematics.MaxBudget); twins.Bring(o) != nil {
+		t.Error("who was asked is known for longer than anybody waits")
 	}
 }
 
