@@ -219,12 +219,23 @@ func answerAll(w world, service *client) {
 	service.await("all answered")
 }
 
+// answersAmong counts the victim's answers. An embedded broker acknowledges before it delivers, so what another test took back from a retained topic
+// may arrive here, too.
+func answersAmong(messages []message) (n int) {
+	for _, m := range messages {
+		if strings.HasPrefix(m.payload, "answer ") {
+			n++
+		}
+	}
+	return n
+}
+
 func joinsAGuessedGroup(w world) {
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	attacker.subscribe(shared("motorpool", "ack"), shared("service", "ack"), shared("+", "ack"), shared("#", "ack"), topic(w.attacker, "command"))
 	answerAll(w, service)
-	if got := len(service.messages()); got != answers+1 {
-		w.t.Errorf("the service received %d messages, want all %d", got, answers+1)
+	if got := answersAmong(service.messages()); got != answers {
+		w.t.Errorf("the service received %d answers, want all %d: %+v", got, answers, service.messages())
 	}
 	service.publish(topic(w.attacker, "command"), "for the attacker")
 	attacker.await("for the attacker")
@@ -237,7 +248,7 @@ func joinsTheSecretGroup(w world) {
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	attacker.subscribe(shared(w.secretGroup(), "ack"), topic(w.attacker, "command"))
 	answerAll(w, service)
-	w.t.Logf("with the group's name in a unit's hands the service received %d of %d answers", len(service.messages())-1, answers)
+	w.t.Logf("with the group's name in a unit's hands the service received %d of %d answers", answersAmong(service.messages()), answers)
 	service.publish(topic(w.attacker, "command"), "for the attacker")
 	attacker.await("for the attacker")
 	attacker.onlyReceived("for the attacker")
