@@ -11,7 +11,7 @@ import (
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
 func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
-	w := b.waiters.find(c.ID)
+	w := b.waiters.find(c.ID) // there since before its claim
 	defer b.letGo(ctx, c)
 	message, missing, err := b.prepare(ctx, w)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *Broker) deliver(ctx context.Context, w *waiter, message *telematics.Tra
 			}
 			b.heed(w, news)
 		case <-alarm.C:
-			if b.isOver(ctx, w, message) {
+			if over := b.attend(ctx, w, message); over {
 				return b.giveUp(ctx, w)
 			}
 		}
@@ -96,8 +96,8 @@ func (b *Broker) heed(w *waiter, news *telematics.Command) {
 	}
 }
 
-// isOver does what is due for a command, unless it is over for it: its deadline has come, or a halt keeps it from leaving.
-func (b *Broker) isOver(ctx context.Context, w *waiter, message *telematics.Transmission) bool {
+// attend does what is due for a command, unless that is over: its deadline has come, or a halt keeps it from leaving.
+func (b *Broker) attend(ctx context.Context, w *waiter, message *telematics.Transmission) (over bool) {
 	if due(w.agenda.end) {
 		return true
 	}
@@ -134,17 +134,15 @@ func (b *Broker) publish(ctx context.Context, w *waiter, message *telematics.Tra
 	publishing := trace.StartRegion(ctx, telematics.StepPublish)
 	err := b.Air.Publish(*message)
 	publishing.End()
-	switch {
-	case err != nil:
+	if err != nil {
 		b.Counts.add(publishFailures)
 		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
-	case attempts == 0:
+	} else {
 		b.Counts.add(publications)
-		b.Counts.add(commandsSent)
-		b.events.sent(*c, now) // before anybody knows that it may have been received
-		w.handed(now)
-	default:
-		b.Counts.add(publications)
+		if attempts == 0 {
+			b.Counts.add(commandsSent)
+			b.events.sent(*c, now) // before anybody knows that it may have been received
+		}
 		w.handed(now)
 	}
 	w.agenda.again = time.Now().Add(b.askAgain(w))

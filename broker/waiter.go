@@ -166,15 +166,14 @@ func (w *waiter) missedNote() bool {
 	return missed
 }
 
-// handed notes that the MQTT client took the message, and returns how often it has.
-func (w *waiter) handed(at time.Time) int {
+// handed notes that the MQTT client took the message.
+func (w *waiter) handed(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known.Attempts == 0 {
 		w.known.SentAt = at
 	}
 	w.known.Attempts++
-	return w.known.Attempts
 }
 
 func (w *waiter) progress() telematics.Progress {

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime/trace"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -45,12 +43,8 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
 	e.RequestID = callOf(c).idText
 	e.Timestamp = timestamp(s.Now())
-	body := texts.Get().(*bytes.Buffer)
-	defer func() {
-		if body.Reset(); body.Cap() <= mostKept {
-			texts.Put(body)
-		}
-	}()
+	body := takeBuffer()
+	defer giveBuffer(body)
 	encoder := json.NewEncoder(body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(e); err != nil {
@@ -58,11 +52,6 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 	}
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
 }
-
-const mostKept = 16 << 10 // bytes, of room for one body
-
-// texts are room for the bodies of answers.
-var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // timestamp is ISO 8601 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -128,9 +127,6 @@ func (want eventFilter) takes(f frame) bool {
 		(want.kinds == nil || slices.Contains(want.kinds, f.kind))
 }
 
-// buffers are used for one write each: a reader that waits holds none.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
 const (
 	// maxWrite is about how much goes out at once, in bytes.
 	maxWrite = 64 << 10
@@ -140,9 +136,8 @@ const (
 
 // write lets text be written into a buffer and sends it, within the time that a write may take.
 func (r *reader) write(text func(*bytes.Buffer)) error {
-	buffer := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buffer)
-	buffer.Reset()
+	buffer := takeBuffer()
+	defer giveBuffer(buffer)
 	text(buffer)
 	if buffer.Len() == 0 {
 		return nil

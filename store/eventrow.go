@@ -55,7 +55,7 @@ type toldCommandRow struct {
 // encodeEvent writes an eventRow.
 func encodeEvent(e *telematics.Event) ([]byte, error) {
 	row := newObject(512)
-	row.word("k", string(e.Kind))
+	row.value("k", string(e.Kind))
 	row.optionalNumber("v", int64(e.Vehicle))
 	row.optionalNumber("a", int64(e.Agency))
 	row.number("t", millis(e.At))
@@ -76,11 +76,10 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 		}
 		row.optionalRaw("f", fields)
 		if len(large) > 0 {
-			row.member("l")
-			row.text, _ = telematics.AppendValue(row.text, large) // of names
+			row.value("l", large)
 		}
 	}
-	row.optionalWord("p", string(e.Change.Presence))
+	row.optionalText("p", string(e.Change.Presence))
 	row.optionalNumber("s", millis(e.Change.LastSeen))
 	return row.end(), nil
 }
@@ -88,16 +87,15 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 // encodeToldCommand writes a toldCommandRow.
 func encodeToldCommand(c *telematics.Command) []byte {
 	row := newObject(384)
-	row.word("id", c.ID.String())
-	row.word("a", string(c.Action))
+	row.value("id", c.ID.String())
+	row.value("a", string(c.Action))
 	if c.Attention != nil {
-		row.member("p")
-		row.text, _ = telematics.AppendValue(row.text, encodeAttention(c.Attention))
+		row.value("p", encodeAttention(c.Attention))
 	}
-	row.word("by", c.Actor.Subject)
-	row.word("s", string(c.State))
-	row.optionalWord("r", c.Reason)
-	row.optionalWord("d", c.Detail)
+	row.value("by", c.Actor.Subject)
+	row.value("s", string(c.State))
+	row.optionalText("r", c.Reason)
+	row.optionalText("d", c.Detail)
 	row.optionalRaw("rep", encodeReported(c.Reported))
 	row.optionalTrue("l", c.Late)
 	row.optionalNumber("n", int64(c.Attempts))

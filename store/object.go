@@ -31,14 +31,15 @@ func (o *object) optionalNumber(name string, v int64) {
 	}
 }
 
-func (o *object) word(name, v string) {
+// value adds what JSON can say: a text, or what is built of texts and numbers.
+func (o *object) value(name string, v any) {
 	o.member(name)
-	o.text, _ = telematics.AppendValue(o.text, v) // never fails for a string
+	o.text, _ = telematics.AppendValue(o.text, v) // fails for other values only
 }
 
-func (o *object) optionalWord(name, v string) {
+func (o *object) optionalText(name, v string) {
 	if v != "" {
-		o.word(name, v)
+		o.value(name, v)
 	}
 }
 

@@ -49,10 +49,10 @@ type pendingRow struct {
 // encodePending writes a pendingRow.
 func encodePending(p *telematics.Pending) []byte {
 	row := newObject(192)
-	row.word("command", p.Command.String())
+	row.value("command", p.Command.String())
 	row.number("vehicle", int64(p.Vehicle))
-	row.word("unit", string(p.Unit))
-	row.word("instance", p.Instance)
+	row.value("unit", string(p.Unit))
+	row.value("instance", p.Instance)
 	row.number("deadline", p.Deadline.UnixMilli())
 	return row.end()
 }
