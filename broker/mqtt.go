@@ -31,6 +31,8 @@ type MQTTConfig struct {
 	// Dialects are those that are listened to. Defaults to telematics.Spoken.
 	Dialects telematics.Dialects
 
+	Socket Socket // Defaults to what package net opens.
+
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
 	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
 	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
@@ -264,7 +266,7 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 		SetAutoReconnect(false).
 		SetConnectRetry(false).
 		SetConnectTimeout(c.ConnectTimeout).
-		SetCustomOpenConnectionFn(dial).
+		SetCustomOpenConnectionFn(l.config.Socket.dial).
 		SetWriteTimeout(c.WriteTimeout).
 		SetKeepAlive(c.KeepAlive).
 		SetPingTimeout(c.KeepAlive / 2).

@@ -27,10 +27,22 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d(ctx, network, address)
 }
 
+// Socket makes of a connection what is read from and written to; nil: it stays as it is.
+type Socket func(net.Conn) net.Conn
+
+// dial opens a connection with the settings of a dialer.
+func (s Socket) dial(ctx context.Context, d net.Dialer, network, address string) (net.Conn, error) {
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil || s == nil {
+		return conn, err
+	}
+	return s(conn), nil
+}
+
 // patientDialer opens connections that fail after so much silence.
-func patientDialer(patience time.Duration) dialer {
+func patientDialer(s Socket, patience time.Duration) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		conn, err := s.dial(ctx, net.Dialer{}, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -58,9 +70,9 @@ func (c patientConn) Write(b []byte) (int, error) {
 }
 
 // mortalDialer opens connections that are cut when a context ends.
-func mortalDialer(until context.Context) dialer {
+func mortalDialer(until context.Context, s Socket) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		conn, err := s.dial(ctx, net.Dialer{}, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ type Config struct {
 	MaxConns int           // Defaults to 20
 	Timeout  time.Duration // of one statement. Defaults to 3 s
 	MaxBatch int           // calls that share one statement. Defaults to 256
+	Socket   Socket        // Defaults to what package net opens
 }
 
 func (c Config) withDefaults() Config {
@@ -61,11 +62,11 @@ type Postgres struct {
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
-	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), nil)
+	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Socket, config.Timeout+time.Second), nil)
 	if err != nil {
 		return nil, err
 	}
-	planned, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), byIndex)
+	planned, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Socket, config.Timeout+time.Second), byIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 // needs, until the context ends, but wait only so long for one lock (zero: as long as it
 // needs). The caller closes them.
 func (p *Postgres) unhurried(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx, p.config.Socket), nil)
 	if err != nil {
 		return nil, err
 	}

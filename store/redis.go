@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ type RedisConfig struct {
 	URL     string
 	Timeout time.Duration // of connecting, writing, reading and waiting for a connection. Defaults to 1 s
 	Logger  *slog.Logger  // Defaults to silence
+	Socket  Socket        // of connections without TLS. Defaults to what package net opens
 }
 
 // LogValue hides the password.
@@ -92,6 +95,7 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.Dialer = c.dialer(o.TLSConfig)
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(c.URL)
@@ -100,6 +104,7 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.Dialer = c.dialer(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		return redis.NewClusterClient(o), nil
 	default:
@@ -109,8 +114,20 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.Dialer = c.dialer(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		return redis.NewClient(o), nil
+	}
+}
+
+// dialer opens connections as the library does; nil leaves it to the library, which a connection with TLS is left to.
+func (c RedisConfig) dialer(secured *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.Socket == nil || secured != nil {
+		return nil
+	}
+	d := net.Dialer{Timeout: c.Timeout, KeepAlive: 5 * time.Minute}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return c.Socket.dial(ctx, d, network, address)
 	}
 }
 

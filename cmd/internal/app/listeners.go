@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+
+	"motorpool/cmd/internal/socket"
 )
 
 // Listeners are where the service is reached.
@@ -34,5 +36,5 @@ func listen(flag, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	return l, nil
+	return socket.Listener{Listener: l}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
+	"motorpool/cmd/internal/socket"
 	"motorpool/httpapi"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -42,12 +43,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
 	}
-	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns})
+	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Socket: socket.Direct})
 	if err != nil {
 		return err
 	}
 	defer closeLogged(log, "postgres", postgres.Close)
-	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log})
+	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log, Socket: socket.Direct})
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	link := broker.NewLink(broker.MQTTConfig{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
-		Group: postgres.SharedGroup, Logger: log,
+		Group: postgres.SharedGroup, Socket: socket.Direct, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: postgres, Halts: postgres, History: postgres, Twins: twins, Pending: redis,

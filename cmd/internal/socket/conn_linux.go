@@ -1,0 +1,77 @@
+package socket
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Direct returns a connection with the same two ends. One that is not TCP itself, but something over it, is returned as it is.
+func Direct(c net.Conn) net.Conn {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return c
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return c
+	}
+	d := &conn{Conn: tcp, raw: raw}
+	d.in.try, d.out.try = d.in.read, d.out.write
+	return d
+}
+
+// conn is a connection; deadlines, and all else but reading and writing, are those of package net.
+type conn struct {
+	net.Conn
+	raw     syscall.RawConn
+	in, out transfer
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := c.in.run(c.raw.Read, p)
+	if err != nil {
+		return n, c.explain("read", err)
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.out.run(c.raw.Write, p)
+	if err != nil {
+		return n, c.explain("write", err)
+	}
+	return n, nil
+}
+
+// explain makes of an error what package net would.
+func (c *conn) explain(op string, err error) error {
+	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
+		err = failed.Err // "raw-read" means nothing to who called Read
+	} else if errno := syscall.Errno(0); errors.As(err, &errno) {
+		err = os.NewSyscallError(op, errno)
+	}
+	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+}
+
+// SyscallConn is for who asks before each use whether the other side has hung up, or said what nobody asked for, as Redis's client does.
+func (c *conn) SyscallConn() (syscall.RawConn, error) { return peeking{c.raw, c}, nil }
+
+// peeking reads only where there is something to read.
+type peeking struct {
+	syscall.RawConn
+	conn *conn
+}
+
+// Read does not call where nothing has come, instead of waiting: there is nothing to find.
+func (p peeking) Read(look func(fd uintptr) bool) error {
+	return p.RawConn.Read(func(fd uintptr) bool { return silent(fd) || look(fd) })
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package socket
+
+import "net"
+
+// Direct returns the connection as it is.
+func Direct(c net.Conn) net.Conn { return c }
