@@ -30,19 +30,25 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 // Socket makes of a connection what is read from and written to; nil: it stays as it is.
 type Socket func(net.Conn) net.Conn
 
-// dial opens a connection with the settings of a dialer.
-func (s Socket) dial(ctx context.Context, d net.Dialer, network, address string) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, network, address)
-	if err != nil || s == nil {
-		return conn, err
+// on returns a dialer that makes sockets of what another opens.
+func (s Socket) on(open dialer) dialer {
+	if s == nil {
+		return open
 	}
-	return s(conn), nil
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := open(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return s(conn), nil
+	}
 }
 
 // patientDialer opens connections that fail after so much silence.
 func patientDialer(s Socket, patience time.Duration) dialer {
+	open := s.on(new(net.Dialer).DialContext)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := s.dial(ctx, net.Dialer{}, network, address)
+		conn, err := open(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +77,9 @@ func (c patientConn) Write(b []byte) (int, error) {
 
 // mortalDialer opens connections that are cut when a context ends.
 func mortalDialer(until context.Context, s Socket) dialer {
+	open := s.on(new(net.Dialer).DialContext)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := s.dial(ctx, net.Dialer{}, network, address)
+		conn, err := open(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -120,15 +120,12 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 	}
 }
 
-// dialer opens connections as the library does; nil leaves it to the library, which a connection with TLS is left to.
+// dialer opens connections as the library does; nil leaves it to the library, as it must be for TLS.
 func (c RedisConfig) dialer(secured *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
 	if c.Socket == nil || secured != nil {
 		return nil
 	}
-	d := net.Dialer{Timeout: c.Timeout, KeepAlive: 5 * time.Minute}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return c.Socket.dial(ctx, d, network, address)
-	}
+	return c.Socket.on(redis.NewDialer(&redis.Options{DialTimeout: c.Timeout}))
 }
 
 // Ping returns nil where Redis answers.

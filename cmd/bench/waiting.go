@@ -64,8 +64,10 @@ type waitingRound struct {
 const (
 	// waitingWarm are locked before, so that what is only made once is made.
 	waitingWarm = 256
+	// overrun is how late the last order may be before another is answered.
+	overrun = 2 * time.Second
 	// rampMost leaves the slowest vehicle's answer a few seconds of its command's budget.
-	rampMost = telematics.MaxBudget + cellularLeast - cellularMost - 6*time.Second
+	rampMost = telematics.MaxBudget + cellularLeast - cellularMost - overrun - 4*time.Second
 	// calm is how long a process is left alone before its idle memory is read.
 	calm = 3 * time.Second
 )
@@ -117,7 +119,7 @@ func (w waiting) measure(ctx context.Context, result *waitingResult) (err error)
 }
 
 // hold is how long vehicles wait beside what the network takes, so that the first does not answer before the last is asked.
-func (w waiting) hold() time.Duration { return max(w.Ramp-cellularLeast, 0) }
+func (w waiting) hold() time.Duration { return max(w.Ramp+overrun-cellularLeast, 0) }
 
 // tooFewFiles says why there are fewer vehicles than were asked for.
 func (r waitingResult) tooFewFiles() string {

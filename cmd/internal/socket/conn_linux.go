@@ -8,17 +8,21 @@ import (
 	"syscall"
 )
 
-// Direct returns a connection with the same two ends. One that is not TCP itself, but something over it, is returned as it is.
+// Direct returns a connection with the same two ends. One that is no stream of bytes itself, but something over it, is returned as it is.
 func Direct(c net.Conn) net.Conn {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
+	switch c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
 		return c
 	}
-	raw, err := tcp.SyscallConn()
+	if c.LocalAddr().Network() == "unixpacket" || c.LocalAddr().Network() == "unixgram" {
+		return c
+	}
+	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return c
 	}
-	d := &conn{Conn: tcp, raw: raw}
+	d := &conn{Conn: c, raw: raw}
 	d.in.try, d.out.try = d.in.read, d.out.write
 	return d
 }

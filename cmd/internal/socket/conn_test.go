@@ -14,15 +14,18 @@ import (
 )
 
 // pair returns the two ends of a connection, the first of which was dialled and the second accepted.
-func pair(t *testing.T) (net.Conn, net.Conn) {
+func pair(t *testing.T) (net.Conn, net.Conn) { return pairOver(t, "tcp") }
+
+// pairOver does so over a network.
+func pairOver(t *testing.T, network string) (net.Conn, net.Conn) {
 	t.Helper()
-	plain, err := nettest.NewLocalListener("tcp")
+	plain, err := nettest.NewLocalListener(network)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := Listener{plain}
 	defer l.Close()
-	dialled, err := net.Dial("tcp", l.Addr().String())
+	dialled, err := net.Dial(network, l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +44,14 @@ func pair(t *testing.T) (net.Conn, net.Conn) {
 }
 
 func TestConnectionsDoWhatOthersDo(t *testing.T) {
-	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
-		a, b := pair(t)
-		return a, b, func() { a.Close(); b.Close() }, nil
-	})
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
+				a, b := pairOver(t, network)
+				return a, b, func() { a.Close(); b.Close() }, nil
+			})
+		})
+	}
 }
 
 func TestErrorsAreThoseOfPackageNet(t *testing.T) {
@@ -155,7 +162,7 @@ func TestWhoLooksFindsWhatHasComeAndTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTCPItselfStaysAsItIs(t *testing.T) {
+func TestWhatIsNoSocketStaysAsItIs(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()

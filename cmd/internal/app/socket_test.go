@@ -1,0 +1,84 @@
+package app
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/cmd/internal/socket"
+	"motorpool/simulator/devstack"
+	"motorpool/store"
+)
+
+// One call is repeated once at most, so it must not meet one connection after the other that Redis has ended.
+func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
+	devstack.NeedServer(t, devstack.RedisServer)
+	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	table, err := store.NewRedis(store.RedisConfig{URL: server.URL(), Socket: socket.Direct})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = table.Close() })
+
+	at, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err := net.Dial("tcp", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if err := operator.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	const wanted = 5
+	for deadline, answers, open := time.Now().Add(30*time.Second), bufio.NewReader(operator), 0; ; {
+		var many errgroup.Group
+		for range 100 {
+			many.Go(func() error { return table.Ping(t.Context()) })
+		}
+		if err := many.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if open, err = ended(operator, answers); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Ping(t.Context()); err != nil {
+			t.Fatalf("after Redis ended %d connections: %v", open, err)
+		}
+		if open >= wanted {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections at once, want %d", open, wanted)
+		}
+	}
+}
+
+// ended has Redis end all connections but the operator's, and returns how many there were.
+func ended(operator net.Conn, answers *bufio.Reader) (int, error) {
+	if _, err := operator.Write([]byte("CLIENT KILL TYPE normal SKIPME yes\r\n")); err != nil {
+		return 0, err
+	}
+	line, err := answers.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	if _, err := fmt.Sscanf(strings.TrimSpace(line), ":%d", &n); err != nil {
+		return 0, fmt.Errorf("redis says %q: %w", line, err)
+	}
+	return n, nil
+}
