@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -76,20 +77,15 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 		}
 	}
 	await(1, "with nothing to do")
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	for range 8 {
 		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() { // busily
 			}
 		}()
 	}
 	await(all, "with more to do than one can")
-	close(stop)
+	stop.Store(true)
 	await(1, "with nothing to do again")
 	cancel()
 	<-ended
