@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// dialer opens connections to Postgres on which a server that neither answers nor hangs
+// dialer opens connections. Those to Postgres are such that a server that neither answers nor hangs
 // up does not hold us: the driver itself would wait for as long as the connection stands.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 

@@ -120,7 +120,7 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 	}
 }
 
-// dialer opens connections as the library does; nil leaves it to the library, as it must be for TLS.
+// dialer opens connections as the library does; nil leaves it to the library, which sets TLS up.
 func (c RedisConfig) dialer(secured *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
 	if c.Socket == nil || secured != nil {
 		return nil

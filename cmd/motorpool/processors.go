@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -25,20 +26,27 @@ const (
 	// queue is how many goroutines may wait for one processor; more are no reason for others if they are seen in one look of ten.
 	queue  = 2
 	seldom = 10
+
+	// little is what one processor collects fast: to change their number waits for a collection that is under way.
+	little = 64 << 20 // bytes in use
 )
 
-// paceProcessors lets the process have one processor where that is enough, unless GOMAXPROCS says how many, until the context ends.
-func paceProcessors(ctx context.Context) {
-	if os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) == 1 {
+// assembly is how long the parts of the service, of which some are sized by the processors, may take to be put together.
+const assembly = 5 * time.Second
+
+// paceProcessors lets the process have one processor where that is enough, unless GOMAXPROCS says how many, from some time on until the context ends.
+func paceProcessors(ctx context.Context, from time.Duration) {
+	if said, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); (err == nil && said > 0) || runtime.GOMAXPROCS(0) == 1 {
 		return
 	}
 	defer runtime.SetDefaultGOMAXPROCS()
 	var p processors
-	for last := readUsage(); ; {
+	last := readUsage()
+	for wait := from; ; wait = p.look() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(p.look()):
+		case <-time.After(wait):
 		}
 		now := readUsage()
 		switch one := p.one; p.choose(now.since(last)) {
@@ -66,7 +74,7 @@ func (p *processors) choose(u usage) bool {
 	inTurn := p.last.ready > queue && u.ready > queue
 	p.last = u
 	if p.one {
-		p.one = u.part() < busy && !inTurn
+		p.one = u.part() < busy && !inTurn && u.live <= little
 		return p.one
 	}
 	p.looks++
@@ -74,7 +82,7 @@ func (p *processors) choose(u usage) bool {
 		p.crowded++
 	}
 	if p.window = p.window.and(u); p.window.over >= calmFor {
-		p.one = p.window.part() < calm && p.crowded*seldom <= p.looks
+		p.one = p.window.part() < calm && p.crowded*seldom <= p.looks && u.live <= little
 		p.window, p.looks, p.crowded = usage{}, 0, 0
 	}
 	return p.one
@@ -88,10 +96,10 @@ func (p *processors) look() time.Duration {
 	return lookEvery
 }
 
-// usage is what the process does: its CPU time, by when, and the goroutines that are ready to run and do not.
+// usage is what the process does: its CPU time, by when, the goroutines that are ready to run and do not, and the bytes in use.
 type usage struct {
-	cpu, over time.Duration
-	ready     uint64
+	cpu, over   time.Duration
+	ready, live uint64
 }
 
 // part returns how much of one processor's time was used.
@@ -103,19 +111,22 @@ func (u usage) part() float64 {
 }
 
 func (u usage) and(next usage) usage {
-	return usage{cpu: u.cpu + next.cpu, over: u.over + next.over, ready: next.ready}
+	return usage{cpu: u.cpu + next.cpu, over: u.over + next.over, ready: next.ready, live: next.live}
 }
 
 func (u usage) since(last usage) usage {
-	return usage{cpu: u.cpu - last.cpu, over: u.over - last.over, ready: u.ready}
+	return usage{cpu: u.cpu - last.cpu, over: u.over - last.over, ready: u.ready, live: u.live}
 }
 
 var started = time.Now()
 
 func readUsage() usage {
-	ready := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
-	metrics.Read(ready)
+	samples := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it fails for no process that asks for itself
-	return usage{cpu: time.Duration(used.Utime.Nano() + used.Stime.Nano()), over: time.Since(started), ready: ready[0].Value.Uint64()}
+	return usage{
+		cpu: time.Duration(used.Utime.Nano() + used.Stime.Nano()), over: time.Since(started),
+		ready: samples[0].Value.Uint64(), live: samples[1].Value.Uint64(),
+	}
 }

@@ -12,7 +12,8 @@ func TestOneProcessorIsEnoughForWhoIsCalm(t *testing.T) {
 	look := func(part float64, ready uint64) usage {
 		return usage{cpu: time.Duration(part * float64(lookEvery)), over: lookEvery, ready: ready}
 	}
-	calmly, busily, inQueue := look(0.4, 1), look(0.9, 1), look(0.4, 5)
+	calmly, busily, inQueue, large := look(0.4, 1), look(0.9, 1), look(0.4, 5), look(0.4, 1)
+	large.live = 2 * little
 	const window = int(calmFor / lookEvery)
 	type step struct {
 		times int
@@ -30,6 +31,7 @@ func TestOneProcessorIsEnoughForWhoIsCalm(t *testing.T) {
 		"more than one can do":       {{window, calmly, true}, {1, busily, false}, {window - 1, calmly, false}, {1, calmly, true}},
 		"a queue, and another":       {{window, calmly, true}, {1, inQueue, true}, {1, inQueue, false}},
 		"a queue that goes again":    {{window, calmly, true}, {1, inQueue, true}, {1, calmly, true}, {1, inQueue, true}},
+		"calm, but large":            {{2 * window, large, false}, {window, calmly, true}, {1, large, false}},
 		"a queue, and then too much": {{window, calmly, true}, {1, inQueue, true}, {1, busily, false}},
 	} {
 		var p processors
@@ -66,7 +68,7 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		paceProcessors(ctx)
+		paceProcessors(ctx, 0)
 	}()
 	await := func(want int, where string) {
 		t.Helper()
@@ -78,6 +80,7 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 	}
 	await(1, "with nothing to do")
 	var stop atomic.Bool
+	defer stop.Store(true)
 	for range 8 {
 		go func() {
 			for !stop.Load() { // busily
@@ -95,8 +98,8 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 func TestWhoSaysHowManyProcessorsHasThem(t *testing.T) {
 	defer runtime.SetDefaultGOMAXPROCS()
 	t.Setenv("GOMAXPROCS", "3")
-	runtime.GOMAXPROCS(3)       // as the runtime does at the start
-	paceProcessors(t.Context()) // returns at once
+	runtime.GOMAXPROCS(3)          // as the runtime does at the start
+	paceProcessors(t.Context(), 0) // returns at once
 	if got := runtime.GOMAXPROCS(0); got != 3 {
 		t.Errorf("%d processors, want 3", got)
 	}

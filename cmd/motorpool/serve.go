@@ -26,7 +26,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 		return err
 	}
 	paceGarbage()
-	go paceProcessors(ctx)
+	go paceProcessors(ctx, assembly)
 	log.Info("motorpool", "version", version)
 	s.Version = version
 	return app.Serve(ctx, s.Config, listeners, log)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package socket
 
 import (
@@ -39,10 +41,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	n, err := c.in.run(c.raw.Read, p)
-	if err != nil {
+	switch {
+	case err != nil:
 		return n, c.explain("read", err)
-	}
-	if n == 0 {
+	case n == 0:
 		return 0, io.EOF
 	}
 	return n, nil
@@ -56,24 +58,27 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// CloseWrite tells the other end that nothing more comes. net/http does so before it hangs up on a caller who is still sending.
+func (c *conn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
 // explain makes of an error what package net would.
 func (c *conn) explain(op string, err error) error {
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
-		err = failed.Err // "raw-read" means nothing to who called Read
-	} else if errno := syscall.Errno(0); errors.As(err, &errno) {
+		failed.Op = op // "raw-read" means nothing to who called Read
+		return failed
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		err = os.NewSyscallError(op, errno)
 	}
 	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
-// SyscallConn is for who asks before each use whether the other side has hung up, or said what nobody asked for, as Redis's client does.
-func (c *conn) SyscallConn() (syscall.RawConn, error) { return peeking{c.raw, c}, nil }
+// SyscallConn is for who asks before each use whether the other side has hung up, or said what nobody asked for, as Redis's client does. It is
+// of no use for reading what is still to come: it calls where there is something to find, and nowhere else.
+func (c *conn) SyscallConn() (syscall.RawConn, error) { return peeking{c.raw}, nil }
 
 // peeking reads only where there is something to read.
-type peeking struct {
-	syscall.RawConn
-	conn *conn
-}
+type peeking struct{ syscall.RawConn }
 
 // Read does not call where nothing has come, instead of waiting: there is nothing to find.
 func (p peeking) Read(look func(fd uintptr) bool) error {

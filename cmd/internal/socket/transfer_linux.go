@@ -1,6 +1,9 @@
+//go:build amd64 || arm64
+
 package socket
 
 import (
+	"io"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -52,6 +55,10 @@ func (t *transfer) write(fd uintptr) bool {
 		}
 		if errno != 0 {
 			t.err = errno
+			return true
+		}
+		if n == 0 {
+			t.err = io.ErrUnexpectedEOF // as package net says
 			return true
 		}
 		t.done += n
