@@ -63,6 +63,7 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 	defer runtime.SetDefaultGOMAXPROCS()
 	t.Setenv("GOMAXPROCS", "")
 	runtime.SetDefaultGOMAXPROCS()
+	runtime.GC() // what other tests held is not in use any more
 	all := runtime.GOMAXPROCS(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
