@@ -18,7 +18,7 @@ const (
 	restEvery = 100 * time.Millisecond // where there is next to none
 	calmFor   = time.Second            // before one processor must do
 
-	// busy and calm are parts of one processor's time.
+	// busy, calm and rest are shares of one processor's time.
 	busy = 0.8
 	calm = 0.6
 	rest = 0.02
@@ -41,7 +41,7 @@ func paceProcessors(ctx context.Context, from time.Duration) {
 	}
 	defer runtime.SetDefaultGOMAXPROCS()
 	var p processors
-	last := readUsage()
+	before := readUsage()
 	for wait := from; ; wait = p.look() {
 		select {
 		case <-ctx.Done():
@@ -49,14 +49,14 @@ func paceProcessors(ctx context.Context, from time.Duration) {
 		case <-time.After(wait):
 		}
 		now := readUsage()
-		switch one := p.one; p.choose(now.since(last)) {
+		switch one := p.one; p.choose(now.since(before)) {
 		case one: // as before
 		case true:
 			runtime.GOMAXPROCS(1)
 		default:
 			runtime.SetDefaultGOMAXPROCS()
 		}
-		last = now
+		before = now
 	}
 }
 
@@ -64,25 +64,25 @@ func paceProcessors(ctx context.Context, from time.Duration) {
 type processors struct {
 	one     bool
 	last    usage // at the last look
-	window  usage // since one or all was chosen, or thought about
+	window  usage // what all are judged by, at its end
 	looks   int   // in the window
 	crowded int   // of these, with a queue
 }
 
 // choose reports whether one is enough, from what was seen since the last look.
 func (p *processors) choose(u usage) bool {
-	inTurn := p.last.ready > queue && u.ready > queue
+	twice := p.last.ready > queue && u.ready > queue
 	p.last = u
 	if p.one {
-		p.one = u.part() < busy && !inTurn && u.live <= little
+		p.one = u.share() < busy && !twice && u.live <= little
 		return p.one
 	}
 	p.looks++
 	if u.ready > queue {
 		p.crowded++
 	}
-	if p.window = p.window.and(u); p.window.over >= calmFor {
-		p.one = p.window.part() < calm && p.crowded*seldom <= p.looks && u.live <= little
+	if p.window = p.window.and(u); p.window.elapsed >= calmFor {
+		p.one = p.window.share() < calm && p.crowded*seldom <= p.looks && u.live <= little
 		p.window, p.looks, p.crowded = usage{}, 0, 0
 	}
 	return p.one
@@ -90,43 +90,44 @@ func (p *processors) choose(u usage) bool {
 
 // look returns when to look again.
 func (p *processors) look() time.Duration {
-	if p.last.part() < rest {
+	if p.last.share() < rest {
 		return restEvery
 	}
 	return lookEvery
 }
 
-// usage is what the process does: its CPU time, by when, the goroutines that are ready to run and do not, and the bytes in use.
+// usage is what the process does: its CPU time, in how long, the goroutines that are ready to run and do not, and the bytes in use.
 type usage struct {
-	cpu, over   time.Duration
-	ready, live uint64
+	cpu, elapsed time.Duration
+	ready, live  uint64
 }
 
-// part returns how much of one processor's time was used.
-func (u usage) part() float64 {
-	if u.over == 0 {
+// share returns how much of one processor's time was used.
+func (u usage) share() float64 {
+	if u.elapsed == 0 {
 		return 0
 	}
-	return u.cpu.Seconds() / u.over.Seconds()
+	return u.cpu.Seconds() / u.elapsed.Seconds()
 }
 
 func (u usage) and(next usage) usage {
-	return usage{cpu: u.cpu + next.cpu, over: u.over + next.over, ready: next.ready, live: next.live}
+	return usage{cpu: u.cpu + next.cpu, elapsed: u.elapsed + next.elapsed, ready: next.ready, live: next.live}
 }
 
-func (u usage) since(last usage) usage {
-	return usage{cpu: u.cpu - last.cpu, over: u.over - last.over, ready: u.ready, live: u.live}
+func (u usage) since(before usage) usage {
+	return usage{cpu: u.cpu - before.cpu, elapsed: u.elapsed - before.elapsed, ready: u.ready, live: u.live}
 }
 
 var started = time.Now()
 
+// readUsage returns the usage since the start.
 func readUsage() usage {
 	samples := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it fails for no process that asks for itself
 	return usage{
-		cpu: time.Duration(used.Utime.Nano() + used.Stime.Nano()), over: time.Since(started),
+		cpu: time.Duration(used.Utime.Nano() + used.Stime.Nano()), elapsed: time.Since(started),
 		ready: samples[0].Value.Uint64(), live: samples[1].Value.Uint64(),
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 func TestOneProcessorIsEnoughForWhoIsCalm(t *testing.T) {
-	look := func(part float64, ready uint64) usage {
-		return usage{cpu: time.Duration(part * float64(lookEvery)), over: lookEvery, ready: ready}
+	look := func(share float64, ready uint64) usage {
+		return usage{cpu: time.Duration(share * float64(lookEvery)), elapsed: lookEvery, ready: ready}
 	}
 	calmly, busily, inQueue, large := look(0.4, 1), look(0.9, 1), look(0.4, 5), look(0.4, 1)
 	large.live = 2 * little
@@ -49,11 +49,11 @@ func TestOneProcessorIsEnoughForWhoIsCalm(t *testing.T) {
 
 func TestWhoDoesNextToNothingIsLookedAtLessOften(t *testing.T) {
 	var p processors
-	p.choose(usage{cpu: time.Millisecond, over: 10 * time.Millisecond})
+	p.choose(usage{cpu: time.Millisecond, elapsed: 10 * time.Millisecond})
 	if got := p.look(); got != lookEvery {
 		t.Errorf("a tenth of a processor is looked at after %v", got)
 	}
-	p.choose(usage{cpu: time.Millisecond, over: time.Second})
+	p.choose(usage{cpu: time.Millisecond, elapsed: time.Second})
 	if got := p.look(); got != restEvery {
 		t.Errorf("a thousandth of a processor is looked at after %v", got)
 	}

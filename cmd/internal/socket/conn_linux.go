@@ -12,26 +12,37 @@ import (
 
 // Direct returns a connection with the same two ends. One that is no stream of bytes itself, but something over it, is returned as it is.
 func Direct(c net.Conn) net.Conn {
-	switch c.(type) {
-	case *net.TCPConn, *net.UnixConn:
-	default:
-		return c
+	switch c := c.(type) {
+	case *net.TCPConn:
+		return direct(c)
+	case *net.UnixConn:
+		if c.LocalAddr().Network() == "unix" {
+			return direct(c)
+		}
 	}
-	if c.LocalAddr().Network() == "unixpacket" || c.LocalAddr().Network() == "unixgram" {
-		return c
-	}
-	raw, err := c.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return c
-	}
-	d := &conn{Conn: c, raw: raw}
-	d.in.try, d.out.try = d.in.read, d.out.write
-	return d
+	return c
 }
 
-// conn is a connection; deadlines, and all else but reading and writing, are those of package net.
-type conn struct {
+// stream is a socket of package net that carries bytes without bounds.
+type stream interface {
 	net.Conn
+	syscall.Conn
+	CloseWrite() error // net/http asks for it, to end its own side before it hangs up on a caller who is still sending
+}
+
+func direct(s stream) net.Conn {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return s
+	}
+	c := &conn{stream: s, raw: raw}
+	c.in.try, c.out.try = c.in.read, c.out.write
+	return c
+}
+
+// conn is a stream; deadlines, and all else but reading and writing, are those of package net.
+type conn struct {
+	stream
 	raw     syscall.RawConn
 	in, out transfer
 }
@@ -57,9 +68,6 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	return n, nil
 }
-
-// CloseWrite tells the other end that nothing more comes. net/http does so before it hangs up on a caller who is still sending.
-func (c *conn) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // explain makes of an error what package net would.
 func (c *conn) explain(op string, err error) error {

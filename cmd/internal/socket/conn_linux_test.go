@@ -87,9 +87,9 @@ func failures(t *testing.T, a, b net.Conn) map[string]error {
 
 func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 	a, b := pair(t)
-	ours := failures(t, a, b.(*conn).Conn)
+	ours := failures(t, a, b.(*conn).stream)
 	c, d := pair(t)
-	for what, want := range failures(t, c.(*conn).Conn, d.(*conn).Conn) {
+	for what, want := range failures(t, c.(*conn).stream, d.(*conn).stream) {
 		told, ok := any(want).(*net.OpError)
 		if !ok {
 			t.Fatalf("%s: package net says %#v", what, want)
