@@ -179,7 +179,7 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 		one, two := s.serve(), s.serve()
 		fleet := s.drive(&recorder, func(id telematics.VehicleID) simulator.Profile {
 			if id == slowOne {
-				return slow(4 * time.Second)(id)
+				return slow(7 * time.Second)(id) // asked again after 2 s, and 3 s later: after the switch, where the machine is slow, too
 			}
 			return healthy(id)
 		})
