@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -76,24 +77,26 @@ func attention(a telematics.Action, values map[string]any) *telematics.Attention
 
 // done words what the vehicle did.
 func done(c telematics.Command) string {
+	id := strconv.FormatInt(int64(c.Vehicle), 10)
+	subject := "Vehicle " + id
 	switch c.Action {
 	case telematics.Lock:
-		return fmt.Sprintf("Vehicle %d was locked.", c.Vehicle)
+		return subject + " was locked."
 	case telematics.Unlock:
-		return fmt.Sprintf("Vehicle %d was unlocked.", c.Vehicle)
+		return subject + " was unlocked."
 	case telematics.EnableDriving:
-		return fmt.Sprintf("Vehicle %d may be driven.", c.Vehicle)
+		return subject + " may be driven."
 	case telematics.DisableDriving:
-		return fmt.Sprintf("Vehicle %d was immobilised.", c.Vehicle)
+		return subject + " was immobilised."
 	case telematics.UnlockAndEnableDriving:
-		return fmt.Sprintf("Vehicle %d was unlocked and may be driven.", c.Vehicle)
+		return subject + " was unlocked and may be driven."
 	case telematics.LockAndDisableDriving:
-		return fmt.Sprintf("Vehicle %d was immobilised and locked.", c.Vehicle)
+		return subject + " was immobilised and locked."
 	case telematics.AttentionSignal:
-		return fmt.Sprintf("Vehicle %d drew attention.", c.Vehicle)
+		return subject + " drew attention."
 	case telematics.OpenTopCase:
-		return fmt.Sprintf("The top case of vehicle %d was opened.", c.Vehicle)
+		return "The top case of vehicle " + id + " was opened."
 	default:
-		return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
+		return subject + " did " + string(c.Action) + "."
 	}
 }

@@ -54,7 +54,7 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 }
 
 // timestamp is ISO 8601 in UTC with milliseconds.
-func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func timestamp(t time.Time) string { return telematics.FormatTime(t) }
 
 // timestampOrNull is null for what has not happened.
 func timestampOrNull(t time.Time) *string {

@@ -77,15 +77,15 @@ func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telemat
 	if actor.Role == telematics.Client {
 		rate = s.ClientRate
 	}
-	quota := s.take(ctx, fmt.Sprintf("%s:%d:%s", actor.Role, actor.Agency, actor.Subject), perMinute(rate))
-	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d requests a minute is used up.", quota.Limit))
+	quota := s.take(ctx, actorKey(string(actor.Role), actor), perMinute(rate))
+	return quota, overLimit(quota, "Your limit of %d requests a minute is used up.")
 }
 
 // takeCard takes a card from the client's limit, which is low: whoever tries out stolen cards needs many, and
 // it is the declined ones that tell.
 func (s *server) takeCard(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
-	quota := s.take(ctx, fmt.Sprintf("cards:%d:%s", actor.Agency, actor.Subject), perHour(s.CardRate))
-	return quota, overLimit(quota, fmt.Sprintf("Your limit of %d cards an hour is used up.", quota.Limit))
+	quota := s.take(ctx, actorKey("cards", actor), perHour(s.CardRate))
+	return quota, overLimit(quota, "Your limit of %d cards an hour is used up.")
 }
 
 // mayFill reports whether another refusal of the actor is written into the history: of a client, as many as it may make
@@ -94,7 +94,7 @@ func (s *server) mayFill(ctx context.Context, actor telematics.Actor) bool {
 	if actor.Role != telematics.Client {
 		return true
 	}
-	return !s.take(ctx, fmt.Sprintf("refusals:%d:%s", actor.Agency, actor.Subject), perMinute(s.ClientRate)).Over
+	return !s.take(ctx, actorKey("refusals", actor), perMinute(s.ClientRate)).Over
 }
 
 // takeVehicle takes an order from the vehicle's limit.
@@ -109,7 +109,7 @@ func (s *server) takeOf(ctx context.Context, actor telematics.Actor, vehicle tel
 		return telematics.Quota{}, nil
 	}
 	quota := s.take(ctx, fmt.Sprintf("%s:%d", limit, vehicle), perMinute(rate))
-	refusal := overLimit(quota, fmt.Sprintf("The limit of %d %s a minute for vehicle %d is used up; nothing was sent.", quota.Limit, of, vehicle))
+	refusal := overLimit(quota, "The limit of %d %s a minute for vehicle %d is used up; nothing was sent.", of, vehicle)
 	if refusal != nil {
 		refusal.Outcome = telematics.NotExecuted
 	}
@@ -142,12 +142,19 @@ func (s *server) take(ctx context.Context, key string, rate telematics.Rate) tel
 	return quota
 }
 
-func overLimit(q telematics.Quota, message string) *telematics.Error {
+// overLimit words what is used up, with the limit before all that else is in the words.
+func overLimit(q telematics.Quota, words string, more ...any) *telematics.Error {
 	if !q.Over {
 		return nil
 	}
+	message := fmt.Sprintf(words, append([]any{q.Limit}, more...)...)
 	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
 		Message: fmt.Sprintf("%s Try again in %s", message, counted(int(wholeSeconds(q.Reset)), "second"))}
+}
+
+// actorKey names one of the limits of an actor.
+func actorKey(limit string, actor telematics.Actor) string {
+	return limit + ":" + strconv.FormatInt(int64(actor.Agency), 10) + ":" + actor.Subject
 }
 
 // tighter returns the quota that ends sooner.

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/google/uuid"
@@ -127,20 +128,15 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command
 		rows[i] = claimRow(c)
 		kind.keyed = kind.keyed || c.Key != nil
 	}
-	var decided []struct {
-		ID    uuid.UUID `db:"id"`
-		Seq   int64     `db:"seq"`
-		Stale bool      `db:"stale"`
-	}
-	err := p.commands.selectAll(ctx, &decided, claimStatements[kind], parameters(rows)...)
-	if err != nil {
-		return nil, err
-	}
-	claims := make(map[telematics.CommandID]telematics.Claim, len(decided))
-	for _, d := range decided {
-		claims[d.ID] = telematics.Claim{Seq: d.Seq, Stale: d.Stale}
-	}
-	return claims, nil
+	claims := make(map[telematics.CommandID]telematics.Claim, len(commands))
+	var id uuid.UUID
+	var claim telematics.Claim
+	err := p.commands.each(ctx, claimStatements[kind], parameters(rows), func(decided *sql.Rows) error {
+		err := decided.Scan(&id, &claim.Seq, &claim.Stale)
+		claims[id] = claim
+		return err
+	})
+	return claims, err
 }
 
 // claimKind says what a statement that claims has to do, as settleKind does.

@@ -55,12 +55,12 @@ type toldCommandRow struct {
 // encodeEvent writes an eventRow.
 func encodeEvent(e *telematics.Event) ([]byte, error) {
 	row := newObject(512)
-	row.value("k", string(e.Kind))
+	row.text("k", string(e.Kind))
 	row.optionalNumber("v", int64(e.Vehicle))
 	row.optionalNumber("a", int64(e.Agency))
 	row.number("t", millis(e.At))
 	if e.Command != nil {
-		row.optionalRaw("c", encodeToldCommand(e.Command))
+		row.within("c", func(o *object) { addToldCommand(o, e.Command) })
 	}
 	if e.Change == nil {
 		return row.end(), nil
@@ -84,16 +84,15 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 	return row.end(), nil
 }
 
-// encodeToldCommand writes a toldCommandRow.
-func encodeToldCommand(c *telematics.Command) []byte {
-	row := newObject(384)
-	row.value("id", c.ID.String())
-	row.value("a", string(c.Action))
+// addToldCommand writes a toldCommandRow.
+func addToldCommand(row *object, c *telematics.Command) {
+	row.text("id", c.ID.String())
+	row.text("a", string(c.Action))
 	if c.Attention != nil {
 		row.value("p", encodeAttention(c.Attention))
 	}
-	row.value("by", c.Actor.Subject)
-	row.value("s", string(c.State))
+	row.text("by", c.Actor.Subject)
+	row.text("s", string(c.State))
 	row.optionalText("r", c.Reason)
 	row.optionalText("d", c.Detail)
 	row.optionalRaw("rep", encodeReported(c.Reported))
@@ -104,7 +103,6 @@ func encodeToldCommand(c *telematics.Command) []byte {
 	row.optionalNumber("rec", millis(c.ReceivedAt))
 	row.optionalNumber("done", millis(c.Completed))
 	row.number("end", millis(c.Deadline))
-	return row.end()
 }
 
 // bySize parts what is told from what is too large to be. Lists and objects alone can be.

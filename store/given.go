@@ -60,7 +60,8 @@ func parameters(rows [][]any) []any {
 
 // array returns the text of an array, with a value of each item. For lists of ids pq.Array would make several texts of each.
 func array[T any](items []T, value func(T) any) string {
-	text := []byte{'{'}
+	const usual = 32 // bytes: an id, an instant, a word
+	text := append(make([]byte, 0, 2+usual*len(items)), '{')
 	for i, item := range items {
 		if i > 0 {
 			text = append(text, ',')

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,9 @@ const latestFor = time.Hour
 
 // latestKey names the hash of a vehicle: unit, seen (microseconds since the epoch), and for each
 // section its row and, under at:<section>, the token of whoever wrote it.
-func latestKey(v telematics.VehicleID) string { return fmt.Sprintf("motorpool:{vehicle-%d}:latest", v) }
+func latestKey(v telematics.VehicleID) string {
+	return "motorpool:{vehicle-" + strconv.FormatInt(int64(v), 10) + "}:latest"
+}
 
 // latest is what Redis holds of a vehicle.
 type latest struct {

@@ -49,10 +49,10 @@ type pendingRow struct {
 // encodePending writes a pendingRow.
 func encodePending(p *telematics.Pending) []byte {
 	row := newObject(192)
-	row.value("command", p.Command.String())
+	row.text("command", p.Command.String())
 	row.number("vehicle", int64(p.Vehicle))
-	row.value("unit", string(p.Unit))
-	row.value("instance", p.Instance)
+	row.text("unit", string(p.Unit))
+	row.text("instance", p.Instance)
 	row.number("deadline", p.Deadline.UnixMilli())
 	return row.end()
 }

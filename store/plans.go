@@ -87,6 +87,33 @@ func (p *plans) selectAll(ctx context.Context, rows any, query string, args ...a
 	return s.SelectContext(context.WithoutCancel(ctx), rows, args...)
 }
 
+// each calls read at each row.
+func (p *plans) each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	defer p.give()
+	s, err := p.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.WithoutCancel(ctx), args...)
+	return readRows(rows, err, read)
+}
+
+func readRows(rows *sql.Rows, err error, read func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // what may go wrong is in Err
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // ExecContext is that of sqlx.
 func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	if err := p.take(ctx); err != nil {
@@ -144,6 +171,21 @@ func (t *planned) selectAll(ctx context.Context, rows any, query string, args ..
 	return t.tx.SelectContext(ctx, rows, query, args...)
 }
 
+// each calls read at each row.
+func (t *planned) each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s := t.plans.known(query); s != nil {
+		ctx = context.WithoutCancel(ctx)
+		rows, err := t.tx.StmtxContext(ctx, s).QueryContext(ctx, args...)
+		return readRows(rows, err, read)
+	}
+	t.unknown = append(t.unknown, query)
+	rows, err := t.tx.QueryContext(ctx, query, args...)
+	return readRows(rows, err, read)
+}
+
 // ExecContext is that of sqlx.
 func (t *planned) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	if err := ctx.Err(); err != nil {
@@ -160,6 +202,13 @@ func (t *planned) ExecContext(ctx context.Context, query string, args ...any) (s
 // querier reads all rows of a query into a slice of structs: by plans, in a transaction of theirs, or on any connection.
 type querier interface {
 	selectAll(ctx context.Context, rows any, query string, args ...any) error
+}
+
+// planner is plans, or a transaction of theirs. What is read with each command is read row by row: for a slice of structs sqlx looks up each
+// time where their columns are.
+type planner interface {
+	querier
+	each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error
 }
 
 // unplanned queries are planned each time, for what is asked.

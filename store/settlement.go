@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -36,7 +36,7 @@ func (p *Postgres) settle(ctx context.Context, settlements []*telematics.Settlem
 	return settled, err
 }
 
-func settleRounds(ctx context.Context, db querier, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
+func settleRounds(ctx context.Context, db planner, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
 	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
 		of := make([]*telematics.Settlement, len(round))
@@ -106,7 +106,7 @@ func transitions() string {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. Those of several are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db querier, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleEach(ctx context.Context, db planner, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
 	for i, s := range settlements {
@@ -125,39 +125,31 @@ func settleEach(ctx context.Context, db querier, settlements []*telematics.Settl
 	return changed, err
 }
 
-func settleKnown(ctx context.Context, db querier, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
-	var found []changedRow
-	if err := db.selectAll(ctx, &found, settleStatements[kind], parameters(rows)...); err != nil {
-		return nil, err
-	}
-	byID := make(map[telematics.CommandID]*changedRow, len(found))
-	for i := range found {
-		byID[found[i].ID] = &found[i]
-	}
-	changed := make(map[telematics.CommandID]*telematics.Command, len(found))
+func settleKnown(ctx context.Context, db planner, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	byID := make(map[telematics.CommandID]*telematics.Settlement, len(settlements))
 	for _, s := range settlements {
-		row, ok := byID[s.Command]
-		if !ok {
-			continue
-		}
-		c, err := row.complete(s)
-		if err != nil {
-			return nil, err
-		}
-		changed[s.Command] = c
+		byID[s.Command] = s
 	}
-	return changed, nil
+	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
+	var r changedRow
+	err := db.each(ctx, settleStatements[kind], parameters(rows), func(found *sql.Rows) error {
+		if err := found.Scan(&r.id, &r.late, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
+			return err
+		}
+		c, err := r.complete(byID[r.id])
+		changed[r.id] = c
+		return err
+	})
+	return changed, err
 }
 
 // changedRow is what a settlement of a known command may have changed, and does not say itself.
 type changedRow struct {
-	ID          uuid.UUID  `db:"id"`
-	Late        bool       `db:"late"`
-	Attempts    int        `db:"attempts"`
-	SentAt      *time.Time `db:"sent_at"`
-	ReceivedAt  *time.Time `db:"received_at"`
-	CompletedAt *time.Time `db:"completed_at"`
-	Reported    *string    `db:"reported"`
+	id                              uuid.UUID
+	late                            bool
+	attempts                        int
+	sentAt, receivedAt, completedAt sql.NullTime
+	reported                        *string
 }
 
 // complete returns the known command as it is now.
@@ -165,13 +157,13 @@ func (r *changedRow) complete(s *telematics.Settlement) (*telematics.Command, er
 	c := *s.Known
 	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
-	c.Late, c.Attempts = r.Late, r.Attempts
-	c.SentAt, c.ReceivedAt, c.Completed = read(r.SentAt), read(r.ReceivedAt), read(r.CompletedAt)
+	c.Late, c.Attempts = r.late, r.attempts
+	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
 	}
 	var err error
-	if c.Reported, err = decodeReported(r.Reported); err != nil {
+	if c.Reported, err = decodeReported(r.reported); err != nil {
 		return nil, fmt.Errorf("command %s: %w", c.ID, err)
 	}
 	return &c, nil

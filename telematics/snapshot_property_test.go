@@ -172,7 +172,7 @@ func valuesOf(field Field) []string {
 func told(s Snapshot) map[Field]string {
 	texts := map[Field]string{}
 	for field, reading := range s {
-		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), formatTime(reading.At))
+		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), FormatTime(reading.At))
 	}
 	return texts
 }

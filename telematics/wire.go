@@ -7,77 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // MaxMessage is the largest message that is read, in bytes [TEL-4].
 const MaxMessage = 64 << 10
 
-// timeLayout is RFC 3339 in UTC with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
-
 var errTooLarge = fmt.Errorf("larger than %d bytes", MaxMessage)
-
-// wireAnswer is the JSON of an answer [ACK-1].
-type wireAnswer struct {
-	Command string          `json:"command_id"`
-	Status  State           `json:"status"`
-	At      string          `json:"at"`
-	Reason  string          `json:"reason,omitempty"`
-	Detail  string          `json:"detail,omitempty"`
-	Report  json.RawMessage `json:"report,omitempty"`
-}
-
-// EncodeAnswer returns the message that a unit publishes as its answer.
-func EncodeAnswer(a Answer) []byte {
-	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: formatTime(a.At), Reason: a.Reason, Detail: a.Detail}
-	if a.Report != nil {
-		w.Report = EncodeReport(*a.Report)
-	}
-	return encode(w)
-}
-
-// DecodeAnswer reads an answer that arrived at the instant received. What is
-// unsound in its report is left out and listed; the answer itself must be sound.
-func DecodeAnswer(message []byte, received time.Time) (Answer, []Dropped, error) {
-	if len(message) > MaxMessage {
-		return Answer{}, nil, errTooLarge
-	}
-	var w wireAnswer
-	if err := json.Unmarshal(message, &w); err != nil {
-		return Answer{}, nil, fmt.Errorf("decode answer: %w", err)
-	}
-	return w.answer(received)
-}
-
-func (w wireAnswer) answer(received time.Time) (Answer, []Dropped, error) {
-	id, err := uuid.Parse(w.Command)
-	if err != nil {
-		return Answer{}, nil, fmt.Errorf("decode answer: command_id: %w", err)
-	}
-	switch w.Status {
-	case Received, Succeeded, Rejected, Failed:
-	default:
-		return Answer{}, nil, fmt.Errorf("decode answer: status %.32q is none of an answer", w.Status)
-	}
-	for _, s := range []string{w.Reason, w.Detail} {
-		if len(s) > maxText || strings.ContainsRune(s, 0) {
-			return Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
-		}
-	}
-	a := Answer{Command: id, State: w.Status, At: vehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
-	if len(w.Report) == 0 || isNull(w.Report) {
-		return a, nil, nil
-	}
-	report, dropped, err := DecodeReport(w.Report, received)
-	if err != nil {
-		return a, []Dropped{{Field: "report", Reason: err.Error()}}, nil
-	}
-	report.Answers = nil
-	a.Report = &report
-	return a, dropped, nil
-}
 
 // wirePresence is the JSON of a presence message.
 type wirePresence struct {
@@ -92,7 +27,7 @@ type wirePresence struct {
 func EncodePresence(p Presence) []byte {
 	w := wirePresence{Status: p.Status, Session: p.Session, Firmware: p.Firmware}
 	if !p.At.IsZero() {
-		w.At = formatTime(p.At)
+		w.At = FormatTime(p.At)
 	}
 	if p.Actions != nil {
 		names := make([]string, len(p.Actions))
@@ -141,7 +76,19 @@ func DecodePresence(message []byte, received time.Time) (Presence, error) {
 	return p, nil
 }
 
-func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+// FormatTime returns an instant as AppendTime writes it.
+func FormatTime(t time.Time) string {
+	var room [32]byte
+	return string(AppendTime(room[:0], t))
+}
+
+// AppendTime adds an instant as it is written everywhere: RFC 3339, in UTC, with milliseconds.
+func AppendTime(text []byte, t time.Time) []byte {
+	t = t.UTC()
+	text = t.AppendFormat(text, time.RFC3339) // which package time writes without reading the layout
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(text[:len(text)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
+}
 
 // parseTime returns the zero time for what is no time: vehicleTime replaces it.
 func parseTime(s string) time.Time {

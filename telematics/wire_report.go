@@ -202,28 +202,27 @@ func (d *reportDecoder) pairPosition() {
 
 // EncodeReport returns the message that a unit publishes as its telemetry.
 func EncodeReport(r Report) []byte {
-	said := r.said()
-	said["at"] = r.At
+	values := append(r.said(), pathValue{"at", r.At})
 	if len(r.Answers) > 0 {
 		list := make([]wireAnswer, len(r.Answers))
 		for i, a := range r.Answers {
-			list[i] = wireAnswer{Command: a.Command.String(), Status: a.State, At: formatTime(a.At), Reason: a.Reason, Detail: a.Detail}
+			list[i] = wireAnswer{Command: a.Command.String(), Status: a.State, At: FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
 		}
-		said["commands"] = list
+		values = append(values, pathValue{"commands", list})
 	}
-	return nested(said)
+	return nested(values)
 }
 
 // Nested returns the reported values as the nested objects that the wire and the
 // interface share, in JSON.
 func (r Report) Nested() json.RawMessage { return nested(r.said()) }
 
-// said returns what the vehicle has said, by the paths of the wire.
-func (r Report) said() map[string]any {
-	values := make(map[string]any, len(r.Values)+2)
+// said returns what the vehicle has said.
+func (r Report) said() []pathValue {
+	values := make([]pathValue, 0, len(r.Values)+2)
 	for field, value := range r.Values {
 		if !field.isRaw() {
-			values[string(field)] = value
+			values = append(values, pathValue{string(field), value})
 		}
 	}
 	return values

@@ -67,13 +67,21 @@ func (s *scan) whole(text []byte) error {
 		}
 		return err
 	}
-	switch _, err := s.tokens.ReadToken(); {
-	case err == nil:
+	switch more, err := s.more(); {
+	case more:
 		return errors.New("more than one report")
-	case !errors.Is(err, io.EOF):
+	default:
 		return err
 	}
-	return nil
+}
+
+// more reports whether there is more than white space left.
+func (s *scan) more() (bool, error) {
+	_, err := s.tokens.ReadToken()
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // object notes what is said within an object.
@@ -128,19 +136,20 @@ func (s *scan) value(text []byte) (json.RawMessage, error) {
 	return text[end-len(value) : end], nil
 }
 
-// within returns what a list or an object that was said holds: elements, or names and values
-// by turns, appended to values.
-func (s *scan) within(values []json.RawMessage, said json.RawMessage) []json.RawMessage {
-	s.begin(said)
-	_, err := s.tokens.ReadToken()
-	for err == nil {
-		if kind := s.tokens.PeekKind(); kind == ']' || kind == '}' {
-			break
-		}
-		var value json.RawMessage
-		if value, err = s.value(said); err == nil { // always: it was read before
-			values = append(values, value)
-		}
+// within returns what a list or an object holds: elements, or names and values by turns, appended to values. There is no error for a
+// value that was read before.
+func (s *scan) within(values []json.RawMessage, text []byte) ([]json.RawMessage, error) {
+	s.begin(text)
+	if _, err := s.tokens.ReadToken(); err != nil { // [ or {
+		return values, err
 	}
-	return values
+	for kind := s.tokens.PeekKind(); kind != ']' && kind != '}'; kind = s.tokens.PeekKind() {
+		value, err := s.value(text)
+		if err != nil {
+			return values, err
+		}
+		values = append(values, value)
+	}
+	_, err := s.tokens.ReadToken() // ] or }
+	return values, err
 }

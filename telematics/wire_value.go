@@ -21,12 +21,18 @@ func AppendValue(text []byte, value any) ([]byte, error) {
 			return strconv.AppendFloat(text, v, 'f', -1, 64), nil
 		}
 	case string:
-		if plain(v) {
-			return append(append(append(text, '"'), v...), '"'), nil
-		}
+		return AppendText(text, v), nil
 	}
 	b, err := json.Marshal(value)
 	return append(text, b...), err
+}
+
+// AppendText adds the JSON of a text.
+func AppendText(text []byte, s string) []byte {
+	if plain(s) {
+		return append(append(append(text, '"'), s...), '"')
+	}
+	return append(text, encode(s)...)
 }
 
 // plain reports whether a text is its own JSON.
@@ -39,45 +45,62 @@ func plain(s string) bool {
 	return true
 }
 
-// nested writes values as nested objects, by their paths. It runs for each command and each report of a simulated fleet, so it
+// pathValue is a value, and the names of the objects that it is in, with points between.
+type pathValue struct {
+	path  string
+	value any
+}
+
+// nested writes values as nested objects. It runs for each command and each report of a simulated fleet, so it
 // builds the JSON itself, as json.Marshal would; names have no character below the point.
-func nested(values map[string]any) json.RawMessage {
-	paths := make([]string, 0, len(values))
-	for path := range values {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
+func nested(values []pathValue) json.RawMessage {
+	slices.SortFunc(values, func(a, b pathValue) int { return strings.Compare(a.path, b.path) })
 	text := append(make([]byte, 0, 2+48*len(values)), '{')
-	var within []string // the objects that are open
-	for _, path := range paths {
-		names := strings.Split(path, ".")
-		leaf := len(names) - 1
-		shared := 0
-		for shared < min(len(within), leaf) && within[shared] == names[shared] {
-			shared++
-		}
-		for range within[shared:] {
+	open := "" // the path of the objects that are, with a point at its end
+	for _, v := range values {
+		shared := sharedObjects(open, v.path)
+		for range strings.Count(open[shared:], ".") {
 			text = append(text, '}')
 		}
 		if text[len(text)-1] != '{' {
 			text = append(text, ',')
 		}
-		for _, name := range names[shared:leaf] {
+		leaf := strings.LastIndexByte(v.path, '.') + 1
+		for rest := v.path[shared:leaf]; rest != ""; {
+			name, below, _ := strings.Cut(rest, ".")
 			text = append(append(append(text, '"'), name...), `":{`...)
+			rest = below
 		}
-		within = names[:leaf]
-		text = append(append(append(text, '"'), names[leaf]...), `":`...)
-		value := values[path]
-		if at, ok := value.(time.Time); ok {
-			value = formatTime(at)
-		}
+		open = v.path[:leaf]
+		text = append(append(append(text, '"'), v.path[leaf:]...), `":`...)
 		var err error
-		if text, err = AppendValue(text, value); err != nil {
-			panic("telematics: encode " + path + ": " + err.Error())
+		if text, err = appendTimed(text, v.value); err != nil {
+			panic("telematics: encode " + v.path + ": " + err.Error())
 		}
 	}
-	for range within {
+	for range strings.Count(open, ".") {
 		text = append(text, '}')
 	}
 	return append(text, '}')
+}
+
+func appendTimed(text []byte, value any) ([]byte, error) {
+	if at, ok := value.(time.Time); ok {
+		return append(AppendTime(append(text, '"'), at), '"'), nil
+	}
+	return AppendValue(text, value)
+}
+
+// sharedObjects returns how much of the path of open objects leads to what is at another path, too.
+func sharedObjects(open, path string) int {
+	shared := 0
+	for i := range min(len(open), len(path)) {
+		if open[i] != path[i] {
+			break
+		}
+		if open[i] == '.' {
+			shared = i + 1
+		}
+	}
+	return shared
 }

@@ -23,7 +23,7 @@ func TestNestedValuesAreAsJSONHasThem(t *testing.T) {
 		tree := map[string]any{}
 		for path, value := range values {
 			if at, ok := value.(time.Time); ok {
-				value = formatTime(at)
+				value = FormatTime(at)
 			}
 			node, names := tree, strings.Split(path, ".")
 			for _, name := range names[:len(names)-1] {
@@ -38,7 +38,26 @@ func TestNestedValuesAreAsJSONHasThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := nested(values); string(got) != string(want) {
+		var list []pathValue
+		for path, value := range values {
+			list = append(list, pathValue{path, value})
+		}
+		if got := nested(list); string(got) != string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestInstantsAreWrittenWithMilliseconds(t *testing.T) {
+	for _, at := range []time.Time{
+		{},
+		time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC),
+		time.Date(2026, 11, 22, 23, 59, 59, 999_999_999, time.UTC),
+		time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.FixedZone("east", 5*3600)),
+		time.Date(1969, 12, 31, 23, 59, 59, 70_900_000, time.UTC),
+		time.Date(12026, 1, 2, 3, 4, 5, 120_000_000, time.UTC),
+	} {
+		if got, want := string(AppendTime([]byte("at "), at)), at.UTC().Format("at 2006-01-02T15:04:05.000Z"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

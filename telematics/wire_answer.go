@@ -1,0 +1,126 @@
+package telematics
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// wireAnswer is the JSON of an answer [ACK-1].
+type wireAnswer struct {
+	Command string          `json:"command_id"`
+	Status  State           `json:"status"`
+	At      string          `json:"at"`
+	Reason  string          `json:"reason,omitempty"`
+	Detail  string          `json:"detail,omitempty"`
+	Report  json.RawMessage `json:"report,omitempty"`
+}
+
+// EncodeAnswer returns the message that a unit publishes as its answer.
+func EncodeAnswer(a Answer) []byte {
+	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
+	if a.Report != nil {
+		w.Report = EncodeReport(*a.Report)
+	}
+	return encode(w)
+}
+
+// DecodeAnswer reads an answer that arrived at the instant received. What is
+// unsound in its report is left out and listed; the answer itself must be sound.
+func DecodeAnswer(message []byte, received time.Time) (Answer, []Dropped, error) {
+	if len(message) > MaxMessage {
+		return Answer{}, nil, errTooLarge
+	}
+	s := scans.Get().(*scan)
+	w, err := readAnswer(s, message)
+	s.close()
+	if err != nil {
+		return Answer{}, nil, err
+	}
+	return w.answer(received)
+}
+
+// readAnswer reads an answer as json.Unmarshal does, in half the time where it is written as units write it.
+func readAnswer(s *scan, text []byte) (wireAnswer, error) {
+	if w, ok := plainAnswer(s, text); ok {
+		return w, nil
+	}
+	var w wireAnswer
+	if err := json.Unmarshal(text, &w); err != nil {
+		return w, fmt.Errorf("decode answer: %w", err)
+	}
+	return w, nil
+}
+
+// plainAnswer reads an answer of strings and a report. What is written in any other way is not ok.
+func plainAnswer(s *scan, text []byte) (w wireAnswer, ok bool) {
+	if len(text) == 0 || text[0] != '{' {
+		return w, false
+	}
+	var few [12]json.RawMessage
+	members, err := s.within(few[:0], text)
+	if err != nil {
+		return w, false
+	}
+	if more, err := s.more(); more || err != nil {
+		return w, false
+	}
+	for i := 0; i+1 < len(members); i += 2 {
+		name, value := members[i], members[i+1]
+		if string(name) == `"report"` {
+			w.Report = value
+			continue
+		}
+		said, ok := unquote(value)
+		if !ok {
+			return w, false
+		}
+		switch string(name) {
+		case `"command_id"`:
+			w.Command = said
+		case `"status"`:
+			w.Status = State(said)
+		case `"at"`:
+			w.At = said
+		case `"reason"`:
+			w.Reason = said
+		case `"detail"`:
+			w.Detail = said
+		default:
+			return w, false
+		}
+	}
+	return w, true
+}
+
+func (w wireAnswer) answer(received time.Time) (Answer, []Dropped, error) {
+	id, err := uuid.Parse(w.Command)
+	if err != nil {
+		return Answer{}, nil, fmt.Errorf("decode answer: command_id: %w", err)
+	}
+	switch w.Status {
+	case Received, Succeeded, Rejected, Failed:
+	default:
+		return Answer{}, nil, fmt.Errorf("decode answer: status %.32q is none of an answer", w.Status)
+	}
+	for _, s := range []string{w.Reason, w.Detail} {
+		if len(s) > maxText || strings.ContainsRune(s, 0) {
+			return Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
+		}
+	}
+	a := Answer{Command: id, State: w.Status, At: vehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
+	if len(w.Report) == 0 || isNull(w.Report) {
+		return a, nil, nil
+	}
+	report, dropped, err := DecodeReport(w.Report, received)
+	if err != nil {
+		return a, []Dropped{{Field: "report", Reason: err.Error()}}, nil
+	}
+	report.Answers = nil
+	a.Report = &report
+	return a, dropped, nil
+}
