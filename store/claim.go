@@ -41,8 +41,8 @@ func claimRow(c *telematics.Command) []any {
 // claimed is the result of a claim.
 type claimed struct {
 	telematics.Claim
-	// err says why the occupant of a lane was not found, though lanes of the same
-	// batch were taken.
+	// err says that there is no such vehicle, or why the occupant of a lane was not found, though lanes
+	// of the same batch were taken.
 	err error
 }
 
@@ -77,8 +77,8 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 	if isKeyTaken(err) {
 		return telematics.Claim{KeyTaken: true}, nil
 	}
-	if refusal := pq.As(err); refusal != nil && refusal.Constraint == "commands_vehicle_exists" {
-		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
+		return telematics.Claim{}, known
 	}
 	return claim.Claim, wrap("claim lane", cmp.Or(err, claim.err))
 }
@@ -99,7 +99,7 @@ func (p *Postgres) claim(ctx context.Context, commands []*telematics.Command) ([
 	results := make([]claimed, len(commands))
 	for i, c := range commands {
 		if claim, ok := decided[c.ID]; ok {
-			results[i].Claim = claim
+			results[i] = claim
 			continue
 		}
 		results[i].Occupant, results[i].err = occupants[vehicleLane{c.Vehicle, c.Lane}], err
@@ -108,7 +108,7 @@ func (p *Postgres) claim(ctx context.Context, commands []*telematics.Command) ([
 }
 
 // takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
-// numbers, and which are stale. Of the others the lanes are taken.
+// numbers, and which are stale, or for no vehicle that there is. Of the others the lanes are taken.
 //
 // Claims of one vehicle go one after another, whichever instance makes them: each
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
@@ -121,19 +121,24 @@ func (p *Postgres) claim(ctx context.Context, commands []*telematics.Command) ([
 //
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.
-func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]telematics.Claim, error) {
+func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]claimed, error) {
 	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
 	for i, c := range commands {
 		rows[i] = claimRow(c)
 		kind.keyed = kind.keyed || c.Key != nil
 	}
-	claims := make(map[telematics.CommandID]telematics.Claim, len(commands))
+	claims := make(map[telematics.CommandID]claimed, len(commands))
 	var id uuid.UUID
+	var missing sql.NullInt64
 	var claim telematics.Claim
 	err := p.commands.each(ctx, claimStatements[kind], parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.Stale)
-		claims[id] = claim
+		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &missing)
+		if missing.Valid {
+			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
+		} else {
+			claims[id] = claimed{Claim: claim}
+		}
 		return err
 	})
 	return claims, err
@@ -153,7 +158,8 @@ var claimStatements = map[claimKind]string{
 }
 
 func claimStatement(held, keys string) string {
-	return `with ` + held + claimThem + keys + ` select id, seq, false as stale from taken union all select id, 0, true from checked where stale`
+	return `with ` + held + claimThem + keys + ` select id, seq, false as stale, null::bigint as missing from taken
+		union all select id, 0, stale, case when not stale then vehicle_id end from checked where stale or held_id is null`
 }
 
 var (
@@ -182,10 +188,10 @@ const (
 	), taken as (
 		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
 			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
-		select id, coalesce(held_id, vehicle_id), agency_id, unit, action, parameters, lane, instance,
+		select id, held_id, agency_id, unit, action, parameters, lane, instance,
 			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
 		from checked
-		where not stale
+		where not stale and held_id is not null
 		order by place
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq
