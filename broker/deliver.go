@@ -29,7 +29,7 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 
 // prepare signs a command and waits until it is registered, or says what is missing for that.
 func (b *Broker) prepare(ctx context.Context, w *waiter) (message *telematics.Transmission, missing string, err error) {
-	message, unsigned := b.sign(ctx, w.command)
+	message, unsigned := b.signed(ctx, w)
 	err = b.registered(ctx, w) // in any case: what is released before it is added would stay
 	switch {
 	case unsigned != nil:
@@ -38,6 +38,16 @@ func (b *Broker) prepare(ctx context.Context, w *waiter) (message *telematics.Tr
 		return nil, "Redis", err
 	}
 	return message, "", nil
+}
+
+// signed returns the message of a claimed command.
+func (b *Broker) signed(ctx context.Context, w *waiter) (*telematics.Transmission, error) {
+	ahead := w.ahead
+	w.ahead = nil // it would be kept for as long as the command is under way
+	if message := ahead.of(w.command); message != nil {
+		return message, nil
+	}
+	return b.sign(ctx, w.command)
 }
 
 func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {

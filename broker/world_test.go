@@ -89,7 +89,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 }
 
 // start runs one more instance.
-func (w *world) start(s stores, key telematics.SigningKey) {
+func (w *world) start(s stores, key telematics.Signer) {
 	b := broker.New(broker.Config{
 		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s, Strangers: s, Contacts: s, Events: s,
 		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.DiscardHandler),

@@ -1,0 +1,138 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// pen signs with a key, and notes for which numbers.
+type pen struct {
+	telematics.SigningKey
+	mu      sync.Mutex
+	takes   time.Duration
+	broken  bool
+	numbers []int64
+}
+
+func (p *pen) Sign(c telematics.Claims) ([]byte, error) {
+	p.mu.Lock()
+	takes, broken := p.takes, p.broken
+	p.numbers = append(p.numbers, c.Seq)
+	p.mu.Unlock()
+	time.Sleep(takes)
+	if broken {
+		return nil, errors.New("the key is away")
+	}
+	return p.SigningKey.Sign(c)
+}
+
+func (p *pen) set(takes time.Duration, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.takes, p.broken = takes, broken
+}
+
+func (p *pen) signed() []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.numbers)
+}
+
+// inWorldOfPen runs a test with two instances: the first signs with the pen.
+func inWorldOfPen(t *testing.T, s *tampering, test func(w *world, p *pen)) {
+	t.Helper()
+	inWorldOf(t, between(s), func(w *world) {
+		key, err := telematics.NewSigningKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.stops[0]()
+		w.brokers, w.stops = nil, nil
+		w.air.ring = key.Keyring()
+		p := &pen{SigningKey: key}
+		w.start(s, p)
+		w.start(s, key)
+		synctest.Wait()
+		test(w, p)
+	})
+}
+
+func TestACommandIsSignedWhileItsRowIsWritten(t *testing.T) {
+	const takes = time.Second
+	x := &tampering{}
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		time.Sleep(takes)
+		return x.Memory.Claim(ctx, c)
+	}
+	inWorldOfPen(t, x, func(w *world, p *pen) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock) // before the first there is nothing to guess by
+		w.wantCode(err, "")
+		p.set(takes, false)
+		asked := time.Now()
+		c, err := w.send(telematics.Unlock)
+		w.wantCode(err, "")
+		if took := time.Since(asked); took >= 2*takes {
+			t.Errorf("took %v: one after the other", took)
+		}
+		if want := []int64{1, 2}; c.Seq != 2 || !slices.Equal(p.signed(), want) {
+			t.Errorf("signed for %v, want %v", p.signed(), want)
+		}
+	})
+}
+
+func TestAMessageHasTheNumberOfItsCommand(t *testing.T) {
+	inWorldOfPen(t, &tampering{}, func(w *world, p *pen) {
+		for i, instance := range []int{0, 0, 1, 0, 0, 0, 1, 1, 0} {
+			w.answers(instance, 0, telematics.Succeeded)
+			c, err := w.sendVia(instance, w.order(telematics.Lock))
+			w.wantCode(err, "")
+			sent := w.air.published()
+			if len(sent) != i+1 || sent[i].claims.Command != c.ID || sent[i].claims.Seq != c.Seq || c.Seq != int64(i+1) {
+				t.Errorf("command %d has the number %d, and was sent as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
+			}
+		}
+		// The fourth and the ninth were thought to be the third and the seventh; after a wrong guess none is made.
+		if want := []int64{1, 2, 3, 4, 5, 6, 7, 9}; !slices.Equal(p.signed(), want) {
+			t.Errorf("signed for %v, want %v", p.signed(), want)
+		}
+	})
+}
+
+func TestAKeyThatWasAwayIsAskedAgain(t *testing.T) {
+	x := &tampering{}
+	inWorldOfPen(t, x, func(w *world, p *pen) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		p.set(0, true)
+		x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+			time.Sleep(time.Second)
+			p.set(0, false)
+			return x.Memory.Claim(ctx, c)
+		}
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestWhatWasSignedForARefusedCommandNeverLeaves(t *testing.T) {
+	inWorldOfPen(t, &tampering{}, func(w *world, p *pen) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.claimed(telematics.MaxBudget) // has the lane
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandInProgress)
+		if sent := w.air.published(); len(sent) != 1 || len(p.signed()) != 2 {
+			t.Errorf("published %v, signed for %v", sent, p.signed())
+		}
+	})
+}
