@@ -40,7 +40,7 @@ func (d *drawn) end(number int64) {
 type signedAhead struct {
 	number  int64
 	done    chan struct{}
-	message *telematics.Transmission // nil: it could not be signed
+	message *telematics.Transmission // nil: it could not be signed, and is to be tried again
 }
 
 // signAhead begins to sign a command that is not claimed yet, where its number can be guessed. What is signed leaves only once the row is
@@ -54,6 +54,7 @@ func (b *Broker) signAhead(ctx context.Context, c *telematics.Command, number in
 	numbered.Seq = number
 	b.background.Go(func() {
 		defer close(ahead.done)
+		defer func() { _ = recover() }() // it will happen again where its caller can be told
 		if message, err := b.sign(ctx, &numbered); err == nil {
 			ahead.message = message
 		}
@@ -61,7 +62,7 @@ func (b *Broker) signAhead(ctx context.Context, c *telematics.Command, number in
 	return ahead
 }
 
-// of returns the message of a command that was signed ahead with its number; nil: it was not.
+// of returns the message of a command that was signed ahead with its number; nil: it was not. Signing waits for nobody, so neither does this for long.
 func (a *signedAhead) of(c *telematics.Command) *telematics.Transmission {
 	if a == nil || a.number != c.Seq {
 		return nil

@@ -18,15 +18,19 @@ type pen struct {
 	mu      sync.Mutex
 	takes   time.Duration
 	broken  bool
+	panic   bool
 	numbers []int64
 }
 
 func (p *pen) Sign(c telematics.Claims) ([]byte, error) {
 	p.mu.Lock()
-	takes, broken := p.takes, p.broken
+	takes, broken, panics := p.takes, p.broken, p.panic
 	p.numbers = append(p.numbers, c.Seq)
 	p.mu.Unlock()
 	time.Sleep(takes)
+	if panics {
+		panic("the pen breaks")
+	}
 	if broken {
 		return nil, errors.New("the key is away")
 	}
@@ -37,6 +41,12 @@ func (p *pen) set(takes time.Duration, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.takes, p.broken = takes, broken
+}
+
+func (p *pen) panics(does bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.panic = does
 }
 
 func (p *pen) signed() []int64 {
@@ -53,7 +63,7 @@ func inWorldOfPen(t *testing.T, s *tampering, test func(w *world, p *pen)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.stops[0]()
+		w.stops[0]() // a world's instances sign with one key, and without a pen
 		w.brokers, w.stops = nil, nil
 		w.air.ring = key.Keyring()
 		p := &pen{SigningKey: key}
@@ -89,7 +99,12 @@ func TestACommandIsSignedWhileItsRowIsWritten(t *testing.T) {
 }
 
 func TestAMessageHasTheNumberOfItsCommand(t *testing.T) {
-	inWorldOfPen(t, &tampering{}, func(w *world, p *pen) {
+	x := &tampering{}
+	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+		time.Sleep(time.Millisecond) // what is signed ahead is signed first
+		return x.Memory.Claim(ctx, c)
+	}
+	inWorldOfPen(t, x, func(w *world, p *pen) {
 		for i, instance := range []int{0, 0, 1, 0, 0, 0, 1, 1, 0} {
 			w.answers(instance, 0, telematics.Succeeded)
 			c, err := w.sendVia(instance, w.order(telematics.Lock))
@@ -120,6 +135,68 @@ func TestAKeyThatWasAwayIsAskedAgain(t *testing.T) {
 		}
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, "")
+		if want := []int64{1, 2, 2}; !slices.Equal(p.signed(), want) {
+			t.Errorf("signed for %v, want %v", p.signed(), want)
+		}
+	})
+}
+
+// One that panics must not take the process with it: who waits for an answer is told.
+func TestSigningAheadThatPanicsIsTriedAgain(t *testing.T) {
+	x := &tampering{}
+	inWorldOfPen(t, x, func(w *world, p *pen) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		p.panics(true)
+		x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+			time.Sleep(time.Second)
+			p.panics(false)
+			return x.Memory.Claim(ctx, c)
+		}
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestNobodyGuessesWhileOthersClaim(t *testing.T) {
+	x := &tampering{}
+	inWorldOfPen(t, x, func(w *world, p *pen) {
+		w.answers(0, 0, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+			time.Sleep(time.Second)
+			return x.Memory.Claim(ctx, c)
+		}
+		numbers := map[telematics.CommandID]int64{}
+		var mu sync.Mutex
+		var sending sync.WaitGroup
+		for _, action := range []telematics.Action{telematics.Lock, telematics.AttentionSignal, telematics.OpenTopCase} { // each in a lane of its own
+			sending.Go(func() {
+				order := w.order(action)
+				if action == telematics.AttentionSignal {
+					order.Attention = &telematics.Attention{Signal: telematics.Both, Duration: telematics.DefaultPulse}
+				}
+				c, err := w.sendVia(0, order)
+				if err != nil {
+					t.Errorf("%s: %v", action, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				numbers[c.ID] = c.Seq
+			})
+		}
+		sending.Wait()
+		for _, sent := range w.air.published()[1:] {
+			if sent.claims.Seq != numbers[sent.claims.Command] {
+				t.Errorf("command %d was sent with the number %d", numbers[sent.claims.Command], sent.claims.Seq)
+			}
+		}
+		// The first to claim is alone, and guesses; two others do not.
+		if signed := len(p.signed()); len(numbers) != 3 || signed < 4 || signed > 5 {
+			t.Errorf("%d commands, signed for %v", len(numbers), p.signed())
+		}
 	})
 }
 
@@ -131,6 +208,7 @@ func TestWhatWasSignedForARefusedCommandNeverLeaves(t *testing.T) {
 		w.claimed(telematics.MaxBudget) // has the lane
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandInProgress)
+		synctest.Wait()
 		if sent := w.air.published(); len(sent) != 1 || len(p.signed()) != 2 {
 			t.Errorf("published %v, signed for %v", sent, p.signed())
 		}

@@ -56,6 +56,61 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 	}
 }
 
+// Numbers of commands that there are already come under their new index while commands are written, and where an earlier attempt was broken off.
+func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
+	p := open(t, newDatabaseFrom(t, "template0"))
+	provider, err := newProvider(p.db.DB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = 17
+	if _, err := provider.UpTo(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
+		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
+		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, state)
+			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), 'expired' from generate_series(1, 100)`,
+		`create index commands_vehicle_seq on commands (vehicle_id)`, // left over
+	} {
+		if _, err := p.db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reading, err := p.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := reading.Exec(`set transaction isolation level repeatable read`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reading.Exec(`select count(*) from agencies`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := p.Migrate(context.Background())
+		migrated <- err
+	}()
+	waitForLock(t, p) // behind the reading
+	if _, err := p.db.Exec(`update commands set attempts = attempts + 1`); err != nil {
+		t.Errorf("while the index is built: %v", err)
+	}
+	if err := reading.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	var valid bool
+	if err := p.db.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
+		t.Errorf("the index is valid and unique: %t, %v", valid, err)
+	}
+}
+
 // A backup reads every table for hours. Who waits for its end with the strongest of locks
 // makes everybody wait behind it.
 func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {

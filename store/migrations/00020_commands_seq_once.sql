@@ -2,5 +2,5 @@
 
 -- What commands_vehicle_seq does as well.
 
-drop index commands_vehicle;
-alter table commands drop constraint commands_seq_unique;
+drop index if exists commands_vehicle;
+alter table commands drop constraint if exists commands_seq_unique;
