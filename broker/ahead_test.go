@@ -17,36 +17,28 @@ type pen struct {
 	telematics.SigningKey
 	mu      sync.Mutex
 	takes   time.Duration
-	broken  bool
-	panic   bool
+	fails   func() error // nil: it does not
 	numbers []int64
 }
 
 func (p *pen) Sign(c telematics.Claims) ([]byte, error) {
 	p.mu.Lock()
-	takes, broken, panics := p.takes, p.broken, p.panic
+	takes, fails := p.takes, p.fails
 	p.numbers = append(p.numbers, c.Seq)
 	p.mu.Unlock()
 	time.Sleep(takes)
-	if panics {
-		panic("the pen breaks")
-	}
-	if broken {
-		return nil, errors.New("the key is away")
+	if fails != nil {
+		if err := fails(); err != nil {
+			return nil, err
+		}
 	}
 	return p.SigningKey.Sign(c)
 }
 
-func (p *pen) set(takes time.Duration, broken bool) {
+func (p *pen) set(takes time.Duration, fails func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.takes, p.broken = takes, broken
-}
-
-func (p *pen) panics(does bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.panic = does
+	p.takes, p.fails = takes, fails
 }
 
 func (p *pen) signed() []int64 {
@@ -85,7 +77,7 @@ func TestACommandIsSignedWhileItsRowIsWritten(t *testing.T) {
 		w.answers(0, 0, telematics.Succeeded)
 		_, err := w.send(telematics.Lock) // before the first there is nothing to guess by
 		w.wantCode(err, "")
-		p.set(takes, false)
+		p.set(takes, nil)
 		asked := time.Now()
 		c, err := w.send(telematics.Unlock)
 		w.wantCode(err, "")
@@ -121,42 +113,31 @@ func TestAMessageHasTheNumberOfItsCommand(t *testing.T) {
 	})
 }
 
-func TestAKeyThatWasAwayIsAskedAgain(t *testing.T) {
-	x := &tampering{}
-	inWorldOfPen(t, x, func(w *world, p *pen) {
-		w.answers(0, 0, telematics.Succeeded)
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, "")
-		p.set(0, true)
-		x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-			time.Sleep(time.Second)
-			p.set(0, false)
-			return x.Memory.Claim(ctx, c)
-		}
-		_, err = w.send(telematics.Lock)
-		w.wantCode(err, "")
-		if want := []int64{1, 2, 2}; !slices.Equal(p.signed(), want) {
-			t.Errorf("signed for %v, want %v", p.signed(), want)
-		}
-	})
-}
-
-// One that panics must not take the process with it: who waits for an answer is told.
-func TestSigningAheadThatPanicsIsTriedAgain(t *testing.T) {
-	x := &tampering{}
-	inWorldOfPen(t, x, func(w *world, p *pen) {
-		w.answers(0, 0, telematics.Succeeded)
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, "")
-		p.panics(true)
-		x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-			time.Sleep(time.Second)
-			p.panics(false)
-			return x.Memory.Claim(ctx, c)
-		}
-		_, err = w.send(telematics.Lock)
-		w.wantCode(err, "")
-	})
+func TestSigningAheadThatFailsIsTriedAgain(t *testing.T) {
+	for name, fails := range map[string]func() error{
+		"the key is away": func() error { return errors.New("the key is away") },
+		"it panics":       func() error { panic("who waits for an answer must be told, and the process must live") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &tampering{}
+			inWorldOfPen(t, x, func(w *world, p *pen) {
+				w.answers(0, 0, telematics.Succeeded)
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, "")
+				p.set(0, fails)
+				x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+					time.Sleep(time.Second)
+					p.set(0, nil)
+					return x.Memory.Claim(ctx, c)
+				}
+				_, err = w.send(telematics.Lock)
+				w.wantCode(err, "")
+				if want := []int64{1, 2, 2}; !slices.Equal(p.signed(), want) {
+					t.Errorf("signed for %v, want %v", p.signed(), want)
+				}
+			})
+		})
+	}
 }
 
 func TestNobodyGuessesWhileOthersClaim(t *testing.T) {

@@ -74,8 +74,8 @@ func (p *plans) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return fresh, nil
 }
 
-// selectAll reads all rows into a slice of structs.
-func (p *plans) selectAll(ctx context.Context, rows any, query string, args ...any) error {
+// run gives a statement a connection, for as long as do uses it, with a context that does not end under it.
+func (p *plans) run(ctx context.Context, query string, do func(context.Context, *sqlx.Stmt) error) error {
 	if err := p.take(ctx); err != nil {
 		return err
 	}
@@ -84,21 +84,20 @@ func (p *plans) selectAll(ctx context.Context, rows any, query string, args ...a
 	if err != nil {
 		return err
 	}
-	return s.SelectContext(context.WithoutCancel(ctx), rows, args...)
+	return do(context.WithoutCancel(ctx), s)
+}
+
+// selectAll reads all rows into a slice of structs.
+func (p *plans) selectAll(ctx context.Context, rows any, query string, args ...any) error {
+	return p.run(ctx, query, func(ctx context.Context, s *sqlx.Stmt) error { return s.SelectContext(ctx, rows, args...) })
 }
 
 // each calls read at each row.
 func (p *plans) each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
-	if err := p.take(ctx); err != nil {
-		return err
-	}
-	defer p.give()
-	s, err := p.statement(ctx, query)
-	if err != nil {
-		return err
-	}
-	rows, err := s.QueryContext(context.WithoutCancel(ctx), args...)
-	return readRows(rows, err, read)
+	return p.run(ctx, query, func(ctx context.Context, s *sqlx.Stmt) error {
+		rows, err := s.QueryContext(ctx, args...)
+		return readRows(rows, err, read)
+	})
 }
 
 func readRows(rows *sql.Rows, err error, read func(*sql.Rows) error) error {
@@ -115,16 +114,12 @@ func readRows(rows *sql.Rows, err error, read func(*sql.Rows) error) error {
 }
 
 // ExecContext is that of sqlx.
-func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := p.take(ctx); err != nil {
-		return nil, err
-	}
-	defer p.give()
-	s, err := p.statement(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return s.ExecContext(context.WithoutCancel(ctx), args...)
+func (p *plans) ExecContext(ctx context.Context, query string, args ...any) (done sql.Result, err error) {
+	err = p.run(ctx, query, func(ctx context.Context, s *sqlx.Stmt) error {
+		done, err = s.ExecContext(ctx, args...)
+		return err
+	})
+	return done, err
 }
 
 // within runs statements in one transaction: all of them count, or none.
