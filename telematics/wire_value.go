@@ -74,7 +74,7 @@ func nested(values []pathValue) json.RawMessage {
 		open = v.path[:leaf]
 		text = append(append(append(text, '"'), v.path[leaf:]...), `":`...)
 		var err error
-		if text, err = appendTimed(text, v.value); err != nil {
+		if text, err = appendReported(text, v.value); err != nil {
 			panic("telematics: encode " + v.path + ": " + err.Error())
 		}
 	}
@@ -84,7 +84,7 @@ func nested(values []pathValue) json.RawMessage {
 	return append(text, '}')
 }
 
-func appendTimed(text []byte, value any) ([]byte, error) {
+func appendReported(text []byte, value any) ([]byte, error) {
 	if at, ok := value.(time.Time); ok {
 		return append(AppendTime(append(text, '"'), at), '"'), nil
 	}
