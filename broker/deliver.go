@@ -8,16 +8,22 @@ import (
 	"motorpool/telematics"
 )
 
+// prepared is a claimed command that is ready to leave, unless something is missing.
+type prepared struct {
+	waiter  *waiter
+	message *telematics.Transmission
+	missing string // that the message could not be made with, or the answer found
+	err     error
+}
+
 // carry brings a claimed command to its vehicle, and returns it settled, with what that
 // means for its caller.
-func (b *Broker) carry(ctx context.Context, c *telematics.Command) (*telematics.Command, *telematics.Error) {
-	w := b.waiters.find(c.ID) // there since before its claim
-	defer b.letGo(ctx, c)
-	message, missing, err := b.prepare(ctx, w)
-	if err != nil {
-		return b.expire(ctx, w, missing, err)
+func (b *Broker) carry(ctx context.Context, p prepared) (*telematics.Command, *telematics.Error) {
+	defer b.letGo(ctx, p.waiter.command)
+	if p.err != nil {
+		return b.expire(ctx, p.waiter, p.missing, p.err)
 	}
-	settled := b.deliver(ctx, w, message)
+	settled := b.deliver(ctx, p.waiter, p.message)
 	return settled, settled.Err()
 }
 
@@ -27,17 +33,27 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.waiters.remove(c.ID)
 }
 
-// prepare signs a command and waits until it is registered, or says what is missing for that.
-func (b *Broker) prepare(ctx context.Context, w *waiter) (message *telematics.Transmission, missing string, err error) {
-	message, unsigned := b.signed(ctx, w)
-	err = b.registered(ctx, w) // in any case: what is released before it is added would stay
+// prepare signs a claimed command and waits until it is registered, or says what is missing for that. It is to be carried in any case.
+func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (p prepared) {
+	p.waiter = b.waiters.find(c.ID) // there since before its claim
+	done := false
+	defer func() {
+		if !done { // a panic
+			b.letGo(ctx, c)
+		}
+	}()
+	message, unsigned := b.signed(ctx, p.waiter)
+	err := b.registered(ctx, p.waiter) // in any case: what is released before it is added would stay
 	switch {
 	case unsigned != nil:
-		return nil, "The signing key", unsigned
+		p.missing, p.err = "The signing key", unsigned
 	case err != nil:
-		return nil, "Redis", err
+		p.missing, p.err = "Redis", err
+	default:
+		p.message = message
 	}
-	return message, "", nil
+	done = true
+	return p
 }
 
 // signed returns the message of a claimed command.

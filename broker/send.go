@@ -22,14 +22,21 @@ import (
 // again: Send answers at once with what has become of the first.
 func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	receipt, refusal := b.take(ctx, order, true)
+	var receipt telematics.Receipt
+	var refusal *telematics.Error
+	var ready prepared
+	b.crew.do(func() {
+		if receipt, refusal = b.take(ctx, order, true); refusal == nil && !receipt.Replayed {
+			ready = b.prepare(ctx, receipt.Command)
+		}
+	})
 	switch {
 	case refusal != nil:
 		return receipt, refusal
 	case receipt.Replayed:
 		return receipt, orNil(receipt.Command.Err())
 	}
-	settled, err := b.carry(ctx, receipt.Command)
+	settled, err := b.carry(ctx, ready)
 	return telematics.Receipt{Command: settled}, orNil(err)
 }
 
@@ -43,7 +50,11 @@ func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics
 		return receipt, refusal
 	}
 	if !receipt.Replayed {
-		b.flights.Go(func() { _, _ = b.carry(ctx, receipt.Command) }) // the record tells how it ended
+		b.flights.Go(func() {
+			var ready prepared
+			b.crew.do(func() { ready = b.prepare(ctx, receipt.Command) })
+			_, _ = b.carry(ctx, ready) // the record tells how it ended
+		})
 	}
 	return receipt, nil
 }
