@@ -120,10 +120,34 @@ func (t *Twins) offerBehind(ctx context.Context, tell func([]telematics.Change))
 		}
 		began := time.Now()
 		if t.offer(ctx, tell) {
-			rest(ctx, pause(time.Since(began), offerShare))
+			t.restBeforeOffer(ctx, pause(time.Since(began), offerShare))
 		} else {
 			t.hurry()
 			rest(ctx, holdOff)
 		}
+	}
+}
+
+// awaitedRest is how long Redis is left alone all the same where somebody waits for it.
+const awaitedRest = 5 * time.Millisecond
+
+// restBeforeOffer waits until the time has passed, or the context ends, or somebody waits for what comes next.
+func (t *Twins) restBeforeOffer(ctx context.Context, d time.Duration) {
+	rest(ctx, min(d, awaitedRest))
+	if d <= awaitedRest {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-t.awaited:
+	case <-time.After(d - awaitedRest):
+	}
+}
+
+// await notes that somebody waits for what was just added.
+func (t *Twins) await() {
+	select {
+	case t.awaited <- struct{}{}:
+	default:
 	}
 }

@@ -51,11 +51,16 @@ func parameters(rows [][]any) []any {
 	if len(rows) == 1 {
 		return rows[0]
 	}
-	arrays := make([]any, len(rows[0]))
-	for column := range arrays {
-		arrays[column] = array(rows, func(row []any) any { return row[column] })
+	return arrays(rows)
+}
+
+// arrays returns an array for each column of rows, of which there is at least one.
+func arrays(rows [][]any) []any {
+	columns := make([]any, len(rows[0]))
+	for column := range columns {
+		columns[column] = array(rows, func(row []any) any { return row[column] })
 	}
-	return arrays
+	return columns
 }
 
 // array returns the text of an array, with a value of each item. For lists of ids pq.Array would make several texts of each.

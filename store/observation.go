@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -152,7 +153,11 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 
 func (u *observedUnit) observe(s sighting) {
 	u.contact = u.contact.Observe(s.Observation)
-	if len(s.readings) > 0 {
+	switch {
+	case len(s.readings) == 0:
+	case u.snapshot == nil:
+		u.snapshot, u.reported = s.readings, true // which nobody changes
+	default:
 		u.snapshot, u.reported = telematics.Join(u.snapshot, s.readings), true
 	}
 	u.change.LastSeen = u.contact.LastSeen
@@ -164,38 +169,29 @@ func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[tele
 	for i, s := range sightings {
 		serials[i] = string(s.Unit)
 	}
-	var rows []struct {
-		Serial     string `db:"serial"`
-		VehicleID  int64  `db:"vehicle_id"`
-		AgencyID   int64  `db:"agency_id"`
-		Powertrain string `db:"powertrain"`
-		Protocol   string `db:"protocol"`
-		Announced  string `db:"announced"`
-		contactRow
-	}
-	err := tx.selectAll(ctx, &rows, `
+	units := make(map[telematics.Unit]*observedUnit, len(sightings))
+	err := tx.each(ctx, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
 		for update of u`,
-		pq.Array(serials))
+		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
+			var u observedUnit
+			var r contactRow
+			c := &u.change
+			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.told,
+				&r.Status, &r.Session, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
+				return err
+			}
+			u.contact = r.contact()
+			units[u.serial] = &u
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
-	units := make(map[telematics.Unit]*observedUnit, len(rows))
-	vehicles := make(map[telematics.VehicleID]*observedUnit, len(rows))
-	for _, row := range rows {
-		unit := &observedUnit{
-			serial: telematics.Unit(row.Serial), protocol: telematics.Protocol(row.Protocol), contact: row.contact(),
-			told: telematics.PresenceStatus(row.Announced),
-			change: telematics.Change{
-				Vehicle: telematics.VehicleID(row.VehicleID), Agency: telematics.AgencyID(row.AgencyID),
-				Powertrain: telematics.Powertrain(row.Powertrain),
-			},
-		}
-		units[unit.serial] = unit
-	}
+	vehicles := make(map[telematics.VehicleID]*observedUnit, len(units))
 	for _, s := range sightings { // presence alone changes none
 		if unit, ok := units[s.Unit]; ok && len(s.readings) > 0 {
 			vehicles[unit.change.Vehicle] = unit
@@ -258,14 +254,19 @@ type snapshotRow struct {
 
 func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*observedUnit) error {
 	var contacts []unitRow
-	var snapshots []snapshotRow
+	signs := make([][]any, 0, len(units))
+	snapshots := make([]snapshotRow, 0, len(units))
 	for _, u := range units {
-		contacts = append(contacts, unitRow{
-			Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
-			SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
-			Actions: u.contact.Actions, Firmware: u.contact.Firmware,
-			GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
-		})
+		if u.spoke {
+			contacts = append(contacts, unitRow{
+				Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
+				SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
+				Actions: u.contact.Actions, Firmware: u.contact.Firmware,
+				GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
+			})
+		} else {
+			signs = append(signs, []any{string(u.serial), written(u.contact.LastSeen), nullable(u.contact.Gap.Milliseconds())})
+		}
 		if !u.reported {
 			continue
 		}
@@ -278,8 +279,28 @@ func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*obs
 	if err := writeContacts(ctx, tx, contacts); err != nil {
 		return err
 	}
+	if err := writeSigns(ctx, tx, signs); err != nil {
+		return err
+	}
 	return writeSnapshots(ctx, tx, snapshots)
 }
+
+// signsOfLife are all that a report changes of a contact.
+var signsOfLife = given{name: "n", columns: []string{"serial text", "last_seen timestamptz", "gap_ms bigint"}}
+
+func writeSigns(ctx context.Context, tx *planned, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, writeSignsOfLife, arrays(rows)...)
+	return err
+}
+
+var writeSignsOfLife = `
+	with ` + signsOfLife.many() + `
+	update units u set last_seen = n.last_seen, gap_ms = n.gap_ms
+	from n
+	where u.serial = n.serial and u.serial = any ($1)`
 
 func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
 	if len(rows) == 0 {

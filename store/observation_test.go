@@ -63,6 +63,45 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 	}
 }
 
+// One transaction has a unit that speaks of its connection, one that only reports, and one that does both.
+func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
+	p := open(t, newDatabase(t))
+	add := vehicles(t, p)
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}}
+	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+	var ids []telematics.VehicleID
+	var units []telematics.Unit
+	var spoke []telematics.Observation
+	for range 3 {
+		id, unit := add()
+		ids, units = append(ids, id), append(units, unit)
+		spoke = append(spoke, telematics.Observation{Unit: unit, At: morning, Presence: &presence})
+	}
+	later := presence
+	later.Status, later.At = telematics.Standby, morning.Add(time.Minute)
+	for _, seen := range [][]telematics.Observation{spoke, {
+		{Unit: units[0], At: later.At, Presence: &later},
+		{Unit: units[1], At: later.At, Report: &report},
+		{Unit: units[2], At: later.At, Presence: &later},
+		{Unit: units[2], At: later.At.Add(time.Minute), Report: &report},
+	}} {
+		if _, err := p.Observe(t.Context(), seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := telematics.Contact{}.Observe(spoke[0])
+	moved := first.Observe(telematics.Observation{At: later.At, Presence: &later})
+	for i, want := range []telematics.Contact{moved, first.Reported(later.At), moved.Reported(later.At.Add(time.Minute))} {
+		twin, err := p.Twin(t.Context(), ids[i])
+		if err != nil || !reflect.DeepEqual(twin.Contact, want) {
+			t.Errorf("unit %d: %v\n got %+v\nwant %+v", i, err, twin.Contact, want)
+		}
+		if i > 0 && len(twin.Snapshot) != 1 {
+			t.Errorf("unit %d: snapshot %v", i, twin.Snapshot)
+		}
+	}
+}
+
 func TestAllContactsCanBeForgotten(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, unit := addVehicle(t, p, 1)

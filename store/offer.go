@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime/trace"
 	"slices"
+	"sync"
 
 	"motorpool/telematics"
 )
@@ -132,13 +133,17 @@ func (t *Twins) meet(ctx context.Context, vehicles []*known) error {
 	if len(strange) == 0 {
 		return nil
 	}
+	var kept map[telematics.VehicleID]telematics.Snapshot
+	var notKept error
+	var reading sync.WaitGroup
+	reading.Go(func() { kept, notKept = t.postgres.snapshots(ctx, ids) })
 	held, err := t.redis.latestOf(ctx, ids)
+	reading.Wait()
 	if err != nil {
 		return err
 	}
-	kept, err := t.postgres.snapshots(ctx, ids)
-	if err != nil {
-		t.log.Debug("what was known of vehicles is not compared with", "vehicles", len(ids), "err", err)
+	if notKept != nil {
+		t.log.Debug("what was known of vehicles is not compared with", "vehicles", len(ids), "err", notKept)
 	}
 	for _, k := range strange {
 		k.meet(held[k.vehicle], kept[k.vehicle])

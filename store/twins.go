@@ -45,6 +45,7 @@ type Twins struct {
 	offering  *outage       // of Redis
 	lost      chan struct{} // holds one: Redis does not have what Postgres does not have either
 	came      atomic.Int64  // observations, so far
+	awaited   chan struct{} // holds one: somebody waits until Redis has what it is owed
 }
 
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.
@@ -62,7 +63,8 @@ func NewTwins(config TwinsConfig) *Twins {
 			begins: "the latest state of vehicles cannot be written to redis",
 			ends:   "the latest state of vehicles is written to redis again", log: log,
 		},
-		lost: make(chan struct{}, 1),
+		lost:    make(chan struct{}, 1),
+		awaited: make(chan struct{}, 1),
 	}
 }
 
@@ -137,6 +139,9 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 	}
 	t.toRedis.add(toRedis...)
 	t.toRecord.add(toRecord...)
+	if len(awaited) > 0 {
+		t.await()
+	}
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
@@ -161,6 +166,7 @@ func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	if record {
 		t.toRecord.add(k)
 	}
+	t.await()
 	return there
 }
 

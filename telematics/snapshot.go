@@ -171,16 +171,19 @@ func (s Snapshot) SectionTimes() map[string]time.Time {
 }
 
 // For returns the snapshot without what a vehicle of this powertrain cannot have,
-// whatever its unit sent.
+// whatever its unit sent. Where that is nothing it is s itself.
 func (s Snapshot) For(p Powertrain) Snapshot {
-	var absent []Field
-	if !p.Burns() {
-		absent = append(absent, FuelLevel)
+	cannot := func(f Field, _ Reading) bool {
+		return !p.Burns() && f == FuelLevel || !p.PlugsIn() && slices.Contains(ofPlugs, f)
 	}
-	if !p.PlugsIn() {
-		absent = append(absent, Battery, Charging, RawCharging)
+	for f, r := range s {
+		if cannot(f, r) {
+			seen := maps.Clone(s)
+			maps.DeleteFunc(seen, cannot)
+			return seen
+		}
 	}
-	seen := maps.Clone(s)
-	maps.DeleteFunc(seen, func(f Field, _ Reading) bool { return slices.Contains(absent, f) })
-	return seen
+	return s
 }
+
+var ofPlugs = []Field{Battery, Charging, RawCharging}
