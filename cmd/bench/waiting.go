@@ -173,6 +173,9 @@ func (c crowd) floor(ctx context.Context) (r waitingRound, err error) {
 
 // service has an instance of the service asked, and its books.
 func (c crowd) service(ctx context.Context) (r waitingRound, err error) {
+	if err := c.eyes.hearOfAll(ctx); err != nil {
+		return r, err
+	}
 	n, err := c.serve(ctx)
 	if err != nil {
 		return r, err

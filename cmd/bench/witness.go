@@ -11,7 +11,7 @@ import (
 	_ "github.com/lib/pq" // what was written down is read past the service
 )
 
-// witness reads in Postgres what the service has written down.
+// witness looks past the service at what is written down in Postgres.
 type witness struct {
 	db   *sqlx.DB
 	last []int // number of the last report of each vehicle, as of the last look

@@ -62,7 +62,7 @@ func (s stage) newWorld(ctx context.Context, vehicles int) (*world, error) {
 		}
 		return os.RemoveAll(dir)
 	})
-	for _, step := range []func(context.Context) error{w.findProgram, w.makeKeys, w.startServers, w.furnish} {
+	for _, step := range []func(context.Context) error{w.findProgram, w.makeKeys, w.startServers, w.furnish, w.season} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("build the world: %w", err), w.tearDown())
 		}
