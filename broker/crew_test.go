@@ -58,8 +58,8 @@ func TestWhoRestsInACrewWorksNextAndLeavesAfterAMoment(t *testing.T) {
 		}
 		both.Wait()
 		at(0, 2)
-		for range 3 { // one of them is enough, and the other is not needed any more
-			at(restFor/2, c.resting())
+		for _, want := range []int{2, 2, 1} { // one of them is enough, and nobody needs the other
+			at(restFor*2/5, want)
 			c.do(func() {})
 		}
 		at(0, 1)
