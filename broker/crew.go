@@ -24,13 +24,15 @@ const restFor = 5 * time.Second
 func (c *crew) do(f func()) {
 	done := make(chan error, 1)
 	c.begin(func() {
+		returned := false
 		defer func() {
-			if v := recover(); v != nil {
+			if v := recover(); v != nil || !returned { // or it has left its goroutine
 				done <- fmt.Errorf("%v\n%s", v, debug.Stack())
 			}
 			close(done)
 		}()
 		f()
+		returned = true
 	})
 	if err := <-done; err != nil {
 		panic(err)

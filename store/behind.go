@@ -13,7 +13,7 @@ const (
 	flushBatch = 512
 	// recordShare and offerShare are the parts of the time that writing behind may take: one in
 	// so many. Where a server is slow, or the fleet is large, more reports are joined before
-	// they are written.
+	// they are written. To Redis it is more where somebody waits for it.
 	recordShare = 4
 	offerShare  = 2
 	longestRest = 5 * time.Second // between two writings
@@ -118,6 +118,7 @@ func (t *Twins) offerBehind(ctx context.Context, tell func([]telematics.Change))
 			return
 		case <-t.toRedis.sign:
 		}
+		t.awaitNobody() // whoever waits by now waits for what is offered now
 		began := time.Now()
 		if t.offer(ctx, tell) {
 			t.restBeforeOffer(ctx, pause(time.Since(began), offerShare))
@@ -141,6 +142,14 @@ func (t *Twins) restBeforeOffer(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-t.awaited:
 	case <-time.After(d - awaitedRest):
+	}
+}
+
+// awaitNobody forgets who waits.
+func (t *Twins) awaitNobody() {
+	select {
+	case <-t.awaited:
+	default:
 	}
 }
 

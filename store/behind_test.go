@@ -27,6 +27,8 @@ func TestRedisIsLeftAloneForLessWhereSomebodyWaits(t *testing.T) {
 						twins.await() // as many as there are
 					})
 				}
+				twins.await()
+				twins.awaitNobody() // what it waited for is under way
 				began := time.Now()
 				twins.restBeforeOffer(context.Background(), c.pause)
 				if got := time.Since(began); got != c.want {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"runtime/trace"
 	"slices"
-	"sync"
 
 	"motorpool/telematics"
 )
@@ -133,18 +132,19 @@ func (t *Twins) meet(ctx context.Context, vehicles []*known) error {
 	if len(strange) == 0 {
 		return nil
 	}
-	var kept map[telematics.VehicleID]telematics.Snapshot
-	var notKept error
-	var reading sync.WaitGroup
-	reading.Go(func() { kept, notKept = t.postgres.snapshots(ctx, ids) })
+	recorded := make(chan map[telematics.VehicleID]telematics.Snapshot, 1)
+	go func() {
+		kept, err := t.postgres.snapshots(ctx, ids)
+		if err != nil {
+			t.log.Debug("what was known of vehicles is not compared with", "vehicles", len(ids), "err", err)
+		}
+		recorded <- kept
+	}()
 	held, err := t.redis.latestOf(ctx, ids)
-	reading.Wait()
-	if err != nil {
+	if err != nil { // who waits for Redis learns it, however long Postgres takes
 		return err
 	}
-	if notKept != nil {
-		t.log.Debug("what was known of vehicles is not compared with", "vehicles", len(ids), "err", notKept)
-	}
+	kept := <-recorded
 	for _, k := range strange {
 		k.meet(held[k.vehicle], kept[k.vehicle])
 	}

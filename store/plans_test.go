@@ -62,8 +62,10 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
-	_, observed := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, observed); err != nil {
+	_, reported := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
+	_, spoke := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {

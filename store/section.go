@@ -43,7 +43,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 			newest = r.At
 		}
 	}
-	row := make([]byte, 0, 32+24*len(s)) // about as long as most are
+	row := make([]byte, 0, 32+24*len(fieldsOf[section])) // about as long as most are
 	row = append(row, `{"at":`...)
 	row = strconv.AppendInt(row, newest.UnixMilli(), 10)
 	row = append(row, `,"v":{`...)
