@@ -86,6 +86,17 @@ func TestAPanicInACrewIsItsCallers(t *testing.T) {
 	}
 }
 
+func TestAFunctionThatLeavesItsGoroutineIsNotDone(t *testing.T) {
+	var c crew
+	defer c.dismiss()
+	defer func() {
+		if recover() == nil {
+			t.Error("its caller went on")
+		}
+	}()
+	c.do(runtime.Goexit)
+}
+
 func TestACrewThatIsDismissedWorksOnAndDoesNotRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine stays
 		var c crew
