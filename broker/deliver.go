@@ -12,7 +12,7 @@ import (
 type prepared struct {
 	waiter  *waiter
 	message *telematics.Transmission
-	missing string // that the message could not be made with, or the answer found
+	missing string // what is away without which it cannot leave, in words for the caller
 	err     error
 }
 

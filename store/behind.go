@@ -145,7 +145,7 @@ func (t *Twins) restBeforeOffer(ctx context.Context, d time.Duration) {
 	}
 }
 
-// awaitNobody forgets who waits.
+// awaitNobody forgets that somebody waits, before what they wait for is offered.
 func (t *Twins) awaitNobody() {
 	select {
 	case <-t.awaited:

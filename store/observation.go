@@ -279,7 +279,7 @@ func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*obs
 	if err := writeContacts(ctx, tx, contacts); err != nil {
 		return err
 	}
-	if err := writeSigns(ctx, tx, signs); err != nil {
+	if err := writeSignsOfLife(ctx, tx, signs); err != nil {
 		return err
 	}
 	return writeSnapshots(ctx, tx, snapshots)
@@ -288,19 +288,19 @@ func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*obs
 // signsOfLife are all that a report changes of a contact.
 var signsOfLife = given{name: "n", columns: []string{"serial text", "last_seen timestamptz", "gap_ms bigint"}}
 
-func writeSigns(ctx context.Context, tx *planned, rows [][]any) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, writeSignsOfLife, arrays(rows)...)
-	return err
-}
-
-var writeSignsOfLife = `
+var updateSignsOfLife = `
 	with ` + signsOfLife.many() + `
 	update units u set last_seen = n.last_seen, gap_ms = n.gap_ms
 	from n
 	where u.serial = n.serial and u.serial = any ($1)`
+
+func writeSignsOfLife(ctx context.Context, tx *planned, rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, updateSignsOfLife, arrays(rows)...)
+	return err
+}
 
 func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
 	if len(rows) == 0 {
