@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// crew runs functions in goroutines that stay for a moment. Their stacks have grown to what a claim and a signature take. That of a caller,
+// crew runs functions in goroutines that stay for a moment. Their stacks have grown to what a claim, a signature and a publication take. That of a caller,
 // who waits for a vehicle afterwards, need not: a large one would be copied to grow, kept while it waits, and copied to
 // shrink in the middle of a collection.
 type crew struct {

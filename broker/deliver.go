@@ -8,22 +8,23 @@ import (
 	"motorpool/telematics"
 )
 
-// prepared is a claimed command that is ready to leave, unless something is missing.
-type prepared struct {
+// launched is a claimed command that was published, unless something is missing, or a halt kept it here.
+type launched struct {
 	waiter  *waiter
 	message *telematics.Transmission
+	halted  bool
 	missing string // what is away without which it cannot leave, in words for the caller
 	err     error
 }
 
-// carry brings a claimed command to its vehicle, and returns it settled, with what that
+// carry brings a launched command to its vehicle, and returns it settled, with what that
 // means for its caller.
-func (b *Broker) carry(ctx context.Context, p prepared) (*telematics.Command, *telematics.Error) {
-	defer b.letGo(ctx, p.waiter.command)
-	if p.err != nil {
-		return b.expire(ctx, p.waiter, p.missing, p.err)
+func (b *Broker) carry(ctx context.Context, l launched) (*telematics.Command, *telematics.Error) {
+	defer b.letGo(ctx, l.waiter.command)
+	if l.err != nil {
+		return b.expire(ctx, l.waiter, l.missing, l.err)
 	}
-	settled := b.deliver(ctx, p.waiter, p.message)
+	settled := b.deliver(ctx, l)
 	return settled, settled.Err()
 }
 
@@ -33,27 +34,40 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.waiters.remove(c.ID)
 }
 
-// prepare signs a claimed command and waits until it is registered, or says what is missing for that. It is to be carried in any case.
-func (b *Broker) prepare(ctx context.Context, c *telematics.Command) (p prepared) {
-	p.waiter = b.waiters.find(c.ID) // there since before its claim
+// launch signs a claimed command, waits until it is registered, and publishes it for the first time, or says what is missing for that. It is to be
+// carried in any case.
+func (b *Broker) launch(ctx context.Context, c *telematics.Command) (l launched) {
+	l.waiter = b.waiters.find(c.ID) // there since before its claim
 	done := false
 	defer func() {
 		if !done { // a panic
 			b.letGo(ctx, c)
 		}
 	}()
-	message, unsigned := b.signed(ctx, p.waiter)
-	err := b.registered(ctx, p.waiter) // in any case: what is released before it is added would stay
+	message, unsigned := b.signed(ctx, l.waiter)
+	err := b.registered(ctx, l.waiter) // in any case: what is released before it is added would stay
 	switch {
 	case unsigned != nil:
-		p.missing, p.err = "The signing key", unsigned
+		l.missing, l.err = "The signing key", unsigned
 	case err != nil:
-		p.missing, p.err = "Redis", err
+		l.missing, l.err = "Redis", err
 	default:
-		p.message = message
+		l.message = message
+		l.halted = !b.depart(ctx, l.waiter, message)
 	}
 	done = true
-	return p
+	return l
+}
+
+// depart publishes a command for the first time. It reports false for one that a halt finds here: it does not leave.
+func (b *Broker) depart(ctx context.Context, w *waiter, message *telematics.Transmission) bool {
+	if _, halted := b.knownHalt(w.command.Agency); halted {
+		return false
+	}
+	now := time.Now()
+	w.agenda = agenda{end: now.Add(w.command.Deadline.Sub(now)), note: now.Add(noteAfter)} // whatever the clock is set to meanwhile
+	b.publish(ctx, w, message)
+	return true
 }
 
 // signed returns the message of a claimed command.
@@ -72,16 +86,13 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 	return &message, err
 }
 
-// deliver publishes the message, again and again, until the command is settled
-// or its deadline has come. A command that a halt finds here has not left, or does not
-// leave again.
-func (b *Broker) deliver(ctx context.Context, w *waiter, message *telematics.Transmission) *telematics.Command {
-	if _, halted := b.knownHalt(w.command.Agency); halted {
+// deliver publishes the message again and again, until the command is settled
+// or its deadline has come. A command that a halt finds here does not leave again.
+func (b *Broker) deliver(ctx context.Context, l launched) *telematics.Command {
+	w := l.waiter
+	if l.halted {
 		return b.giveUp(ctx, w)
 	}
-	now := time.Now()
-	w.agenda = agenda{end: now.Add(w.command.Deadline.Sub(now)), note: now.Add(noteAfter)} // whatever the clock is set to meanwhile
-	b.publish(ctx, w, message)
 	alarm := time.NewTimer(w.agenda.rest())
 	defer alarm.Stop()
 	defer trace.StartRegion(ctx, telematics.StepAir).End()
@@ -93,7 +104,9 @@ func (b *Broker) deliver(ctx context.Context, w *waiter, message *telematics.Tra
 			}
 			b.heed(w, news)
 		case <-alarm.C:
-			if over := b.attend(ctx, w, message); over {
+			over := false
+			b.crew.do(func() { over = b.attend(ctx, w, l.message) })
+			if over {
 				return b.giveUp(ctx, w)
 			}
 		}

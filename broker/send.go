@@ -24,10 +24,10 @@ func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.
 	ctx = context.WithoutCancel(ctx)
 	var receipt telematics.Receipt
 	var refusal *telematics.Error
-	var ready prepared
+	var flight launched
 	b.crew.do(func() {
 		if receipt, refusal = b.take(ctx, order, true); refusal == nil && !receipt.Replayed {
-			ready = b.prepare(ctx, receipt.Command)
+			flight = b.launch(ctx, receipt.Command)
 		}
 	})
 	switch {
@@ -36,7 +36,7 @@ func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.
 	case receipt.Replayed:
 		return receipt, orNil(receipt.Command.Err())
 	}
-	settled, err := b.carry(ctx, ready)
+	settled, err := b.carry(ctx, flight)
 	return telematics.Receipt{Command: settled}, orNil(err)
 }
 
@@ -51,9 +51,9 @@ func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics
 	}
 	if !receipt.Replayed {
 		b.flights.Go(func() {
-			var ready prepared
-			b.crew.do(func() { ready = b.prepare(ctx, receipt.Command) })
-			_, _ = b.carry(ctx, ready) // the record tells how it ended
+			var flight launched
+			b.crew.do(func() { flight = b.launch(ctx, receipt.Command) })
+			_, _ = b.carry(ctx, flight) // the record tells how it ended
 		})
 	}
 	return receipt, nil

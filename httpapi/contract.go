@@ -21,6 +21,8 @@ type contract struct {
 
 	// anyInteger are parameters of paths that may be any integer of 64 bits: what parses as one needs no other check.
 	anyInteger map[*openapi3.Parameter]bool
+	// anyText are headers that may be any text of so many bytes, if it is not empty.
+	anyText map[*openapi3.Parameter]int
 }
 
 // loadContract returns the one contract of this build. It panics where the embedded document
@@ -34,23 +36,31 @@ var loadContract = sync.OnceValue(func() *contract {
 	if err != nil {
 		panic(fmt.Sprintf("httpapi: encode openapi.json: %v", err))
 	}
-	return &contract{document: document, json: encoded, anyInteger: anyIntegers(document)}
-})
-
-// anyIntegers goes by the whole text of a schema, so that no rule of one is overlooked.
-func anyIntegers(document *openapi3.T) map[*openapi3.Parameter]bool {
-	all := map[*openapi3.Parameter]bool{}
+	c := &contract{document: document, json: encoded, anyInteger: map[*openapi3.Parameter]bool{}, anyText: map[*openapi3.Parameter]int{}}
 	for _, item := range document.Paths.Map() {
 		for _, operation := range item.Operations() {
-			for _, parameter := range operation.Parameters {
-				text, err := json.Marshal(parameter.Value.Schema)
-				if err == nil && parameter.Value.In == openapi3.ParameterInPath && string(text) == `{"format":"int64","type":"integer"}` {
-					all[parameter.Value] = true
-				}
+			for _, ref := range operation.Parameters {
+				c.know(ref.Value)
 			}
 		}
 	}
-	return all
+	return c
+})
+
+// know goes by the whole text of a schema, so that no rule of one is overlooked.
+func (d *contract) know(parameter *openapi3.Parameter) {
+	schema, err := json.Marshal(parameter.Schema)
+	if err != nil {
+		return
+	}
+	switch parameter.In + " " + string(schema) {
+	case `path {"format":"int64","type":"integer"}`:
+		d.anyInteger[parameter] = true
+	case `header {"type":"string"}`:
+		d.anyText[parameter] = maxHeader
+	case `header {"maxLength":255,"minLength":1,"type":"string"}`: // characters
+		d.anyText[parameter] = 255
+	}
 }
 
 // operation panics where a route has no contract.

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/waitingroom"
 	"motorpool/telematics"
 )
 
@@ -24,7 +25,7 @@ type live struct {
 	*api
 	feed   *httpapi.Feed
 	log    *brokertest.Events
-	server *http.Server
+	server *waitingroom.Server
 	base   string
 }
 

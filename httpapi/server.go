@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/waitingroom"
 	"motorpool/telematics"
 )
 
@@ -99,8 +101,8 @@ const (
 
 // NewServer returns a server with timeouts for slow and idle callers that still let
 // the longest command answer. The caller starts and stops it.
-func NewServer(addr string, handler http.Handler) *http.Server {
-	return &http.Server{
+func NewServer(addr string, handler http.Handler) *waitingroom.Server {
+	return waitingroom.New(&http.Server{
 		Addr:              addr,
 		Handler:           handler,
 		ReadHeaderTimeout: headerBudget,
@@ -108,5 +110,10 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 		WriteTimeout:      headerBudget + bodyBudget + telematics.MaxBudget + answerSlack,
 		IdleTimeout:       idleBudget,
 		MaxHeaderBytes:    maxHeader,
-	}
+	}, isOrder)
+}
+
+// isOrder reports whether a call waits for a vehicle.
+func isOrder(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/control/")
 }

@@ -115,8 +115,8 @@ func (d *contract) validateParameters(c echo.Context, operation *openapi3.Operat
 			wrong.say(parameter.Name, rule(parameter.Schema.Value))
 			continue
 		}
-		if d.anyInteger[parameter] && isInteger(c.Param(parameter.Name)) || !parameter.Required && absent(parameter, input) {
-			continue // the library would find the same, and take longer
+		if d.anyInteger[parameter] && isInteger(c.Param(parameter.Name)) || d.isAnyText(parameter, input.Request.Header) || !parameter.Required && absent(parameter, input) {
+			continue // the library would find the same, and take longer, and more stack than an order that waits should keep
 		}
 		if parameter.In == openapi3.ParameterInPath && input.PathParams == nil {
 			input.PathParams = pathParameters(c)
@@ -124,6 +124,15 @@ func (d *contract) validateParameters(c echo.Context, operation *openapi3.Operat
 		err := openapi3filter.ValidateParameter(c.Request().Context(), input, parameter)
 		wrong.add(parameter.Name, parameter.Schema.Value, err)
 	}
+}
+
+// isAnyText reports whether a header's text is certain to be as it may be.
+func (d *contract) isAnyText(parameter *openapi3.Parameter, h http.Header) bool {
+	if d.anyText[parameter] == 0 {
+		return false
+	}
+	text := h.Get(parameter.Name)
+	return text != "" && len(text) <= d.anyText[parameter]
 }
 
 func isInteger(s string) bool {

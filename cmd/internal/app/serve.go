@@ -17,6 +17,7 @@ import (
 	"motorpool/broker"
 	"motorpool/cmd/internal/socket"
 	"motorpool/httpapi"
+	"motorpool/httpapi/waitingroom"
 	"motorpool/store"
 	"motorpool/telematics"
 )
@@ -156,7 +157,7 @@ func drain(b *broker.Broker) error {
 
 // face is a server and where it listens.
 type face struct {
-	*http.Server
+	*waitingroom.Server
 	listener net.Listener
 }
 
