@@ -28,5 +28,6 @@
 // # Concurrency
 //
 // Handlers are safe for concurrent use and start no goroutine. Keys.Run and Feed.Run are
-// the loops; their caller owns them. A stream is its handler, until it ends. A caller that hangs up does not cancel its command.
+// the loops; their caller owns them. A stream is its handler, until it ends. A caller that hangs up does not cancel its command. Of very
+// many orders at once, those that wait for their vehicles do so in the server's waiting room.
 package httpapi

@@ -87,7 +87,7 @@ const callersOfAddress = 2000
 
 // order returns the answer, and leaves the connection open until the context ends.
 func (w wave) order(ctx context.Context, host string, vehicle int, sent *int64) ([]byte, error) {
-	from := net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+vehicle/callersOfAddress))}
+	from := net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+(vehicle-1)/callersOfAddress))}
 	conn, err := (&net.Dialer{LocalAddr: &from}).DialContext(ctx, "tcp", host)
 	if err != nil {
 		return nil, err

@@ -20,10 +20,18 @@ type answer struct {
 
 func (a *answer) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) { a.status = cmp.Or(a.status, status) }
+// WriteHeader ignores what is not the answer yet (1xx), and what comes after it.
+func (a *answer) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		a.status = cmp.Or(a.status, status)
+	}
+}
 
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
+	if a.status == http.StatusNoContent || a.status == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
+	}
 	a.body = append(a.body, p...)
 	return len(p), nil
 }
@@ -38,7 +46,7 @@ func (a *answer) writeTo(w io.Writer, last bool) error {
 	if a.header.Get("Date") == "" {
 		a.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	if len(a.body) > 0 && a.header.Get("Content-Type") == "" {
+	if _, said := a.header["Content-Type"]; !said && len(a.body) > 0 && a.header.Get("Content-Encoding") == "" {
 		a.header.Set("Content-Type", http.DetectContentType(a.body))
 	}
 	a.header.Del("Connection") // last says it

@@ -19,11 +19,12 @@ type room struct {
 	crowd    int64
 	patience time.Duration
 
-	calls atomic.Int64   // under way, of those that may wait
-	alone sync.WaitGroup // calls that are to answer by themselves
+	calls atomic.Int64 // under way, of those that may wait
+	alone atomic.Int64 // of these, those that answer by themselves, or may be about to
 
 	mu     sync.Mutex
 	over   bool // nobody comes back any more
+	gone   bool // nor is anybody answered
 	asking map[*conn]struct{}
 	atRest map[*conn]struct{}
 }
@@ -74,11 +75,12 @@ func (r *room) serve(v *visit) {
 
 // takeOver lets a call answer by itself, unless its connection cannot be had.
 func (r *room) takeOver(w http.ResponseWriter, v *visit) bool {
+	r.alone.Add(1) // before net/http forgets the connection: until then Shutdown waits for that
 	taken, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
+		r.alone.Add(-1)
 		return false
 	}
-	r.alone.Add(1) // before the handler returns, for which Shutdown waits
 	c := takeOver(taken, buffered.Reader)
 	r.note(r.asking, c)
 	if !v.leave(c) { // it was served meanwhile
@@ -91,7 +93,7 @@ func (r *room) takeOver(w http.ResponseWriter, v *visit) bool {
 func (r *room) answer(v *visit, c *conn) {
 	again := v.answerTo(c, r.server, r.isOver())
 	r.forget(r.asking, c)
-	r.alone.Done()
+	r.alone.Add(-1)
 	if !again {
 		_ = c.Close()
 		return
@@ -116,6 +118,9 @@ func (r *room) note(list map[*conn]struct{}, c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list[c] = struct{}{}
+	if r.gone {
+		_ = c.Close()
+	}
 	return !r.over
 }
 
@@ -146,22 +151,23 @@ func (r *room) cut() {
 	r.end()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.gone = true
 	for c := range r.asking {
 		_ = c.Close()
 	}
 }
 
-// wait returns when all calls are answered, or the context ends. No handler may be left that could send more.
+// waitEvery is between two looks whether all calls are answered.
+const waitEvery = 5 * time.Millisecond
+
+// wait returns when all calls are answered, or the context ends.
 func (r *room) wait(ctx context.Context) error {
-	answered := make(chan struct{})
-	go func() {
-		r.alone.Wait()
-		close(answered)
-	}()
-	select {
-	case <-answered:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for r.alone.Load() > 0 {
+		select {
+		case <-time.After(waitEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return nil
 }

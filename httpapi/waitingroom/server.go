@@ -2,6 +2,7 @@ package waitingroom
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -14,15 +15,15 @@ const (
 	patience = 500 * time.Millisecond
 )
 
-// Server is a server of net/http with a waiting room. Use its methods Serve, Shutdown and Close alone of those that begin or end it.
+// Server is a server of net/http with a waiting room. Of the methods that begin or end it, use Serve, Shutdown and Close. It knows no TLS.
 type Server struct {
 	*http.Server
 	room *room
 	back *comeback
 }
 
-// New gives a server a waiting room, for those of its calls that may wait there. Each of them must be one that a handler answers
-// at once, in one piece, when it has waited.
+// New gives a server a waiting room, in place of its handler, for those of its calls that may wait there. The handler of such a call gives its whole answer
+// at the end: it has no use for Flush, other methods of a ResponseController, or a context that ends with the caller.
 func New(server *http.Server, mayWait func(*http.Request) bool) *Server {
 	back := newComeback()
 	r := newRoom(server, mayWait, back.give)
@@ -40,14 +41,14 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown does what it does in net/http. It waits for the calls in the waiting room, too.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.room.end()
-	if err := s.Server.Shutdown(ctx); err != nil { // it waits for handlers
-		return err
-	}
-	return s.room.wait(ctx)
+	_ = s.back.Close()
+	return errors.Join(s.Server.Shutdown(ctx), s.room.wait(ctx))
 }
 
 // Close does what it does in net/http. Calls in the waiting room are not answered.
 func (s *Server) Close() error {
-	s.room.cut()
-	return s.Server.Close()
+	err := s.Server.Close()
+	_ = s.back.Close()
+	s.room.cut() // last: what was taken over meanwhile, too
+	return err
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -42,7 +44,17 @@ func TestAnAnswerIsWhatNetHTTPMakesOfIt(t *testing.T) {
 		},
 		"its own date": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "Thu, 01 Jan 1970 00:00:00 GMT") },
 		"an end":       func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") },
-		"long":         func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 2000))) },
+		"encoded": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte("x"))
+		},
+		"a body too much": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotModified)
+			if _, err := w.Write([]byte("x")); !errors.Is(err, http.ErrBodyNotAllowed) {
+				t.Errorf("a body of 304: %v", err)
+			}
+		},
+		"long": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 2000))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waits *held
@@ -391,4 +403,54 @@ func TestManyCallsAtOnceGetTheirOwnAnswers(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+func TestWhatComesBeforeTheAnswerIsNotTheAnswer(t *testing.T) {
+	var a answer
+	for _, status := range []int{http.StatusProcessing, http.StatusGone, http.StatusOK} {
+		a.WriteHeader(status)
+	}
+	if a.code() != http.StatusGone {
+		t.Errorf("%d, want %d", a.code(), http.StatusGone)
+	}
+}
+
+func TestWhatAsksBeforeItSaysMoreIsNotPlain(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"a head":                func(r *http.Request) { r.Method = http.MethodHead },
+		"waits for leave":       func(r *http.Request) { r.Header.Set("Expect", "100-continue") },
+		"its length is unknown": func(r *http.Request) { r.ContentLength = -1 },
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		if !isPlain(r) {
+			t.Fatal("a plain call is not")
+		}
+		if change(r); isPlain(r) {
+			t.Errorf("%s: it is plain", name)
+		}
+	}
+}
+
+// Between net/http, which forgets a connection that is taken over, and the waiting room no call is lost.
+func TestAShutdownWaitsForThoseThatAreTakenOverMeanwhile(t *testing.T) {
+	for range 20 {
+		var begun, done atomic.Int64
+		w := newWorld(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			begun.Add(1)
+			time.Sleep(2 * time.Millisecond)
+			done.Add(1)
+		}), func(s *Server) { s.room.patience = time.Millisecond })
+		for range 50 {
+			w.call(t).order("/")
+		}
+		for begun.Load() < 25 {
+			runtime.Gosched()
+		}
+		if err := w.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b, d := begun.Load(), done.Load(); b != d {
+			t.Fatalf("%d calls have begun and %d have been served at the end", b, d)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -16,7 +17,8 @@ const roomForBody = 4 << 10
 
 // isPlain reports whether a call can be answered without net/http.
 func isPlain(r *http.Request) bool {
-	return r.ProtoMajor == 1 && r.ProtoMinor == 1 && !r.Close && 0 <= r.ContentLength && r.ContentLength <= roomForBody
+	return r.ProtoMajor == 1 && r.ProtoMinor == 1 && !r.Close && r.Method != http.MethodHead && r.Header.Get("Expect") == "" &&
+		0 <= r.ContentLength && r.ContentLength <= roomForBody
 }
 
 // visit is a call that may be answered by itself.
@@ -26,6 +28,7 @@ type visit struct {
 	answer   answer
 	returned bool          // the handler has, else it panicked, or left its goroutine
 	panicked any           // what with
+	stack    []byte        // likewise: where
 	served   chan struct{} // closed when it has been, and who called for it is to answer
 
 	mu   sync.Mutex
@@ -66,6 +69,9 @@ func (v *visit) finish(panicked any) *conn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.over, v.panicked = true, panicked
+	if panicked != nil {
+		v.stack = debug.Stack()
+	}
 	if v.conn == nil {
 		close(v.served)
 	}
@@ -92,7 +98,7 @@ const writeWithin = 10 * time.Second
 func (v *visit) answerTo(c *conn, server *http.Server, last bool) bool {
 	if !v.returned {
 		if failed, ok := v.panicked.(error); v.panicked != nil && (!ok || !errors.Is(failed, http.ErrAbortHandler)) {
-			logf(server, "http: panic serving %v: %v", c.RemoteAddr(), v.panicked)
+			logf(server, "http: panic serving %v: %v\n%s", c.RemoteAddr(), v.panicked, v.stack)
 		}
 		return false
 	}
