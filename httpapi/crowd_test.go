@@ -1,0 +1,107 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+)
+
+// More orders wait at once than net/http keeps, for longer than it keeps them, and are all answered alike: those that vehicles carried out, those that they
+// did not, and what is asked next on the same connections.
+func TestACrowdOfOrdersIsAnsweredAsOneIs(t *testing.T) {
+	const crowd = 1100
+	const patience = 500 * time.Millisecond
+	a := newAPI(t)
+	all, vehicles := make(chan struct{}), make(chan struct{})
+	var ordered sync.WaitGroup
+	ordered.Add(crowd)
+	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+		ordered.Done()
+		<-vehicles
+		if err := ctx.Err(); err != nil {
+			t.Errorf("the context has ended: %v", err)
+		}
+		return settled(o, telematics.Succeeded), nil
+	}
+	server := httpapi.NewServer("", a.handler)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	token := adminToken(t)
+	answers, next := make([]string, crowd), make([]string, crowd)
+	var callers sync.WaitGroup
+	for i := range crowd {
+		callers.Go(func() {
+			c, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Error(err)
+				ordered.Done()
+				return
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(time.Minute))
+			read := bufio.NewReader(c)
+			ask := func(method, path string) string {
+				if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nPrefer: wait=30\r\nX-Request-ID: 00000000-0000-4000-8000-%012d\r\nContent-Length: 0\r\n\r\n",
+					method, path, token, i); err != nil {
+					return err.Error()
+				}
+				r, err := http.ReadResponse(read, nil)
+				if err != nil {
+					return err.Error()
+				}
+				defer r.Body.Close()
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return err.Error()
+				}
+				r.Header.Del("Date")
+				id := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+				return strings.ReplaceAll(fmt.Sprint(r.Status, r.Close, r.Header, string(body)), id, "its id")
+			}
+			answers[i] = ask(http.MethodPost, lock)
+			next[i] = ask(http.MethodPost, "/api/v1/admin/vehicles/none/control/lock")
+		})
+	}
+	go func() { ordered.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-time.After(time.Minute):
+		t.Fatal("not all are ordered")
+	}
+	time.Sleep(2 * patience)
+	close(vehicles)
+	callers.Wait()
+	for _, of := range [][]string{answers, next} {
+		for i, answer := range of {
+			if answer != of[0] {
+				t.Fatalf("caller %d: %s\nthe first: %s", i, answer, of[0])
+			}
+		}
+	}
+	if !strings.HasPrefix(answers[0], "200 OKfalse") || !strings.Contains(answers[0], "Preference-Applied") || !strings.HasPrefix(next[0], "422 ") {
+		t.Errorf("%s\n%s", answers[0], next[0])
+	}
+	if a.controller.count() != crowd {
+		t.Errorf("%d orders, want %d", a.controller.count(), crowd)
+	}
+	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ending); err != nil {
+		t.Error(err)
+	}
+	serving.Wait()
+}
