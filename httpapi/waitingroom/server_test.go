@@ -60,7 +60,7 @@ func TestAnAnswerIsWhatNetHTTPMakesOfIt(t *testing.T) {
 			var waits *held
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if waits != nil {
-					<-waits.go_
+					<-waits.letGo
 				}
 				answer(w, r)
 			})
@@ -69,7 +69,7 @@ func TestAnAnswerIsWhatNetHTTPMakesOfIt(t *testing.T) {
 				c.order("/")
 				if taken {
 					w.by(t, 1, 0)
-					close(waits.go_)
+					close(waits.letGo)
 				}
 				r, body := c.hear()
 				if r.Close {
@@ -115,7 +115,7 @@ func TestOneConnectionServesCallAfterCall(t *testing.T) {
 		path := fmt.Sprint("/held/", i)
 		c.order(path)
 		w.by(t, 1, 0)
-		h.go_ <- struct{}{}
+		h.letGo <- struct{}{}
 		if r, body := c.hear(); r.Header.Get("X-Path") != path || body != "POST " {
 			t.Fatalf("call %d: %s %v %q", i, r.Status, r.Header, body)
 		}
@@ -135,7 +135,7 @@ func TestCallsThatComeTogetherAreAnsweredInTurn(t *testing.T) {
 	c.say("%s", all.String())
 	for i := range calls {
 		w.by(t, 1, 0)
-		h.go_ <- struct{}{}
+		h.letGo <- struct{}{}
 		if r, body := c.hear(); r.Header.Get("X-Path") != fmt.Sprint("/", i) || body != "POST body" {
 			t.Fatalf("call %d: %v %q", i, r.Header, body)
 		}
@@ -152,7 +152,7 @@ func TestABodyThatIsNotCompleteFailsAndEndsTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.by(t, 1, 0)
-	close(h.go_)
+	close(h.letGo)
 	if r, body := c.hear(); r.StatusCode != http.StatusBadRequest || body != "POST body" || !r.Close {
 		t.Errorf("%s %q, close: %t", r.Status, body, r.Close)
 	}
@@ -171,7 +171,7 @@ func TestWhatIsNotPlainIsLeftToNetHTTP(t *testing.T) {
 		c := w.call(t)
 		c.say("%s", request)
 		select {
-		case h.go_ <- struct{}{}:
+		case h.letGo <- struct{}{}:
 		case <-time.After(20 * time.Second):
 			t.Fatalf("%s: not served", name)
 		}
@@ -199,7 +199,7 @@ func TestFewWaitAsAnyOther(t *testing.T) {
 			}
 		}
 	}
-	close(h.go_)
+	close(h.letGo)
 	for _, c := range callers {
 		if r, _ := c.hear(); r.StatusCode != http.StatusOK {
 			t.Error(r.Status)
@@ -222,7 +222,7 @@ func TestWhoHangsUpIsServedAllTheSame(t *testing.T) {
 	c.order("/")
 	w.by(t, 1, 0)
 	_ = c.Close()
-	h.go_ <- struct{}{}
+	h.letGo <- struct{}{}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -257,7 +257,7 @@ func TestAPanicEndsTheConnectionAlone(t *testing.T) {
 				if taken {
 					w.by(t, 2, 0)
 				}
-				close(h.go_)
+				close(h.letGo)
 				broken.isLeft()
 				if r, _ := other.hear(); r.StatusCode != http.StatusOK {
 					t.Error(r.Status)
@@ -276,7 +276,7 @@ func TestAShutdownAnswersThoseWhoWaitAndLeavesThoseWhoDoNot(t *testing.T) {
 	silent, waiting := w.call(t), w.call(t)
 	silent.order("/silent")
 	w.by(t, 1, 0)
-	h.go_ <- struct{}{}
+	h.letGo <- struct{}{}
 	silent.hear()
 	w.by(t, 0, 1)
 	waiting.order("/waiting")
@@ -295,7 +295,7 @@ func TestAShutdownAnswersThoseWhoWaitAndLeavesThoseWhoDoNot(t *testing.T) {
 		t.Fatalf("ended before the answer: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	close(h.go_)
+	close(h.letGo)
 	if r, _ := waiting.hear(); r.StatusCode != http.StatusOK || !r.Close {
 		t.Errorf("%s, close: %t", r.Status, r.Close)
 	}
@@ -315,7 +315,7 @@ func TestCloseLeavesAll(t *testing.T) {
 		t.Error(err)
 	}
 	c.isLeft()
-	close(h.go_)
+	close(h.letGo)
 	w.by(t, 0, 0)
 }
 
@@ -325,7 +325,7 @@ func TestWhoRestsTooLongIsLeft(t *testing.T) {
 	c := w.call(t)
 	c.order("/")
 	w.by(t, 1, 0)
-	close(h.go_)
+	close(h.letGo)
 	c.hear()
 	c.isLeft()
 	w.by(t, 0, 0)
@@ -363,7 +363,7 @@ func TestACallThatWaitsKeepsLittle(t *testing.T) {
 			w.by(t, calls, 0)
 		}
 		kept := (measure() - before) / calls
-		close(h.go_)
+		close(h.letGo)
 		return kept
 	}
 	plain, alone := each(1000), each(0)

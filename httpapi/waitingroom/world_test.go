@@ -159,13 +159,13 @@ func (w *world) by(t *testing.T, asking, atRest int) {
 }
 
 // held is a handler that answers when it is let go.
-type held struct{ go_ chan struct{} }
+type held struct{ letGo chan struct{} }
 
 func newHeld() *held { return &held{make(chan struct{})} }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	<-h.go_
+	<-h.letGo
 	w.Header().Set("X-Path", r.URL.Path)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
