@@ -41,7 +41,7 @@ func (a *answer) code() int { return cmp.Or(a.status, http.StatusOK) }
 // closes reports whether the handler wants the connection to end.
 func (a *answer) closes() bool { return strings.EqualFold(a.header.Get("Connection"), "close") }
 
-// writeTo writes the answer as it is sent.
+// writeTo writes what net/http would send; last says that the connection ends with it.
 func (a *answer) writeTo(w io.Writer, last bool) error {
 	if a.header.Get("Date") == "" {
 		a.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
@@ -64,7 +64,7 @@ func (a *answer) writeTo(w io.Writer, last bool) error {
 	return err
 }
 
-// texts are used for one answer each, in which they are not kept.
+// texts hold an answer while it is written, and then another.
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // logf is net/http's, whose server has no method for it.

@@ -13,8 +13,8 @@ type conn struct {
 	ahead []byte
 }
 
-// takeOver returns what net/http gives away. One that comes again is used again.
-func takeOver(taken net.Conn, read *bufio.Reader) *conn {
+// newConn returns what net/http gives away. One that comes again is used again.
+func newConn(taken net.Conn, read *bufio.Reader) *conn {
 	c, again := taken.(*conn)
 	if !again {
 		c = &conn{Conn: taken}

@@ -81,7 +81,7 @@ func (r *room) takeOver(w http.ResponseWriter, v *visit) bool {
 		r.alone.Add(-1)
 		return false
 	}
-	c := takeOver(taken, buffered.Reader)
+	c := newConn(taken, buffered.Reader)
 	r.note(r.asking, c)
 	if !v.leave(c) { // it was served meanwhile
 		go r.answer(v, c)

@@ -25,14 +25,14 @@ func isPlain(r *http.Request) bool {
 type visit struct {
 	request  *http.Request // which refers to nothing of the connection
 	cut      bool          // its body is not complete, so nothing can follow
-	answer   answer
+	answer   answer        // for the handler to give
 	returned bool          // the handler has, else it panicked, or left its goroutine
 	panicked any           // what with
 	stack    []byte        // likewise: where
 	served   chan struct{} // closed when it has been, and who called for it is to answer
 
 	mu   sync.Mutex
-	over bool
+	over bool  // it has been served
 	conn *conn // to be answered by itself
 }
 
