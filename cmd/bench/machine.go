@@ -14,6 +14,8 @@ type machine struct {
 	CPU   string    `json:"cpu"`
 	Go    string    `json:"go"`
 	Load  float64   `json:"load"` // of the minute before: what else ran here
+
+	SessionGroups bool `json:"session_groups"` // each session, so each connection of Postgres, is scheduled as a group
 }
 
 func thisMachine() machine {
@@ -28,5 +30,6 @@ func thisMachine() machine {
 	if load, err := proc.LoadAvg(); err == nil {
 		m.Load = load.Load1
 	}
+	m.SessionGroups = sessionsAreGroups(proc)
 	return m
 }

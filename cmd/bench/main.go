@@ -73,5 +73,8 @@ func run(ctx context.Context, args []string) error {
 	if err = errors.Join(settings.Problems(), err); err != nil {
 		return err
 	}
-	return chosen.Run()
+	if chosen.Selected().Hidden { // one of those that a measurement starts
+		return chosen.Run()
+	}
+	return inTaskGroup(func() error { return chosen.Run() })
 }
