@@ -15,8 +15,8 @@ import (
 type all struct {
 	stage
 	Rounds  int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn (default ${default})."`
-	Short   bool   `help:"A look at everything, in two minutes: small and short loads."`
-	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 20000, short 500)."`
+	Short   bool   `help:"A look at everything, in a minute and a half: small and short loads, and a faster network."`
+	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 20000, short 2000)."`
 	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
 	Picture string `default:"bench.svg" placeholder:"FILE" help:"Of latency against commands in flight (default ${default})."`
 }
@@ -51,7 +51,7 @@ func (a all) loads() loads {
 	if a.Short {
 		return loads{
 			command: command{s, 200, 200, []int{1, 64}, 1500 * time.Millisecond, a.Rounds, true, ""},
-			waiting: waiting{s, cmp.Or(a.Crowd, 500), 4, 2 * time.Second, a.Rounds},
+			waiting: waiting{s, cmp.Or(a.Crowd, 2000), 4, time.Second, 1500 * time.Millisecond, a.Rounds},
 			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 500 * time.Millisecond, a.Rounds},
 			status:  status{s, 200, []int{1, 32}, time.Second, a.Rounds},
 			ingest:  ingest{s, []int{200}, time.Second, a.Rounds, 0, 2000, 1},
@@ -60,7 +60,7 @@ func (a all) loads() loads {
 	}
 	return loads{
 		command: command{s, 1000, 1000, []int{1, 4, 16, 64, 256}, 4 * time.Second, a.Rounds, true, ""},
-		waiting: waiting{s, cmp.Or(a.Crowd, 20_000), 20, rampMost, a.Rounds},
+		waiting: waiting{s, cmp.Or(a.Crowd, 20_000), 20, 5 * time.Second, 16 * time.Second, a.Rounds},
 		growth:  growth{s, []int{1000, 10_000, 100_000}, 5_000_000, 1000, 10_000, 64, 3 * time.Second, a.Rounds},
 		status:  status{s, 1000, []int{1, 64}, 4 * time.Second, a.Rounds},
 		ingest:  ingest{s, []int{1000}, 8 * time.Second, a.Rounds, 0, 5000, 1},
@@ -80,7 +80,7 @@ func (a all) Run(ctx context.Context) error {
 func (a all) measure(ctx context.Context, r *allResult) error {
 	l := a.loads()
 	r.Command = commandResult{Machine: r.Machine, Vehicles: l.command.Vehicles, Connections: l.command.Connections, Bytes: messageSize}
-	r.Waiting = waitingResult{Machine: r.Machine, Wanted: l.waiting.Vehicles, Connections: l.waiting.Connections, Ramp: l.waiting.Ramp.Seconds(), Hold: l.waiting.hold().Seconds()}
+	r.Waiting = l.waiting.result(r.Machine)
 	r.Growth = growthResult{Machine: r.Machine, InFlight: l.growth.InFlight}
 	r.Status = statusResult{Machine: r.Machine}
 	r.Ingest = ingestResult{Machine: r.Machine, Bytes: reportSize}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -27,7 +25,7 @@ type cars struct {
 	Root        string        `help:"Of the topics."`
 	Connections int           `help:"Over which the vehicles are spread."`
 	Keyring     string        `help:"File of the public keys; none: echo."`
-	Cellular    bool          `help:"Say that the command was received after as long as a cellular network takes, and not at once."`
+	Cellular    time.Duration `help:"Median of what the network takes before a vehicle says that it received a command; 0: it answers at once."`
 	Hold        time.Duration `help:"From then to the answer."`
 
 	keys  telematics.Keyring
@@ -144,10 +142,10 @@ func (c *cars) hear(client mqtt.Client, m mqtt.Message) {
 	command, answer, repeated := c.obey(by, unit, m.Payload())
 	switch {
 	case answer == nil: // nothing to say
-	case !c.Cellular:
+	case c.Cellular == 0:
 		c.give(client, unit, answer)
 	default:
-		time.AfterFunc(cellular(), func() {
+		time.AfterFunc(cellular(c.Cellular).takes(), func() {
 			if !c.acknowledge(client, by, unit, command) {
 				c.give(client, unit, answer)
 			} else if !repeated {
@@ -212,7 +210,7 @@ func (c *cars) give(client mqtt.Client, unit telematics.Unit, message []byte) ti
 	for {
 		err := client.Publish(c.Root+string(unit)+"/ack", 1, false, message).Error() // whoever asked says so if it does not arrive
 		// A crowd of vehicles on one connection may be more than it takes at once.
-		if err == nil || !c.Cellular || !client.IsConnected() {
+		if err == nil || c.Cellular == 0 || !client.IsConnected() {
 			return at
 		}
 	}
@@ -226,27 +224,10 @@ func (c *cars) sum() heardByAll {
 		all.Started += by.started
 		all.Repeated += by.repeated
 		all.Refused += by.refused
-		if c.Cellular {
+		if c.Cellular > 0 {
 			all.Answered = append(all.Answered, by.answered)
 		}
 		by.mu.Unlock()
 	}
 	return all
-}
-
-// What a cellular network takes: log-normal, within what the service is made for.
-const (
-	cellularMedian = 5 * time.Second
-	cellularSigma  = 0.5
-	cellularLeast  = 2 * time.Second
-	cellularMost   = 10 * time.Second
-)
-
-func cellular() time.Duration {
-	for {
-		d := time.Duration(float64(cellularMedian) * math.Exp(cellularSigma*rand.NormFloat64()))
-		if cellularLeast <= d && d <= cellularMost {
-			return d
-		}
-	}
 }

@@ -48,7 +48,7 @@ func TestAVehicleLocksOnceAndRepeatsItsAnswer(t *testing.T) {
 
 func TestSlowVehiclesAnswerWithinTheirBounds(t *testing.T) {
 	for range 10_000 {
-		if d := cellular(); d < cellularLeast || d > cellularMost {
+		if d := cellular(5 * time.Second).takes(); d < 2*time.Second || d > 10*time.Second {
 			t.Fatal(d)
 		}
 	}

@@ -17,7 +17,8 @@ type waiting struct {
 	stage
 	Vehicles    int           `default:"20000" placeholder:"N" help:"That are locked at once, each over an HTTP connection of its own (default ${default})."`
 	Connections int           `default:"20" placeholder:"N" help:"MQTT connections of the vehicles (default ${default})."`
-	Ramp        time.Duration `default:"16s" placeholder:"DURATION" help:"From the first order to the last, at most 16s. As fast as this machine takes orders; until the last, no vehicle answers (default ${default})."`
+	Network     time.Duration `default:"5s" placeholder:"DURATION" help:"Median of what the network takes; it is between two fifths of that and twice as much (default ${default})."`
+	Ramp        time.Duration `default:"16s" placeholder:"DURATION" help:"From the first order to the last, with this network at most 16s. As fast as this machine takes orders; until the last, no vehicle answers (default ${default})."`
 	Rounds      int           `default:"3" placeholder:"N" help:"Of the floor and of the service, in turn, each in a new process (default ${default})."`
 }
 
@@ -28,7 +29,8 @@ type waitingResult struct {
 	OpenFiles   uint64         `json:"open_files"`
 	Connections int            `json:"connections"`
 	Ramp        float64        `json:"ramp_seconds"`
-	Hold        float64        `json:"hold_seconds"` // that every vehicle takes beside what the network takes
+	Network     float64        `json:"network_seconds"` // its median
+	Hold        float64        `json:"hold_seconds"`    // that every vehicle takes beside what the network takes
 	Postgres    string         `json:"postgres"`
 	Floor       []waitingRound `json:"fair_floor"`
 	Service     []waitingRound `json:"service"`
@@ -66,21 +68,29 @@ const (
 	waitingWarm = 256
 	// overrun is how late the last order may be before another is answered.
 	overrun = 2 * time.Second
-	// rampMost leaves the slowest vehicle's answer a few seconds of its command's budget.
-	rampMost = telematics.MaxBudget + cellularLeast - cellularMost - overrun - 4*time.Second
+	// spared of its command's budget is what the slowest vehicle's answer is left.
+	spared = 4 * time.Second
 	// calm is how long a process is left alone before its idle memory is read.
 	calm = 3 * time.Second
 )
 
 func (w waiting) Run(ctx context.Context) error {
-	result := waitingResult{Machine: thisMachine(), Wanted: w.Vehicles, Connections: w.Connections, Ramp: w.Ramp.Seconds(), Hold: w.hold().Seconds()}
+	result := w.result(thisMachine())
 	err := w.measure(ctx, &result)
 	return errors.Join(err, w.print(os.Stdout, result))
 }
 
+// result is one in which nothing is measured yet.
+func (w waiting) result(m machine) waitingResult {
+	return waitingResult{
+		Machine: m, Wanted: w.Vehicles, Connections: w.Connections,
+		Ramp: w.Ramp.Seconds(), Network: w.Network.Seconds(), Hold: w.hold().Seconds(),
+	}
+}
+
 func (w waiting) measure(ctx context.Context, result *waitingResult) (err error) {
-	if w.Ramp > rampMost {
-		return fmt.Errorf("--ramp %v: at most %v, or the last vehicle would answer after the budget of its command", w.Ramp, rampMost)
+	if most := w.rampMost(); w.Ramp > most {
+		return fmt.Errorf("--ramp %v: at most %v, or the last vehicle would answer after the budget of its command", w.Ramp, most)
 	}
 	if result.OpenFiles, err = mayOpen(uint64(w.Vehicles) + sparedFiles); err != nil {
 		return err
@@ -119,7 +129,12 @@ func (w waiting) measure(ctx context.Context, result *waitingResult) (err error)
 }
 
 // hold is how long vehicles wait beside what the network takes, so that the first does not answer before the last is asked.
-func (w waiting) hold() time.Duration { return max(w.Ramp+overrun-cellularLeast, 0) }
+func (w waiting) hold() time.Duration { return max(w.Ramp+overrun-cellular(w.Network).least(), 0) }
+
+func (w waiting) rampMost() time.Duration {
+	network := cellular(w.Network)
+	return telematics.MaxBudget + network.least() - network.most() - overrun - spared
+}
 
 // tooFewFiles says why there are fewer vehicles than were asked for.
 func (r waitingResult) tooFewFiles() string {
@@ -203,7 +218,7 @@ type book struct {
 
 // round lets new vehicles listen, warms up, and then has all of them locked.
 func (c crowd) round(ctx context.Context, root, url string, pid int, m meters, read func() (book, error)) (r waitingRound, err error) {
-	cars, _, err := attend(ctx, "cars", "--broker", c.mosquitto.ServiceURL(), "--password", gatewayPassword, "--root", root, "--cellular", "--hold", c.waiting.hold().String(),
+	cars, _, err := attend(ctx, "cars", "--broker", c.mosquitto.ServiceURL(), "--password", gatewayPassword, "--root", root, "--cellular", c.waiting.Network.String(), "--hold", c.waiting.hold().String(),
 		"--vehicles", strconv.Itoa(c.vehicles), "--connections", strconv.Itoa(min(c.waiting.Connections, c.vehicles)), "--keyring", c.path("units.jwks"))
 	if err != nil {
 		return r, err

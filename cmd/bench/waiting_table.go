@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 func (r waitingResult) tables(to *tabwriter.Writer) {
 	r.Machine.line(to)
-	fmt.Fprintf(to, "%d vehicles over %d connections, all locked within %.1f s; each answers after 2 to 10 s and %.1f s; Postgres with %s\n", r.Vehicles, r.Connections, r.Ramp, r.Hold, r.Postgres)
+	network := cellular(r.Network * float64(time.Second))
+	fmt.Fprintf(to, "%d vehicles over %d connections, all locked within %.1f s; each answers after %.3g to %.3g s and %.1f s; Postgres with %s\n",
+		r.Vehicles, r.Connections, r.Ramp, network.least().Seconds(), network.most().Seconds(), r.Hold, r.Postgres)
 	if r.Vehicles < r.Wanted {
 		fmt.Fprintln(to, r.tooFewFiles())
 	}
