@@ -52,7 +52,7 @@ func (a all) loads() loads {
 		return loads{
 			command: command{s, 200, 200, []int{1, 64}, 1500 * time.Millisecond, a.Rounds, true, ""},
 			waiting: waiting{s, cmp.Or(a.Crowd, 2000), 4, time.Second, 1500 * time.Millisecond, a.Rounds},
-			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 500 * time.Millisecond, a.Rounds},
+			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 250 * time.Millisecond, 2 * a.Rounds},
 			status:  status{s, 200, []int{1, 32}, time.Second, a.Rounds},
 			ingest:  ingest{s, []int{200}, time.Second, a.Rounds, 0, 2000, 1},
 			startup: startup{s, 200, a.Rounds, time.Second},
@@ -61,7 +61,7 @@ func (a all) loads() loads {
 	return loads{
 		command: command{s, 1000, 1000, []int{1, 4, 16, 64, 256}, 4 * time.Second, a.Rounds, true, ""},
 		waiting: waiting{s, cmp.Or(a.Crowd, 20_000), 20, 5 * time.Second, 16 * time.Second, a.Rounds},
-		growth:  growth{s, []int{1000, 10_000, 100_000}, 5_000_000, 1000, 10_000, 64, 3 * time.Second, a.Rounds},
+		growth:  growth{s, []int{1000, 10_000, 100_000}, 5_000_000, 1000, 10_000, 64, time.Second, 3 * a.Rounds},
 		status:  status{s, 1000, []int{1, 64}, 4 * time.Second, a.Rounds},
 		ingest:  ingest{s, []int{1000}, 8 * time.Second, a.Rounds, 0, 5000, 1},
 		startup: startup{s, 1000, a.Rounds, 5 * time.Second},

@@ -21,8 +21,8 @@ type growth struct {
 	Listening int           `default:"1000" placeholder:"N" help:"Vehicles that are connected and locked in turn (default ${default})."`
 	Connected int           `default:"10000" placeholder:"N" help:"Vehicles that are connected in the last variant, as far as open files allow; 0: there is none (default ${default})."`
 	InFlight  int           `default:"64" placeholder:"N" help:"Commands that wait at once at each instance (default ${default})."`
-	Duration  time.Duration `default:"3s" placeholder:"DURATION" help:"Of one round (default ${default})."`
-	Rounds    int           `default:"3" placeholder:"N" help:"Of each variant, and of the small world beside it (default ${default})."`
+	Duration  time.Duration `default:"1s" placeholder:"DURATION" help:"Of one round: short, since what a machine is capable of changes within seconds (default ${default})."`
+	Rounds    int           `default:"9" placeholder:"N" help:"Of each variant, and of the small world beside it (default ${default})."`
 }
 
 type growthResult struct {
@@ -152,7 +152,6 @@ func (g growth) compare(ctx context.Context, small, large *world, v *variant) (e
 	}
 	defer func() { err = errors.Join(err, l.leave(&v.Grown)) }()
 	for round := range g.Rounds {
-		say("round %d of %d", round+1, g.Rounds)
 		turns := []func() error{
 			func() error { return g.load(ctx, s, l, &v.Small, &v.Grown) },
 			func() error { return g.load(ctx, l, s, &v.Grown, &v.Small) },
