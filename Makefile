@@ -21,7 +21,7 @@ chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=
 	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
-bench: go ## measure everything against floors of the same run, 17 minutes (ROUNDS=1 SHORT=1: a look, a minute and a half; one thing: ARGS="command --rounds 1")
+bench: go ## measure everything against floors of the same run, 18 minutes (ROUNDS=1 SHORT=1: a look, a minute and a half; one thing: ARGS="command --rounds 1")
 	@.ci/servers
 	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)

@@ -14,7 +14,7 @@ import (
 // all is one measurement after the other, and the figures that tell.
 type all struct {
 	stage
-	Rounds  int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn (default ${default})."`
+	Rounds  int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn; of growth three times as many, short ones (default ${default})."`
 	Short   bool   `help:"A look at everything, in a minute and a half: small and short loads, and a faster network."`
 	Crowd   int    `placeholder:"N" help:"Commands that wait at once (default 20000, short 2000)."`
 	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
@@ -52,7 +52,7 @@ func (a all) loads() loads {
 		return loads{
 			command: command{s, 200, 200, []int{1, 64}, 1500 * time.Millisecond, a.Rounds, true, ""},
 			waiting: waiting{s, cmp.Or(a.Crowd, 2000), 4, time.Second, 1500 * time.Millisecond, a.Rounds},
-			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 250 * time.Millisecond, 2 * a.Rounds},
+			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 250 * time.Millisecond, 3 * a.Rounds},
 			status:  status{s, 200, []int{1, 32}, time.Second, a.Rounds},
 			ingest:  ingest{s, []int{200}, time.Second, a.Rounds, 0, 2000, 1},
 			startup: startup{s, 200, a.Rounds, time.Second},

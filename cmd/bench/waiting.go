@@ -89,6 +89,9 @@ func (w waiting) result(m machine) waitingResult {
 }
 
 func (w waiting) measure(ctx context.Context, result *waitingResult) (err error) {
+	if w.Network <= 0 || w.rampMost() <= 0 {
+		return fmt.Errorf("--network %v: must be more than 0, and so short that the last vehicle can answer within the budget of its command, %v", w.Network, telematics.MaxBudget)
+	}
 	if most := w.rampMost(); w.Ramp > most {
 		return fmt.Errorf("--ramp %v: at most %v, or the last vehicle would answer after the budget of its command", w.Ramp, most)
 	}
