@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A Linux as far as it tells of scheduling: files of /proc, and of the cgroups that are mounted.
+// aLinux is what a Linux tells of scheduling: files of /proc, and of the cgroups that are mounted.
 type aLinux struct {
 	autogroup string // empty: built without
 	cgroup    string // of this process
