@@ -54,9 +54,10 @@ func TestACrowdOfOrdersIsAnsweredAsOneIs(t *testing.T) {
 			defer c.Close()
 			_ = c.SetDeadline(time.Now().Add(time.Minute))
 			read := bufio.NewReader(c)
+			id := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 			ask := func(method, path string) string {
-				if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nPrefer: wait=30\r\nX-Request-ID: 00000000-0000-4000-8000-%012d\r\nContent-Length: 0\r\n\r\n",
-					method, path, token, i); err != nil {
+				if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nPrefer: wait=30\r\nX-Request-ID: %s\r\nContent-Length: 0\r\n\r\n",
+					method, path, token, id); err != nil {
 					return err.Error()
 				}
 				r, err := http.ReadResponse(read, nil)
@@ -69,7 +70,6 @@ func TestACrowdOfOrdersIsAnsweredAsOneIs(t *testing.T) {
 					return err.Error()
 				}
 				r.Header.Del("Date")
-				id := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 				return strings.ReplaceAll(fmt.Sprint(r.Status, r.Close, r.Header, string(body)), id, "its id")
 			}
 			answers[i] = ask(http.MethodPost, lock)

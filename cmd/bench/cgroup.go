@@ -24,6 +24,7 @@ const (
 	groupType      = "cgroup.type"            // the topmost of the machine has none
 )
 
+// processor is the name of its controller.
 const processor = "cpu"
 
 func processorHierarchy(proc procfs.FS) (h hierarchy, err error) {
@@ -60,7 +61,7 @@ func processorHierarchy(proc procfs.FS) (h hierarchy, err error) {
 
 func (h hierarchy) current() string { return filepath.Join(h.mount, h.path) }
 
-// shares tells whether a group other than the machine's topmost says what this process has of the processor.
+// shares tells whether a cgroup below the machine's topmost says what this process has of the processor.
 func (h hierarchy) shares() bool {
 	if h.version == 1 {
 		return h.path != "/"

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +12,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// A desktop's Linux schedules each session as a group of its own (autogroup, sched(7)), and each connection of Postgres is a
-// session. In a crowd of such groups a connection that could run may wait for 60 ms and more beside one busy process. Tasks
-// that a cgroup shares the processor out to are not grouped so: those of a container, and of a service with systemd's
-// CPUWeight. So are those of a measurement.
-
 // taskGroup is a cgroup for one run of this program, and all that it starts.
+//
+// Without one, Linux schedules each session as a group of its own (autogroup, sched(7)), and each connection of Postgres is a
+// session: beside a busy process one that could run may wait for 60 ms and more. Tasks that a cgroup shares the processor out
+// to are not grouped so, like those of a container.
 type taskGroup struct {
 	parent string // where its processes were before
 	path   string
@@ -68,7 +66,7 @@ func sweep(proc procfs.FS, mount string) {
 		if err != nil {
 			continue // not one of ours
 		}
-		if _, err := proc.Proc(pid); errors.Is(err, fs.ErrNotExist) {
+		if _, err := proc.Proc(pid); errors.Is(err, os.ErrNotExist) {
 			_ = os.Remove(path) // Linux keeps a group that has processes
 		}
 	}
