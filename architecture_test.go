@@ -35,9 +35,9 @@ var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench"}, // chaos: see below; bench is the floor: the same client, and nothing behind it
 	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench"},                          // bench is the floor: the same library, and nothing behind it
 	"github.com/getkin/kin-openapi":              {"httpapi"},
-	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                                       // bench reads past the service what it has written
-	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/bench"}, // devstack asks whether the server is up
-	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                       // chaos is a witness: it must not look through the eyes of what it watches
+	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                                                             // bench reads past the service what it has written
+	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench"}, // devstack asks whether the server is up
+	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                             // chaos is a witness: it must not look through the eyes of what it watches
 	"github.com/go-redis/redis_rate/":            {"store"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},

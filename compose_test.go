@@ -80,6 +80,22 @@ func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	}
 }
 
+// The service is probed on the listener that is made for it, and nothing of the internal one leaves its container.
+func TestComposeProbesTheHealthListener(t *testing.T) {
+	service := compose(t).Services["motorpool"]
+	health, internal := service.Environment["MOTORPOOL_HEALTH"], service.Environment["MOTORPOOL_INTERNAL"]
+	if health == nil || internal == nil {
+		t.Fatal("a listener has no address")
+	}
+	_, port, err := net.SplitHostPort(*health)
+	if test := strings.Join(service.HealthCheck.Test, " "); err != nil || !strings.Contains(test, ":"+port+"/readyz") {
+		t.Errorf("probe %s, listener %s: %v", test, *health, err)
+	}
+	if !strings.HasPrefix(*internal, "127.0.0.1:") {
+		t.Errorf("the internal listener is at %s", *internal)
+	}
+}
+
 // What compose sets must be settings that the service has.
 func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
 	config, err := os.ReadFile("cmd/internal/app/config.go")

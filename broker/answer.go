@@ -8,10 +8,12 @@ import (
 	"motorpool/telematics"
 )
 
-// heard is a message as it came from the MQTT client.
-type heard struct {
-	telematics.Message
-	at time.Time
+// answered is an answer on its way to be handled.
+type answered struct {
+	stray
+	protocol telematics.Protocol
+	size     int     // of its message
+	from     *sender // nil: it counts against no unit
 }
 
 // stray is an answer that nobody seems to have asked for.
@@ -21,7 +23,7 @@ type stray struct {
 	at     time.Time
 }
 
-// Answer takes a message from a unit's ack topic. It hands over and returns [LAW-8].
+// Answer takes a message from a unit's ack topic. It reads it, hands over and returns [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
 	b.Counts.add(answersTaken)
 	if m.Retained {
@@ -32,23 +34,107 @@ func (b *Broker) Answer(m telematics.Message) {
 		b.Counts.add(answersTooLarge)
 		return
 	}
+	now := b.now()
+	decoding := trace.StartRegion(context.Background(), telematics.StepDecode)
+	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
+	decoding.End()
+	if err != nil {
+		b.Counts.add(answersMalformed)
+		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
+		return
+	}
+	b.Counts.addDropped(dropped)
+	b.queueAnswer(answered{stray: stray{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
+}
+
+// queueAnswer queues an answer where it delays no other: before all others where its command has a waiter here, behind the others within the
+// allowance of its unit, and beyond that only once the pending table has it.
+func (b *Broker) queueAnswer(a answered) {
+	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.goesFirst(a.answer.State) {
+		b.enqueue(b.first, a)
+		return
+	}
+	var ok bool
+	if a.from, ok = b.intakes.answers.admit(a.unit, a.size, a.at); ok {
+		b.enqueue(b.answers, a)
+		return
+	}
+	if a.from, ok = b.intakes.doubts.admit(a.unit, a.size, a.at); ok {
+		b.enqueue(b.doubts, a)
+		return
+	}
+	b.limit(a.unit, answersLimited)
+}
+
+func (b *Broker) enqueue(queue chan<- answered, a answered) {
 	select {
-	case b.answers <- heard{Message: m, at: time.Now().UTC()}:
+	case queue <- a:
 	default:
 		// The command is published again, and the unit repeats its answer [CMD-5].
+		a.from.handled(a.size)
 		b.Counts.add(answersDropped)
 	}
 }
 
+// resolveDoubts looks up answers of units that are beyond their allowance, until the context ends.
+func (b *Broker) resolveDoubts(ctx context.Context) error {
+	handle(ctx, b.doubts, b.StepTimeout, b.resolve)
+	return ctx.Err()
+}
+
+// resolve queues those answers that the pending table has. There is an allowance for these, too: a unit may flood the answers to its own command.
+func (b *Broker) resolve(batch []answered) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	defer cancel()
+	entries := make([]telematics.Pending, len(batch))
+	for i, a := range batch {
+		entries[i] = telematics.Pending{Unit: a.unit, Command: a.answer.Command}
+	}
+	pending, err := b.Pending.Contains(ctx, entries)
+	for i, a := range batch {
+		a.from.handled(a.size)
+		var ok bool
+		if err == nil && pending[i] {
+			a.from, ok = b.intakes.pending.admit(a.unit, a.size, a.at)
+		}
+		if ok {
+			b.enqueue(b.answers, a)
+		} else {
+			b.limit(a.unit, answersLimited)
+		}
+	}
+}
+
+// handleFirst handles the answers to commands that have a waiter here, until the context ends.
+func (b *Broker) handleFirst(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case a := <-b.first:
+			b.handleAnswer(context.WithoutCancel(ctx), a)
+		}
+	}
+}
+
+// handleAnswers handles all answers, those to commands that have a waiter here first.
 func (b *Broker) handleAnswers(ctx context.Context) error {
 	handling := context.WithoutCancel(ctx) // an answer in hand is settled; each step has its own time limit
 	for {
 		select {
+		case a := <-b.first:
+			b.handleAnswer(handling, a)
+			continue
+		default:
+		}
+		select {
 		case <-ctx.Done():
 			b.drainAnswers(handling)
 			return ctx.Err()
-		case h := <-b.answers:
-			b.handleAnswer(handling, h)
+		case a := <-b.first:
+			b.handleAnswer(handling, a)
+		case a := <-b.answers:
+			b.handleAnswer(handling, a)
 		}
 	}
 }
@@ -60,29 +146,23 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 	defer cancel()
 	for {
 		select {
-		case h := <-b.answers:
-			b.handleAnswer(ctx, h)
+		case a := <-b.first:
+			b.handleAnswer(ctx, a)
+		case a := <-b.answers:
+			b.handleAnswer(ctx, a)
 		default:
 			return
 		}
 	}
 }
 
-func (b *Broker) handleAnswer(ctx context.Context, h heard) {
-	decoding := trace.StartRegion(ctx, telematics.StepDecode)
-	answer, dropped, err := h.Dialect.DecodeAnswer(h.Message, h.at)
-	decoding.End()
-	if err != nil {
-		b.Counts.add(answersMalformed)
-		b.Logger.Debug("answer not readable", "unit", h.Unit, "err", err)
-		return
-	}
-	b.Counts.addDropped(dropped)
+func (b *Broker) handleAnswer(ctx context.Context, a answered) {
+	a.from.handled(a.size)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
-	sign := telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: answer.Report, Awaited: answer.Report != nil}
-	w := b.waiters.find(answer.Command)
-	if w != nil && w.command.Unit == h.Unit {
+	sign := telematics.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
+	w := b.waiters.find(a.answer.Command)
+	if w != nil && w.command.Unit == a.unit {
 		sign.Asked = w.command.Vehicle
 	}
 	var reported *awaited
@@ -93,16 +173,16 @@ func (b *Broker) handleAnswer(ctx context.Context, h heard) {
 	}
 	switch {
 	case w != nil:
-		b.settle(ctx, h.Unit, answer, h.at, w, reported)
+		b.settle(ctx, a.unit, a.answer, a.at, w, reported)
 		return
-	case b.asked(ctx, h.Unit, answer.Command):
-		b.settle(ctx, h.Unit, answer, h.at, nil, reported)
+	case b.asked(ctx, a.unit, a.answer.Command):
+		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
-	case b.done.contains(h.Unit, answer.Command): // the unit was asked again, and says again what is written down
+	case b.done.contains(a.unit, a.answer): // the unit was asked again, and says again what is written down
 		b.Counts.add(answersIdle)
 	default:
 		select {
-		case b.strays <- stray{unit: h.Unit, answer: answer, at: h.at}:
+		case b.strays <- a.stray:
 		default:
 			b.Counts.add(answersDropped)
 		}
@@ -153,7 +233,7 @@ func (b *Broker) settleStray(ctx context.Context, s stray) {
 // settle lets the record decide what the answer changes, and wakes whoever waits: here, or, nil, elsewhere or nobody.
 func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *awaited) {
 	finding := telematics.Settlement{
-		Command: a.Command, Unit: unit, State: a.State, // [ACK-4]
+		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	if w != nil && unit == w.command.Unit {
@@ -167,7 +247,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	}
 	if w != nil {
 		if !a.State.IsOpen() && unit == w.command.Unit {
-			w.answers()
+			w.answers(a)
 		}
 		finding.Progress, finding.Known = w.progress(), w.command
 	}
@@ -183,7 +263,9 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 	case !ok:
 		b.Counts.add(answersIdle)
-		b.ended(unit, a)
+		if b.noteUnrecorded(ctx, unit, a, at) {
+			b.ended(unit, a)
+		}
 	default:
 		b.ended(unit, a)
 		b.countSettled(c)
@@ -203,9 +285,14 @@ func (b *Broker) countSettled(c *telematics.Command) {
 		return
 	}
 	b.Counts.add(answersSettled)
+	b.noteClockBehind(c)
 	if c.Late {
 		b.Counts.add(answersLate)
 		b.Logger.Info("late answer settled a command", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
+	}
+	if c.Overruled {
+		b.Counts.add(answersOverruling)
+		b.Logger.Warn("a vehicle executed a command that its unit had rejected", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
 	}
 	if c.Late && c.Attempts == 0 {
 		b.Counts.add(answersNeverSent)

@@ -14,11 +14,12 @@ import (
 	"motorpool/telematics"
 )
 
-// Config is what a broker is built of. All ports are needed, but for Strangers.
+// Config is what a broker is built of. All ports are needed, but for Strangers and Unrecorded.
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
 	Halts    Halts
+	Clock    Clock
 	History  History
 	Pending  PendingTable
 	Twins    Twins
@@ -27,8 +28,11 @@ type Config struct {
 	Air      Air
 	// Strangers keeps units without a vehicle. Without it they are only counted.
 	Strangers Strangers
-	Key       telematics.Signer // signs every command, once
+	// Unrecorded keeps answers to commands that are not on record. Without it they are only counted.
+	Unrecorded Unrecorded
+	Key        telematics.Signer // signs every command, once
 
+	Now         func() time.Time    // this instance's clock. Defaults to time.Now.
 	Dialects    telematics.Dialects // Defaults to telematics.Spoken.
 	Instance    string              // of this process, unique among all. Defaults to a random one.
 	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
@@ -51,11 +55,17 @@ type Broker struct {
 	notes      later[telematics.Note]        // of commands that are under way
 	owedLines  gathered[telematics.Activity] // that the history could not take
 	halts      halts
-	answers    chan heard // asked for, as far as we know
-	strays     chan stray // not asked for, as far as we know: they must not delay the others
-	reports    *reports   // telemetry
-	contact    *ingest    // presence
-	prompt     *ingest    // what answers report: somebody waits for it
+	clock      clock
+	behind     clockBehind
+	intakes    struct{ answers, doubts, pending, reports, presence *intake }
+	noisy      noisy
+	first      chan answered // answers to commands that have a waiter here
+	answers    chan answered // the others, within the allowance of their units
+	doubts     chan answered // beyond it: they are looked up first
+	strays     chan stray    // not asked for, as far as we know: they must not delay the others
+	reports    *reports      // telemetry
+	contact    *ingest       // presence
+	prompt     *ingest       // what answers report: a caller waits for it
 	hints      chan telematics.CommandID
 	recalls    *recalls       // results that reports repeat
 	strangers  *strangers     // units without a vehicle, until they are written down
@@ -70,6 +80,9 @@ func New(c Config) *Broker {
 	if c.Dialects == nil {
 		c.Dialects = telematics.Spoken
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	c.Instance = cmp.Or(c.Instance, uuid.NewString())
 	c.QueueSize = cmp.Or(c.QueueSize, 16<<10)
 	c.Workers = cmp.Or(c.Workers, 64)
@@ -79,7 +92,10 @@ func New(c Config) *Broker {
 	b := &Broker{
 		Config:    c,
 		Counts:    newCounts(),
-		answers:   make(chan heard, c.QueueSize),
+		noisy:     noisy{units: make(map[telematics.Unit]*limited)},
+		first:     make(chan answered, c.QueueSize),
+		answers:   make(chan answered, c.QueueSize),
+		doubts:    make(chan answered, c.QueueSize/4+1),
 		strays:    make(chan stray, c.QueueSize/16+1),
 		recalls:   newRecalls(c.QueueSize),
 		done:      newDone(),
@@ -87,6 +103,8 @@ func New(c Config) *Broker {
 		reports:   newReports(c.QueueSize),
 		owedLines: gathered[telematics.Activity]{most: maxOwedLines},
 	}
+	b.intakes.answers, b.intakes.pending, b.intakes.doubts = newIntake(answerAllowance), newIntake(answerAllowance), newIntake(doubtAllowance)
+	b.intakes.reports, b.intakes.presence = newIntake(reportAllowance), newIntake(presenceAllowance)
 	b.released = later[telematics.Pending]{after: releaseAfter, do: b.releaseAll, background: &b.background}
 	b.notes = later[telematics.Note]{after: noteTogether, do: b.noteAll, background: &b.background}
 	b.contact = b.newIngest(true)
@@ -125,13 +143,21 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range b.Workers {
 		group.Go(func() error { return b.handleAnswers(ctx) })
 	}
+	for range b.Workers/firstShare + 1 {
+		group.Go(func() error { return b.handleFirst(ctx) })
+	}
+	group.Go(func() error { return b.resolveDoubts(ctx) })
+	group.Go(func() error { return b.watchNoisy(ctx) })
 	group.Go(func() error { return b.tellNews(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
+	group.Go(func() error { return b.watchClock(ctx) })
 	group.Go(func() error { return b.noteStrangers(ctx) })
 	group.Go(func() error { return b.watchContacts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
+	b.drainAnswers(context.WithoutCancel(ctx)) // what was looked up last
+	b.warnNoisy()
 	stopAfter()
 	followers.Wait()
 	stopKeeping() // what they took is written down
@@ -144,6 +170,10 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	return errors.Join(err, keepErr)
 }
+
+// firstShare of Workers, and one, handle nothing but answers to commands that have a waiter here: the others may hang on a
+// pending table that does not answer.
+const firstShare = 4
 
 // strayWorkers handle answers that nobody seems to have asked for: fewer than Workers, and
 // enough for a pending table that was emptied.

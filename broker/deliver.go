@@ -34,7 +34,7 @@ func (b *Broker) letGo(ctx context.Context, c *telematics.Command) {
 	b.waiters.remove(c.ID)
 }
 
-// launch signs a claimed command, waits until it is registered, and publishes it for the first time, or says what is missing for that. It is to be
+// launch signs a claimed command, unless it was dated by a wrong clock, waits until it is registered, and publishes it for the first time, or says what is missing for that. It is to be
 // carried in any case.
 func (b *Broker) launch(ctx context.Context, c *telematics.Command) (l launched) {
 	l.waiter = b.waiters.find(c.ID) // there since before its claim
@@ -44,9 +44,15 @@ func (b *Broker) launch(ctx context.Context, c *telematics.Command) (l launched)
 			b.letGo(ctx, c)
 		}
 	}()
-	message, unsigned := b.signed(ctx, l.waiter)
+	var message *telematics.Transmission
+	var unsigned error
+	if l.waiter.wrongClock == nil {
+		message, unsigned = b.signed(ctx, l.waiter)
+	}
 	err := b.registered(ctx, l.waiter) // in any case: what is released before it is added would stay
 	switch {
+	case l.waiter.wrongClock != nil:
+		l.missing, l.err = theExactTime, l.waiter.wrongClock
 	case unsigned != nil:
 		l.missing, l.err = "The signing key", unsigned
 	case err != nil:
@@ -65,7 +71,7 @@ func (b *Broker) depart(ctx context.Context, w *waiter, message *telematics.Tran
 		return false
 	}
 	now := time.Now()
-	w.agenda = agenda{end: now.Add(w.command.Deadline.Sub(now)), note: now.Add(noteAfter)} // whatever the clock is set to meanwhile
+	w.agenda = agenda{end: now.Add(w.command.Deadline.Sub(b.now())), note: now.Add(noteAfter)} // whatever the clock is set to meanwhile
 	b.publish(ctx, w, message)
 	return true
 }
@@ -160,9 +166,9 @@ func (b *Broker) attend(ctx context.Context, w *waiter, message *telematics.Tran
 // publish hands the message to the MQTT client, unless it could arrive too late, and
 // puts the next time on the agenda.
 func (b *Broker) publish(ctx context.Context, w *waiter, message *telematics.Transmission) {
-	c, attempts, now := w.command, w.progress().Attempts, time.Now()
-	over := attempts > 0 && message.Once
-	if over || !now.Before(message.LeaveBefore.Add(-expiryGuard)) || !now.Before(c.Deadline) { // [LAW-4]
+	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
+	over := attempts > 0 && message.Once || w.isSilenced()
+	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
 		w.agenda.again = time.Time{}
 		return
 	}
@@ -203,9 +209,9 @@ func (b *Broker) expire(ctx context.Context, w *waiter, missing string, cause er
 // the MQTT client ever took the message: if not, nothing was executed.
 func (b *Broker) giveUp(ctx context.Context, w *waiter) *telematics.Command {
 	c := w.command
-	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC(), Known: c, Progress: w.progress()}
+	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
-	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero():
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced(): // which the unit has heard
 		finding.State = telematics.Unknown
 	default:
 		if halt, halted := b.knownHalt(c.Agency); halted {

@@ -212,9 +212,9 @@ type hall struct {
 	heard map[string][]telematics.Message
 }
 
-func (h *hall) Answer(m telematics.Message)   { h.add("answer", m) }
-func (h *hall) Report(m telematics.Message)   { h.add("report", m) }
-func (h *hall) Presence(m telematics.Message) { h.add("presence", m) }
+func (h *hall) Answer(m telematics.Message)        { h.add("answer", m) }
+func (h *hall) Report(m telematics.Message)        { h.add("report", m) }
+func (h *hall) Presence(m telematics.Message) bool { h.add("presence", m); return true }
 
 func (h *hall) add(kind string, m telematics.Message) {
 	h.mu.Lock()

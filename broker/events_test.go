@@ -166,7 +166,7 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
 			}), false))
-			time.Sleep(time.Microsecond)
+			time.Sleep(10 * time.Millisecond) // within the allowance of a unit
 		}
 		x.hang.Store(false)
 		time.Sleep(20 * time.Second)
@@ -194,7 +194,7 @@ func TestALogThatHangsDelaysTheEndByNoMoreThanItsTime(t *testing.T) {
 			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
 			}), false))
-			time.Sleep(time.Microsecond)
+			time.Sleep(10 * time.Millisecond) // within the allowance of a unit
 		}
 		end := time.Now()
 		w.stops[0]()

@@ -83,8 +83,11 @@ func (b *Broker) knownHalt(agency telematics.AgencyID) (telematics.Halt, bool) {
 }
 
 // mayLeave reports whether a message to a vehicle of the agency may be handed over now.
-// Who cannot know whether there is a halt hands nothing over.
+// Who cannot know whether there is a halt hands nothing over, and neither does one whose clock is wrong.
 func (b *Broker) mayLeave(agency telematics.AgencyID) bool {
+	if b.clock.err() != nil {
+		return false
+	}
 	last, fresh := b.halts.fresh(time.Now())
 	_, halted := last.Stops(agency)
 	return fresh && !halted

@@ -12,26 +12,37 @@ import (
 // maxBatch bounds the observations that are written in one step.
 const maxBatch = 512
 
-// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8].
-func (b *Broker) Presence(m telematics.Message) {
+// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
+func (b *Broker) Presence(m telematics.Message) bool {
 	b.Counts.add(presenceTaken)
 	if len(m.Payload) == 0 {
-		return // the memory of a removed unit was cleared
+		return true // the memory of a removed unit was cleared
 	}
 	if len(m.Payload) > telematics.MaxMessage {
 		b.Counts.add(presenceTooLarge)
-		return
+		return true
 	}
-	now := time.Now().UTC()
+	now := b.now()
 	presence, err := m.Dialect.DecodePresence(m, now)
 	if err != nil {
 		b.Counts.add(presenceMalformed)
 		b.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
-		return
+		return true
 	}
-	if !b.contact.add(telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}) {
-		b.Counts.add(presenceDropped)
+	said := observed{Observation: telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
+	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
+		var ok bool
+		if said.from, ok = b.intakes.presence.admit(m.Unit, 0, now); !ok {
+			b.limit(m.Unit, presenceLimited)
+			return true
+		}
 	}
+	if b.contact.offer(said) {
+		return true
+	}
+	said.from.handled(0)
+	b.Counts.add(presenceDropped)
+	return false
 }
 
 // ingest writes observations down, as many at a time as have come.
@@ -46,6 +57,7 @@ type ingest struct {
 type observed struct {
 	telematics.Observation
 	done chan<- struct{} // nil: nobody waits
+	from *sender         // nil: it counts against no unit
 }
 
 func (b *Broker) newIngest(patient bool) *ingest {
@@ -53,9 +65,11 @@ func (b *Broker) newIngest(patient bool) *ingest {
 }
 
 // add queues an observation, and reports false where the queue is full.
-func (in *ingest) add(o telematics.Observation) bool {
+func (in *ingest) add(o telematics.Observation) bool { return in.offer(observed{Observation: o}) }
+
+func (in *ingest) offer(o observed) bool {
 	select {
-	case in.queue <- observed{Observation: o}:
+	case in.queue <- o:
 		return true
 	default:
 		return false
@@ -79,6 +93,9 @@ const writeAgain = time.Second
 // run writes what is queued, until the context ends.
 func (in *ingest) run(ctx context.Context) {
 	handle(ctx, in.queue, in.timeout, func(batch []observed) {
+		for _, o := range batch {
+			o.from.handled(0)
+		}
 		err := in.write(batch)
 		for in.patient && isAway(err) && ctx.Err() == nil {
 			select {

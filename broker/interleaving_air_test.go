@@ -90,6 +90,13 @@ func (w *interleaving) leaks(id telematics.CommandID) bool {
 	return leaks
 }
 
+// wonder notes that a car breaks the protocol for a command: what was told of it need not be true.
+func (w *interleaving) wonder(id telematics.CommandID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wonders[id] = true
+}
+
 // deliver carries a command to its vehicle: not at all, late, or more than once.
 func (w *interleaving) deliver(claims telematics.Claims) {
 	car := w.carOf(claims.Unit)

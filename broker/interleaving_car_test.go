@@ -44,12 +44,21 @@ func (m *motorcar) hear(c telematics.Claims) {
 		m.count("messages to a car that is off")
 		return
 	}
-	if j := m.seen[c.Command]; j != nil {
+	j := m.seen[c.Command]
+	if !m.mended.Load() && m.dice.chance(m.temper.damaged) {
+		m.count("commands damaged")
+		if j == nil { // what is not verified is not remembered [CMD-4]
+			m.note("car %d cannot verify %v", m.id, c.Command)
+			m.tell(telematics.Answer{Command: c.Command, State: telematics.Rejected, Reason: telematics.BadSignature, At: m.now()})
+		}
+		return
+	}
+	if j != nil {
 		m.count("commands heard again")
 		m.say(j)
 		return
 	}
-	j := &job{Claims: c}
+	j = &job{Claims: c}
 	m.seen[c.Command], m.jobs = j, append(m.jobs, j)
 	now := m.now()
 	switch {
@@ -139,9 +148,32 @@ func (m *motorcar) say(j *job) {
 	} else if m.dice.chance(0.3) { // received is optional [ACK-1]
 		return
 	}
+	m.tell(answer)
+}
+
+func (m *motorcar) tell(answer telematics.Answer) {
 	m.count("answers")
 	message := telematics.EncodeAnswer(answer)
 	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(brokertest.Said(m.unit, message, false)) }) })
+}
+
+// contradict lets a car execute what it has rejected, against the protocol.
+func (m *motorcar) contradict() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if j.final == nil || j.final.State != telematics.Rejected {
+			continue
+		}
+		m.wonder(j.Command)
+		m.count("rejections taken back")
+		if m.dice.chance(0.5) {
+			j.done = true
+			m.end(j, telematics.Succeeded, "")
+		} else {
+			m.end(j, telematics.Failed, "")
+		}
+	}
 }
 
 // restart is a loss of power: what was not finished has failed [CMD-5].

@@ -47,6 +47,7 @@ type temper struct {
 	held     float64 // a message on the air comes long after
 	refused  float64 // a message by the MQTT client
 	deaf     float64 // a wake-up is lost, and nobody notices
+	damaged  float64 // a command on the air, so that its car cannot verify it
 	leaks    float64 // a command is refused by an MQTT client that sent it all the same: a wonder
 }
 
@@ -59,6 +60,7 @@ func newTemper(d *dice) temper {
 		held:     oneOf(d, 0, 0.05, 0.2),
 		refused:  oneOf(d, 0, 0.1, 0.5),
 		deaf:     oneOf(d, 0, 0.2, 1),
+		damaged:  oneOf(d, 0, 0, 0.1, 0.4),
 		leaks:    oneOf(d, 0, 0, 0, 0, 0, 0.3),
 	}
 }

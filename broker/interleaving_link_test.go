@@ -185,6 +185,14 @@ func (l *link) Halts(ctx context.Context) (telematics.Halts, error) {
 	return call(ctx, l, &l.postgres, "Halts", telematics.NoCommand, l.memory.Halts)
 }
 
+// Time costs no throw of the dice.
+func (l *link) Time(ctx context.Context) (time.Time, error) {
+	if l.dead.Load() {
+		return time.Time{}, errAway
+	}
+	return l.memory.Time(ctx)
+}
+
 func (l *link) Add(ctx context.Context, line telematics.Activity) error {
 	id := line.RequestID // the fault excuses this order's lines
 	_, err := call(ctx, l, &l.postgres, "Add", id, func(ctx context.Context) (struct{}, error) {
@@ -222,6 +230,12 @@ func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.C
 		return maybe[telematics.Pending]{p, found}, err
 	})
 	return result.value, result.ok, err
+}
+
+func (l *link) Contains(ctx context.Context, entries []telematics.Pending) ([]bool, error) {
+	return call(ctx, l, &l.redis, "Contains", telematics.NoCommand, func(ctx context.Context) ([]bool, error) {
+		return l.memory.Contains(ctx, entries)
+	})
 }
 
 func (l *link) Release(ctx context.Context, entries ...telematics.Pending) error {

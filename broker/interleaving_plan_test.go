@@ -186,6 +186,7 @@ func (w *interleaving) disturbance() func() {
 			}
 		},
 		func() { w.lie(m) },
+		m.contradict,
 		func() { w.ledger.sell(m.id) },
 	)
 }

@@ -32,6 +32,13 @@ func (b *Broker) Note(ctx context.Context, line telematics.Activity) {
 	b.Logger.Debug("the history is owed a line", "vehicle", line.Vehicle, "action", line.Action, "request_id", line.RequestID, "err", err)
 }
 
+// Omit counts a line that is not added to the history, because its actor was refused too often.
+func (b *Broker) Omit(ctx context.Context, line telematics.Activity) {
+	b.Counts.add(refusalsOmitted)
+	b.Logger.DebugContext(ctx, "refusal not recorded", "actor", line.Actor.Subject, "agency", line.Actor.Agency, "action", line.Action,
+		"code", line.Code, "request_id", line.RequestID)
+}
+
 // payOwedLines offers the lines to the history again.
 func (b *Broker) payOwedLines(ctx context.Context) {
 	lines := b.owedLines.take()
@@ -45,13 +52,18 @@ func (b *Broker) payOwedLines(ctx context.Context) {
 	for _, line := range lines {
 		group.Go(func() error {
 			err := b.History.Add(ctx, line)
-			if err != nil && (time.Since(line.At) > lineOwedFor || b.owedLines.add(line) == 0) {
+			if err != nil && (b.isOld(line) || b.owedLines.add(line) == 0) {
 				b.logLost(line, err)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait()
+}
+
+// isOld reports whether a line is not to be offered any more. Lines are dated by this instance's clock, or by that clock corrected.
+func (b *Broker) isOld(line telematics.Activity) bool {
+	return b.now().Sub(line.At) > lineOwedFor && b.recordTime().Sub(line.At) > lineOwedFor
 }
 
 // settleDebts pays what can be paid before the end, and logs what cannot.

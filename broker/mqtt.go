@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ type MQTTConfig struct {
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
 	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
+	ReplayAfter    time.Duration // first pause before presence is subscribed to again, because of what it retains not all did fit. Defaults to 1 s.
 	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
 	Logger         *slog.Logger  // Defaults to slog.Default().
 }
@@ -43,7 +45,8 @@ type MQTTConfig struct {
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
-	Presence(telematics.Message)
+	// Presence reports false for a message that did not fit: of what the MQTT broker retains, it is asked again.
+	Presence(telematics.Message) bool
 }
 
 // Link is the connection with the MQTT broker: one for commands and answers, one
@@ -58,6 +61,7 @@ type Receiver interface {
 //   - A clean session: the MQTT broker keeps nothing for us while we are away.
 //   - Connected means that the subscription was granted: a denied one is not an error of
 //     the library, and an answer to what was published before would be lost.
+//   - Granted is not enough for a shared one: a message must have come through one.
 type Link struct {
 	config MQTTConfig
 	lines  []*line
@@ -70,8 +74,9 @@ type line struct {
 	filter func(telematics.Filters) string
 	shared bool
 	qos    byte
-	to     func(Receiver) func(telematics.Message)
+	to     func(Receiver) func(telematics.Message) bool
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
+	why    atomic.Pointer[error]       // the latest connection ended, or did not come up; nil: there was none
 }
 
 // NewLink assembles a link. It does nothing before Run.
@@ -79,21 +84,26 @@ func NewLink(c MQTTConfig) *Link {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
+	c.ReplayAfter = cmp.Or(c.ReplayAfter, time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Dialects == nil {
 		c.Dialects = telematics.Spoken
 	}
 	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, shared: true, qos: 1,
-		to: func(r Receiver) func(telematics.Message) { return r.Answer }}
+		to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }}
 	return &Link{config: c, air: air, lines: []*line{
 		air,
 		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, shared: true, qos: 1,
-			to: func(r Receiver) func(telematics.Message) { return r.Report }},
+			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }},
 		// Every instance hears all of presence, from the broker's memory too, which a
 		// shared subscription does not replay.
 		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, qos: 0,
-			to: func(r Receiver) func(telematics.Message) { return r.Presence }},
+			to: func(r Receiver) func(telematics.Message) bool { return r.Presence }},
 	}}
+}
+
+func always(take func(telematics.Message)) func(telematics.Message) bool {
+	return func(m telematics.Message) bool { take(m); return true }
 }
 
 // Run keeps the connections up, and hands what arrives to the receiver, until the
@@ -156,14 +166,17 @@ func (l *Link) AllReady() error {
 }
 
 func (ln *line) ready() error {
-	if ln.client.Load() == nil {
-		return fmt.Errorf("%w (%s)", errNotConnected, ln.name)
+	if ln.client.Load() != nil {
+		return nil
 	}
-	return nil
+	if why := ln.why.Load(); why != nil {
+		return fmt.Errorf("%w (%s): %w", errNotConnected, ln.name, *why)
+	}
+	return fmt.Errorf("%w (%s)", errNotConnected, ln.name)
 }
 
 // keep connects, again and again, until the context ends.
-func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)) error {
+func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message) bool) error {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second),
@@ -174,6 +187,7 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		ln.why.Store(&err)
 		pause := wait.NextBackOff()
 		l.config.Logger.Warn("mqtt connection not up", "line", ln.name, "err", err, "again_in", pause.Round(time.Millisecond))
 		select {
@@ -185,7 +199,7 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 }
 
 // connection is the life of one connection: it returns when it was lost, or never came up.
-func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Message), up func()) error {
+func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Message) bool, up func()) error {
 	group, err := l.group(ctx)
 	if err != nil {
 		return err
@@ -196,8 +210,20 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
 	}
-	for _, dialect := range l.config.Dialects {
-		if err := l.subscribe(ctx, client, ln, group, dialect, take); err != nil {
+	replayed := newReplay(take)
+	subscribe := func() error {
+		for _, dialect := range l.config.Dialects {
+			if err := l.subscribe(ctx, client, ln, group, dialect, replayed.take); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := subscribe(); err != nil {
+		return err
+	}
+	if ln.shared {
+		if err := l.probe(ctx, client, lost); err != nil {
 			return err
 		}
 	}
@@ -205,17 +231,31 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 	defer ln.client.Store(nil)
 	up()
 	l.config.Logger.Info("mqtt connection up", "line", ln.name)
-	select {
-	case err := <-lost:
-		return fmt.Errorf("lost: %w", err)
-	case <-ctx.Done():
-		return ctx.Err()
+	again := make(chan error, 1)
+	if !ln.shared { // a shared subscription brings nothing that is retained
+		var watching sync.WaitGroup
+		over := make(chan struct{})
+		watching.Go(func() { again <- replayed.watch(l.config.ReplayAfter, l.config.Logger, ln.name, subscribe, over) })
+		defer watching.Wait()
+		defer close(over)
+	}
+	for {
+		select {
+		case err := <-lost:
+			return fmt.Errorf("lost: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-again:
+			if err != nil {
+				return fmt.Errorf("subscribe again: %w", err)
+			}
+		}
 	}
 }
 
 // subscribe asks for what the line carries of one dialect. The subscription by which a
 // message comes says in which dialect it is.
-func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message)) error {
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(topic string, m telematics.Message)) error {
 	filter := ln.filter(d.Filters())
 	if filter == "" {
 		return nil
@@ -229,7 +269,10 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
 			return
 		}
-		take(telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()})
+		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}
+		if !message.IsProbe() {
+			take(m.Topic(), message)
+		}
 	})
 	if err := l.await(ctx, subscribed); err != nil {
 		return fmt.Errorf("subscribe to protocol %s: %w", d.Protocol(), err)

@@ -60,7 +60,7 @@ func (b *Broker) payOwed(ctx context.Context) {
 	for _, finding := range b.owed.all() {
 		group.Go(func() error {
 			_, ok, err := b.Commands.Settle(ctx, finding)
-			if ok || time.Since(finding.At) > owedFor {
+			if ok || b.recordTime().Sub(finding.At) > owedFor {
 				b.owed.remove(finding.Command)
 			}
 			if err != nil {

@@ -26,7 +26,8 @@ type Vehicles interface {
 type Commands interface {
 	// Claim writes an accepted command down, with its idempotency key, and takes its
 	// lane, in one step. The command is on disk when it returns [LAW-1]. Of one that has a version
-	// nothing is written, and no occupant told, unless its vehicle's record has that version: it is stale.
+	// nothing is written, and no occupant told, unless its vehicle's record has that version: it is stale. A claim that is taken tells
+	// the record's time.
 	Claim(context.Context, telematics.Command) (telematics.Claim, error)
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
@@ -52,6 +53,12 @@ type Halts interface {
 	Halts(context.Context) (telematics.Halts, error)
 }
 
+// Clock is the record's clock, which all instances share.
+type Clock interface {
+	// Time returns what it says at some moment between the call and its end.
+	Time(context.Context) (time.Time, error)
+}
+
 // History takes lines for what never became a command.
 type History interface {
 	Add(context.Context, telematics.Activity) error
@@ -65,6 +72,8 @@ type PendingTable interface {
 	Register(telematics.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)
+	// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
+	Contains(context.Context, []telematics.Pending) ([]bool, error)
 	// Release removes commands that nobody waits for any more. What is gone may be released again.
 	Release(context.Context, ...telematics.Pending) error
 	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
@@ -90,6 +99,12 @@ type Twins interface {
 type Strangers interface {
 	// NoteStrangers adds to what is known of them. They come sorted, each once.
 	NoteStrangers(context.Context, []telematics.Stranger) error
+}
+
+// Unrecorded keeps answers to commands that are not on record.
+type Unrecorded interface {
+	// NoteUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
+	NoteUnrecorded(context.Context, telematics.Unrecorded) (telematics.UnrecordedFate, error)
 }
 
 // Contacts knows which vehicle is in touch.

@@ -14,6 +14,26 @@ type awayForNow struct{ error }
 
 func (awayForNow) Unavailable() bool { return true }
 
+// [PRE-1] The last will of a session that never began would be a ghost: the unit would read online for ten minutes, and each order wait for it.
+func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		says := func(status telematics.PresenceStatus, session string, at time.Time) {
+			w.brokers[0].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{
+				Status: status, Session: session, At: at, Actions: []telematics.Action{telematics.Lock}}), false))
+			time.Sleep(time.Second)
+		}
+		says(telematics.Online, "before", time.Now())
+		says(telematics.Offline, "before", time.Time{})
+		says(telematics.Online, "after", time.Now().Add(-time.Minute))
+		_, err := w.send(telematics.AttentionSignal) // which it has not declared
+		w.wantCode(err, telematics.CommandNotSupported)
+		says(telematics.Offline, "after", time.Time{})
+		time.Sleep(telematics.AwayAfter)
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, telematics.VehicleOffline)
+	})
+}
+
 // A last will counts for the session that is known alone [PRE-1]: who misses the beginning of
 // one misses its end, too.
 func TestPresenceSaidWhileTheRecordIsAwayIsWrittenDownInItsOrder(t *testing.T) {

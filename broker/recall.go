@@ -27,8 +27,18 @@ type done struct {
 	units *lru.Cache[telematics.Unit, results]
 }
 
-// results are commands, the last one first.
-type results [donePerUnit]telematics.CommandID
+// results are final answers, the last one first.
+type results [donePerUnit]result
+
+// result is what is remembered of an answer. Another answer to the same command is another result: the record decides about it.
+type result struct {
+	command telematics.CommandID
+	state   uint8 // its place in telematics.States
+}
+
+func resultOf(a telematics.Answer) result {
+	return result{a.Command, uint8(slices.Index(telematics.States, a.Settles()))}
+}
 
 func newDone() *done {
 	units, err := lru.New[telematics.Unit, results](doneUnits)
@@ -38,22 +48,28 @@ func newDone() *done {
 	return &done{units: units}
 }
 
-func (d *done) contains(unit telematics.Unit, id telematics.CommandID) bool {
+func (d *done) contains(unit telematics.Unit, a telematics.Answer) bool {
 	known, _ := d.units.Get(unit)
-	return slices.Contains(known[:], id)
+	same := resultOf(a)
+	return slices.ContainsFunc(known[:], func(r result) bool {
+		return r.command == a.Command && (r.state == same.state || a.State.IsOpen())
+	})
 }
 
-func (d *done) add(unit telematics.Unit, id telematics.CommandID) {
+func (d *done) add(unit telematics.Unit, a telematics.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known, _ := d.units.Get(unit)
-	if slices.Contains(known[:], id) {
+	if slices.Contains(known[:], resultOf(a)) {
 		return
 	}
 	copy(known[1:], known[:])
-	known[0] = id
+	known[0] = resultOf(a)
 	d.units.Add(unit, known)
 }
+
+// Recheck has every result that reports repeat looked into once more: the record may have lost what it has said before, in a failover or a restore.
+func (b *Broker) Recheck() { b.done.units.Purge() }
 
 // maxRecalls is how many results of one unit may wait to be looked into: one that invents
 // results must not keep those of the others from being read.
@@ -99,7 +115,7 @@ func (r *recalls) handled(unit telematics.Unit) {
 // fit comes again.
 func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
-		if a.State.IsOpen() || b.done.contains(unit, a.Command) {
+		if a.State.IsOpen() || b.done.contains(unit, a) {
 			continue
 		}
 		b.Counts.add(answersRecalled)
@@ -114,10 +130,10 @@ func (b *Broker) settleRecall(ctx context.Context, s stray) {
 	b.settleStray(ctx, s)
 }
 
-// ended notes that the record has decided about a final answer: it took it, or it never
+// ended notes that the record has decided about an answer that is not open: it took it, or it never
 // will. The row of a command is older than any answer to it [LAW-1].
 func (b *Broker) ended(unit telematics.Unit, a telematics.Answer) {
 	if !a.State.IsOpen() {
-		b.done.add(unit, a.Command)
+		b.done.add(unit, a)
 	}
 }

@@ -71,7 +71,7 @@ func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
 		"its unit has left":                {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, code: telematics.VehicleOffline},
 		"its unit sleeps":                  {change: func(t *telematics.Twin) { t.Contact = away(telematics.Standby) }, code: telematics.VehicleOffline},
 		"it has another unit":              {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
-		"it has no unit":                   {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.CommandNotSupported},
+		"it has no unit":                   {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
 		"its unit speaks otherwise":        {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
 		"nobody speaks as its unit":        {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
 		"it cannot do it any more":         {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
@@ -210,5 +212,22 @@ func TestARefusedStartIsInTheHistory(t *testing.T) {
 		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
 		w.wantCode(refused, telematics.CommandsHalted)
 		w.wantLines(telematics.CommandsHalted)
+	})
+}
+
+// A bulk may name a thousand vehicles that do not exist: its caller adds one line for all of them.
+func TestAVehicleOfABulkThatDoesNotExistLeavesNoLineOfItsOwn(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		order := w.order(telematics.Lock)
+		order.Vehicle, order.Bulk = 7, uuid.New()
+		_, err := w.brokers[0].Start(w.Context(), &order)
+		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
+		w.wantCode(refused, telematics.VehicleNotFound)
+		w.wantLines()
+		w.brokers[0].Omit(w.Context(), telematics.Activity{})
+		w.wantLines()
+		if n := w.brokers[0].Counts.Get("refusals_not_recorded"); n != 1 {
+			t.Errorf("%d refusals counted as not recorded", n)
+		}
 	})
 }

@@ -24,6 +24,13 @@ type reports struct {
 	seed   maphash.Seed
 }
 
+// heard is a report as it came from the MQTT client.
+type heard struct {
+	telematics.Message
+	at   time.Time
+	from *sender
+}
+
 type reportQueue struct {
 	waiting chan heard
 	bytes   atomic.Int64
@@ -63,8 +70,16 @@ func (b *Broker) Report(m telematics.Message) {
 		b.Counts.add(reportsRetained)
 	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
 		b.Counts.add(reportsTooLarge)
-	case !b.reports.add(heard{Message: m, at: time.Now().UTC()}):
-		b.Counts.add(reportsDropped)
+	default:
+		now := b.now()
+		from, ok := b.intakes.reports.admit(m.Unit, len(m.Payload), now)
+		switch {
+		case !ok:
+			b.limit(m.Unit, reportsLimited)
+		case !b.reports.add(heard{Message: m, at: now, from: from}):
+			from.handled(len(m.Payload))
+			b.Counts.add(reportsDropped)
+		}
 	}
 }
 
@@ -76,6 +91,7 @@ func (b *Broker) readReports(ctx context.Context) {
 			handle(ctx, queue.waiting, b.StepTimeout, func(batch []heard) {
 				for _, h := range batch {
 					queue.bytes.Add(-int64(len(h.Payload)))
+					h.from.handled(len(h.Payload))
 				}
 				b.takeReports(batch)
 			})

@@ -92,7 +92,9 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 		refusal = telematics.StillOpen(*receipt.Command)
 	}
 	if refusal != nil {
-		b.recordRefusal(ctx, order, receipt.Command, refusal)
+		if order.Bulk == telematics.NoCommand || refusal.Code != telematics.VehicleNotFound { // of which a bulk has one line for all
+			b.recordRefusal(ctx, order, receipt.Command, refusal)
+		}
 		return telematics.Receipt{}, refusal
 	}
 	if receipt.Replayed {
@@ -104,7 +106,7 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 // accept turns an order into a command whose row is written and whose lane is
 // ours. The command that comes with a refusal says as much as is known.
 func (b *Broker) accept(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
-	now := time.Now().UTC()
+	now := b.now()
 	if receipt, refusal, decided := b.acceptRemembered(ctx, order, now); decided {
 		return receipt, refusal
 	}
@@ -184,9 +186,12 @@ func addressTo(c *telematics.Command, twin *telematics.Twin) {
 	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 }
 
-// judge refuses what need not be asked: what an operator has halted, what the vehicle does
+// judge refuses what need not be asked: all while the clock is wrong, what an operator has halted, what the vehicle does
 // not have, a unit that is away, and what fresh telemetry forbids.
 func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
+	if wrong := b.clock.err(); wrong != nil {
+		return telematics.Unavailable(theExactTime, wrong)
+	}
 	halt, halted, err := b.halt(ctx, twin.AgencyID)
 	switch {
 	case err != nil:
@@ -231,7 +236,7 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 			return receipt, known, false
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
-			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now().UTC()})
+			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
 			return receipt, telematics.Unavailable("Postgres", err), false
 		case claim.Stale, claim.KeyTaken && c.Version != 0: // by the earlier order nobody has looked whether the version is true
 			return receipt, nil, true
@@ -242,6 +247,7 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 		if claim.Taken() {
 			ours = true // until it has been carried
 			c.Seq = claim.Seq
+			w.wrongClock = b.checkClock(stepping, c, claim.At)
 			b.events.tell(c.Event(c.Requested))
 			return receipt, nil, false
 		}
@@ -252,8 +258,8 @@ func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt tele
 		if claim.Occupant == nil { // the twin was refused meanwhile, which freed its key
 			return receipt, telematics.StillOpen(telematics.Command{}), false
 		}
-		if evicted || time.Now().Before(claim.Occupant.Deadline) {
-			return receipt, telematics.InProgress(*claim.Occupant, time.Now()), false
+		if evicted || b.now().Before(claim.Occupant.Deadline) {
+			return receipt, telematics.InProgress(*claim.Occupant, b.now()), false
 		}
 		_ = b.abandon(stepping, *claim.Occupant) // logged there; the next attempt tells
 	}

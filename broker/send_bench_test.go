@@ -38,7 +38,7 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	}
 	w.Memory = brokertest.NewMemory(twins...)
 	w.broker = broker.New(broker.Config{
-		Vehicles: w, Commands: w, Halts: w, History: w, Pending: w, Twins: w, Contacts: w, Events: w,
+		Vehicles: w, Commands: w, Halts: w, Clock: w, History: w, Pending: w, Twins: w, Contacts: w, Events: w,
 		Air: w, Key: key, Dialects: telematics.Spoken, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

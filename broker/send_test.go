@@ -176,7 +176,8 @@ func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
 	}{
 		{telematics.Rejected, telematics.StateConflict, telematics.Moving, telematics.VehicleStateConflict, telematics.NotExecuted},
 		{telematics.Rejected, telematics.Unsupported, "", telematics.CommandNotSupported, telematics.NotExecuted},
-		{telematics.Rejected, telematics.BadSignature, "", telematics.CommandRejected, telematics.NotExecuted},
+		{telematics.Rejected, telematics.BadSignature, "", telematics.CommandRejected, telematics.MayHave},
+		{telematics.Rejected, telematics.WrongAudience, "", telematics.CommandRejected, telematics.MayHave},
 		{telematics.Rejected, telematics.OutOfOrder, "", telematics.CommandRejected, telematics.NotExecuted},
 		{telematics.Failed, "actuator", "door_rear_left", telematics.CommandFailed, telematics.HasFailed},
 	} {
@@ -205,7 +206,7 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 	}{
 		{"unknown vehicle", nil, func(o *telematics.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
 		{"another agency's vehicle", nil, func(o *telematics.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
-		{"no unit built in", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.CommandNotSupported},
+		{"no unit built in", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.VehicleHasNoUnit},
 		{"not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
 		{"not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
 		{"away since long", func(v *telematics.Twin) {

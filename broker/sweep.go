@@ -21,12 +21,12 @@ const (
 // claim it or to register it, which ends with the step. Then it will say what it knows.
 var errInHand = errors.New("the command is in hand")
 
-// sweep settles open commands whose owner is gone [LAW-6].
+// sweep settles open commands whose owner is gone [LAW-6]. Others do while the clock is wrong.
 func (b *Broker) sweep(ctx context.Context) error {
 	return each(ctx, b.SweepEvery, func() {
 		b.payOwed(ctx)
 		b.payOwedLines(ctx)
-		for b.sweepOnce(ctx) {
+		for b.clock.err() == nil && b.sweepOnce(ctx) {
 		}
 	})
 }
@@ -35,7 +35,7 @@ func (b *Broker) sweep(ctx context.Context) error {
 func (b *Broker) sweepOnce(ctx context.Context) bool {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	overdue, err := b.Commands.Overdue(ctx, time.Now().Add(-ownerGrace), sweepBatch)
+	overdue, err := b.Commands.Overdue(ctx, b.now().Add(-ownerGrace), sweepBatch)
 	if err != nil {
 		b.Logger.Warn("overdue commands not readable", "err", err)
 		return false
@@ -55,7 +55,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 		return errInHand
 	}
 	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
-		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now().UTC()}
+		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {

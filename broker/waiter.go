@@ -28,11 +28,31 @@ type waiter struct {
 	agenda  agenda
 	patient bool // the unit has it, so it is asked less often
 
+	wrongClock error // it was dated by a wrong clock, and must not leave
+
 	mu       sync.Mutex
 	known    telematics.Progress
 	spoken   bool // the unit has said something about it
 	answered bool // finally
+	silenced bool // it is not published any more
 	unnoted  bool // the record did not take a note
+	heard    struct{ open, final int }
+}
+
+// answersFirst is how many answers of each kind, received and final, go before all others to a waiter. Units repeat their answer for each copy of
+// the command; one that repeats it more often is kept to its allowance.
+const answersFirst = 16
+
+// goesFirst counts an answer, and reports whether it goes before all others.
+func (w *waiter) goesFirst(state telematics.State) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := &w.heard.final
+	if state.IsOpen() {
+		n = &w.heard.open
+	}
+	*n++
+	return *n <= answersFirst
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
@@ -144,11 +164,20 @@ func (w *waiter) firstWord() (took time.Duration, first bool) {
 	return time.Since(w.known.SentAt), first
 }
 
-// answers notes that there is a final answer.
-func (w *waiter) answers() {
+// answers notes that there is a final answer, or a rejection that the unit does not remember: it might execute another copy, so there
+// must be no more of them than there are.
+func (w *waiter) answers(a telematics.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answered = true
+	w.silenced = w.silenced || a.Forgotten()
+}
+
+// isSilenced reports whether the command must not be published any more.
+func (w *waiter) isSilenced() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.silenced
 }
 
 // missNote notes that the record did not take a note.

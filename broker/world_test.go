@@ -38,6 +38,25 @@ type world struct {
 	air     *air
 	brokers []*broker.Broker
 	stops   []func() // of each instance; returns when it has ended
+	log     alarms
+}
+
+// alarms are the warnings and errors that instances log.
+type alarms struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (a *alarms) Write(line []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.Write(line)
+}
+
+func (a *alarms) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.String()
 }
 
 // stores is what an instance stands on.
@@ -45,10 +64,12 @@ type stores interface {
 	broker.Vehicles
 	broker.Commands
 	broker.Halts
+	broker.Clock
 	broker.History
 	broker.PendingTable
 	broker.Twins
 	broker.Strangers
+	broker.Unrecorded
 	broker.Contacts
 	broker.Events
 }
@@ -91,8 +112,8 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.Signer) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, History: s, Pending: s, Twins: s, Strangers: s, Contacts: s, Events: s,
-		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.DiscardHandler),
+		Vehicles: s, Commands: s, Halts: s, Clock: s, History: s, Pending: s, Twins: s, Strangers: s, Unrecorded: s, Contacts: s, Events: s,
+		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup

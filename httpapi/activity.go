@@ -90,6 +90,6 @@ func (s *server) activity(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	lines, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
-	return s.answerWith(c, counted(len(lines), "line"), bodies(lines, newActivityBody), meta)
+	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
+	return s.answerWith(c, counted(len(entries), "entry"), bodies(entries, newActivityBody), meta)
 }

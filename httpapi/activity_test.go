@@ -59,7 +59,7 @@ func TestFiltersOfTheHistoryReachTheStore(t *testing.T) {
 func TestTheHistoryCanBeAskedForEveryActivityThatIsWrittenDown(t *testing.T) {
 	a := newAPI(t)
 	written := []string{
-		telematics.StatusRead, telematics.EventsRead, telematics.CommandsHalt, telematics.CommandsResume, telematics.BulkOrder,
+		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt, telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
 		rental.BookingCreate, rental.BookingCancel, rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee, rental.BookingRefund, rental.BookingCapture,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
 		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
@@ -85,6 +85,35 @@ func TestTheHistoryIsReadPageByPage(t *testing.T) {
 	for _, limit := range []int{1, 3, 7, 8, 200} {
 		if seen := pages(a, "/api/v1/admin/activity", limit); len(seen) != 7 || seen[0] != 7.0 || seen[6] != 1.0 {
 			t.Errorf("limit %d: %v", limit, seen)
+		}
+	}
+}
+
+func TestActivity_MessageCountsEntries(t *testing.T) {
+	a := newAPI(t)
+	for id, want := range []string{"0 entries.", "1 entry.", "2 entries."} {
+		if r := a.get("/api/v1/admin/activity").wants(200, ""); r.body.Message != want {
+			t.Errorf("got %q, want %q", r.body.Message, want)
+		}
+		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: int64(id) + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
+	}
+}
+
+// Only in a query + means a space.
+func TestValidation_TimeRuleNamesPlusOnlyInAQuery(t *testing.T) {
+	a := newAPI(t)
+	const rule = "must be a time such as 2026-01-02T10:00:00Z"
+	for _, c := range []struct {
+		r     *response
+		field string
+		want  string
+	}{
+		{a.get("/api/v1/admin/activity?from=2026-01-02T10:00:00+01:00"), "from", rule + "; in a query, write + as %2B"},
+		{a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"tomorrow"`))), "end_date", rule},
+	} {
+		c.r.wants(422, "validation_failed")
+		if got := c.r.body.Errors[c.field]; len(got) != 1 || got[0] != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

@@ -86,12 +86,13 @@ func newDraft(call *call) rental.Draft {
 }
 
 // checkDraft checks what the contract cannot say of a new booking.
-func checkDraft(call *call) error {
+func checkDraft(call *call, wrong *fieldErrors) error {
+	checkText(call, "client", wrong)
 	if agency := telematics.AgencyID(call.wholeNumber("agency_id")); !call.actor.Sees(agency) {
 		return &telematics.Error{Code: forbidden,
 			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", call.actor.Agency)}
 	}
-	return checkText(call, "client")
+	return nil
 }
 
 func startBooking(_ *call, now time.Time) rental.Decision {
@@ -132,9 +133,23 @@ func (call *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change
 }
 
 // checkMoney checks what the contract cannot say of money that an administrator moves, and why.
-func checkMoney(call *call) error {
-	if err := checkAmount(call); err != nil {
-		return err
+func checkMoney(call *call, wrong *fieldErrors) error {
+	checkAmount(call, wrong)
+	checkText(call, "reason", wrong)
+	return nil
+}
+
+// checkRefund checks that it is said how much goes back: an amount, or all that is left.
+func checkRefund(call *call, wrong *fieldErrors) error {
+	_, hasAmount := call.values["amount"]
+	full, hasFull := call.values["full"]
+	switch {
+	case hasAmount && hasFull:
+		wrong.also("full", "must not come with amount: send one of the two")
+	case hasFull && full != true:
+		wrong.also("full", "must be true; to give back a part, send amount instead")
+	case !hasAmount && !hasFull:
+		wrong.also("amount", `is required: must be a number, not in quotes; to give back all that is left, send "full": true instead`)
 	}
-	return checkText(call, "reason")
+	return checkMoney(call, wrong)
 }

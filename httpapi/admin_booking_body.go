@@ -32,7 +32,7 @@ type chargeBody struct {
 	NextAttempt *string            `json:"next_attempt_at"`
 	PaidAt      *string            `json:"paid_at"`
 	CreatedAt   string             `json:"created_at"`
-	Refunds     *string            `json:"refunds"`
+	RefundOf    *string            `json:"refund_of"`
 }
 
 func newAdminBookingBody(d rental.Dossier, now time.Time) bookingBody {
@@ -55,8 +55,8 @@ func newChargeBody(c rental.Charge) chargeBody {
 		body.Card = &label
 	}
 	if c.Refunds != (rental.ChargeID{}) {
-		refunds := c.Refunds.String()
-		body.Refunds = &refunds
+		refunded := c.Refunds.String()
+		body.RefundOf = &refunded
 	}
 	return body
 }

@@ -182,7 +182,7 @@ func TestAmountsAreReadExactly(t *testing.T) {
 	} {
 		for literal, want := range amounts {
 			a := newBookingAPI(t)
-			a.set(42, func(d *rental.Dossier) { d.Price.Currency = currency })
+			a.set(42, func(d *rental.Dossier) { d.Price.Currency, d.Terms.FeeLimit = currency, rental.MaxAmount })
 			r := a.post(adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`), withHeader("Idempotency-Key", "k"))
 			charges := a.bookings.byID[42].Charges
 			switch {
@@ -206,9 +206,6 @@ func TestAnAmountIsANumberAboveNothing(t *testing.T) {
 				t.Errorf("%s: %v", amount, r.body.Errors)
 			}
 		}
-		if path == "/refund" {
-			continue
-		}
 		for _, none := range []string{"{", `{"amount":null,`} {
 			r := a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 			if len(r.body.Errors["amount"]) == 0 {
@@ -224,13 +221,14 @@ func TestAnAmountIsANumberAboveNothing(t *testing.T) {
 func TestWhatMovesMoneyHasAReason(t *testing.T) {
 	a := newBookingAPI(t)
 	for path := range money {
+		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]
 		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
-			r := a.post(adminBooking+path, withJSON(`{"amount":1,"kind":"other"`+reason+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+			r := a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 			if len(r.body.Errors["reason"]) == 0 {
 				t.Errorf("%s%s: %v", path, reason, r.body.Errors)
 			}
 		}
-		a.post(adminBooking+path, withJSON(`{"amount":1,"kind":"other","reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
+		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
 	}
 	for _, kind := range []string{"", `"kind":"parking",`, `"kind":7,`} {
 		r := a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
@@ -243,17 +241,44 @@ func TestWhatMovesMoneyHasAReason(t *testing.T) {
 	}
 }
 
+func TestRefund_SaysHowMuchGoesBack(t *testing.T) {
+	a := newBookingAPI(t)
+	refund := func(body string) *response {
+		return a.post(adminBooking+"/refund", withJSON(body), withHeader("Idempotency-Key", "k"))
+	}
+	for body, field := range map[string]string{
+		`{"reason":"x"}`: "amount",
+		`{"amount":null,"full":null,"reason":"x"}`:  "amount",
+		`{"amuont":10.00,"reason":"x"}`:             "amount",
+		`{"full":false,"reason":"x"}`:               "full",
+		`{"full":"true","reason":"x"}`:              "full",
+		`{"full":true,"amount":10,"reason":"x"}`:    "full",
+		`{"full":false,"amount":10,"reason":"x"}`:   "full",
+		`{"full":true,"amount":10,"amount":5}`:      "reason",
+		`{"full":true,"reason":"x","reason":"y"}`:   "reason",
+		`{"full":true,"reason":"x","currency":"€"}`: "currency",
+	} {
+		if r := refund(body).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
+			t.Errorf("%s: %v, want something about %s", body, r.body.Errors, field)
+		}
+	}
+	if len(a.bookings.byID[42].Charges) != 2 {
+		t.Fatal("money was given back")
+	}
+	refund(`{"full":true,"amount":null,"reason":"x"}`).wants(200, "")
+}
+
 func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
 	a := newBookingAPI(t)
 	move := func(path, body, key string) *response {
 		return a.do(http.MethodPost, adminBooking+path, withJSON(body), withHeader("Idempotency-Key", key))
 	}
 	move("/refund", `{"amount":132.01,"reason":"x"}`, "a").wants(422, "refund_exceeds_paid")
-	all := move("/refund", `{"reason":"x"}`, "b").wants(200, "")
+	all := move("/refund", `{"full":true,"reason":"x"}`, "b").wants(200, "")
 	if !strings.Contains(all.data(), `"kind":"refund","number":1,"state":"pending","amount":132.00`) {
 		t.Error(all.data())
 	}
-	move("/refund", `{"reason":"x"}`, "c").wants(422, "refund_exceeds_paid")
+	move("/refund", `{"full":true,"reason":"x"}`, "c").wants(422, "refund_exceeds_paid")
 	move("/deposit/capture", `{"amount":200.01,"reason":"x"}`, "d").wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.Dossier) { d.Charges[1].State = rental.Released })
 	move("/deposit/capture", `{"amount":1,"reason":"x"}`, "e").wants(409, "booking_state_conflict")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -58,12 +59,18 @@ func notInJWT(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// challenge says how to authenticate, on every 401 (RFC 6750, section 3).
+// signatureChallenge is of an agency's signature alone: a client of OAuth that meets the scheme Bearer exchanges its
+// good token for a new one, again and again.
+const signatureChallenge = `Motorpool-Signature realm="motorpool", header="` + rental.SignatureHeader + `"`
+
+// challenge says how to authenticate, on every 401: with a token (RFC 6750, section 3), or with a signature.
 func challenge(h http.Header, err error) {
 	failure := asError(err)
 	switch {
 	case statuses[failure.Code] != http.StatusUnauthorized:
-	case errors.Is(err, errNoToken), failure.Code != unauthenticated: // nothing is wrong with the token
+	case failure.Code != unauthenticated:
+		h.Set(echo.HeaderWWWAuthenticate, signatureChallenge)
+	case errors.Is(err, errNoToken): // nothing is wrong with the token
 		h.Set(echo.HeaderWWWAuthenticate, `Bearer realm="motorpool"`)
 	default:
 		h.Set(echo.HeaderWWWAuthenticate,

@@ -37,6 +37,52 @@ func TestTheTokenSaysWhoActs(t *testing.T) {
 	a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"agency_id": nil, "nbf": nil, "iat": nil})))).wants(200, "")
 }
 
+func TestTokens_TypeIsPinned(t *testing.T) {
+	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey()))})
+	a := newAPI(t)
+	lax := newAPI(t, func(c *httpapi.Config) {
+		c.Tokens = httpapi.NewTokens(httpapi.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys,
+			Types: []string{"at+jwt", httpapi.AbsentType}, Now: func() time.Time { return now }})
+	})
+	for _, c := range []struct {
+		typ            string
+		standard, open int
+	}{
+		{"JWT", 200, 401}, {"jwt", 200, 401}, {"at+jwt", 200, 200}, {"AT+JWT", 200, 200}, {"application/at+jwt", 200, 200},
+		{"", 401, 200}, {"absent", 401, 401}, {"logout+jwt", 401, 401}, {"motorpool-command+jwt", 401, 401}, {"dpop+jwt", 401, 401},
+	} {
+		token := withToken(edKey().mintTyped(t, c.typ, claims(nil)))
+		if r := a.get("/api/v1/admin/vehicles", token); r.status != c.standard {
+			t.Errorf("typ %q: %d %s", c.typ, r.status, r.body.Message)
+		}
+		if r := lax.get("/api/v1/admin/vehicles", token); r.status != c.open {
+			t.Errorf("typ %q, where absent is accepted: %d %s", c.typ, r.status, r.body.Message)
+		}
+	}
+}
+
+func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
+	a := newAPI(t)
+	for _, c := range []struct {
+		change map[string]any
+		agency telematics.AgencyID
+	}{
+		{map[string]any{"scope": "openid all_agencies profile"}, 0},
+		{map[string]any{"scope": []string{"openid", "all_agencies"}}, 0},
+		{map[string]any{"scope": "all_agencies", "agency_id": 3}, 3},
+		{map[string]any{"scope": nil, "agency_id": 3}, 3},
+		{map[string]any{"scope": nil, "agency_id": "3"}, 3},
+		{map[string]any{"scope": nil, "agency_id": []int{3}}, 3},
+	} {
+		a.post(lock, withToken(edKey().mint(t, claims(c.change)))).wants(200, "")
+		if got := a.controller.last().Actor.Agency; got != c.agency {
+			t.Errorf("%v: agency %d, want %d", c.change, got, c.agency)
+		}
+	}
+}
+
+const sayWhichAgency = "The access token of an administrator needs agency_id, the number of its agency; or, to see all agencies, all_agencies in scope."
+
 func TestABadTokenIsRefused(t *testing.T) {
 	seconds := func(n int) int64 { return now.Add(time.Duration(n) * time.Second).Unix() }
 	forged := otherKey()
@@ -58,10 +104,25 @@ func TestABadTokenIsRefused(t *testing.T) {
 		"subject with NUL":    {edKey().mint(t, claims(map[string]any{"sub": "a\x00b"})), ""},
 		"long subject":        {edKey().mint(t, claims(map[string]any{"sub": strings.Repeat("x", 256)})), ""},
 		"subject no text":     {edKey().mint(t, claims(map[string]any{"sub": 7})), ""},
-		"role no text":        {edKey().mint(t, claims(map[string]any{"role": []string{"admin"}})), ""},
+		"role no text":        {edKey().mint(t, claims(map[string]any{"role": 7})), "The access token's role is neither text nor an array of texts."},
+		"two roles":           {edKey().mint(t, claims(map[string]any{"role": []string{"admin", "client"}})), ""},
+		"role array of none":  {edKey().mint(t, claims(map[string]any{"role": []any{"admin", 7}})), ""},
 		"agency zero":         {edKey().mint(t, claims(map[string]any{"agency_id": 0})), ""},
 		"agency negative":     {edKey().mint(t, claims(map[string]any{"agency_id": -1})), ""},
-		"agency text":         {edKey().mint(t, claims(map[string]any{"agency_id": "1"})), ""},
+		"agency text":         {edKey().mint(t, claims(map[string]any{"agency_id": "one"})), ""},
+		"agency text 01":      {edKey().mint(t, claims(map[string]any{"agency_id": "01"})), ""},
+		"two agencies":        {edKey().mint(t, claims(map[string]any{"agency_id": []int{1, 2}})), ""},
+		"no agencies":         {edKey().mint(t, claims(map[string]any{"agency_id": []int{}})), ""},
+		"admin of no agency":  {edKey().mint(t, claims(map[string]any{"scope": nil})), sayWhichAgency},
+		"misspelt agency":     {edKey().mint(t, claims(map[string]any{"scope": nil, "agencyid": 1})), sayWhichAgency},
+		"another scope":       {edKey().mint(t, claims(map[string]any{"scope": "openid all_agencies_read"})), sayWhichAgency},
+		"scope of all, alike": {edKey().mint(t, claims(map[string]any{"scope": "All_Agencies"})), sayWhichAgency},
+		"scope no text":       {edKey().mint(t, claims(map[string]any{"scope": true})), "The access token's scope is neither text nor an array of texts."},
+		"logout token":        {edKey().mintTyped(t, "logout+jwt", claims(nil)), `The token is of type "logout+jwt", not an access token; typ must be one of at+jwt, JWT.`},
+		"command":             {edKey().mintTyped(t, "motorpool-command+jwt", claims(nil)), ""},
+		"id token's type":     {edKey().mintTyped(t, "ID", claims(nil)), ""},
+		"type absent":         {edKey().mintTyped(t, "absent", claims(nil)), ""},
+		"no type":             {edKey().mintTyped(t, "", claims(nil)), "The access token has no typ; it must be one of at+jwt, JWT."},
 		"agency fraction":     {edKey().mint(t, claims(map[string]any{"agency_id": 1.5})), ""},
 		"agency huge":         {edKey().mint(t, claims(map[string]any{"agency_id": 1e18})), ""},
 		"agency null":         {edKey().mint(t, withNull(claims(nil), "agency_id")), ""},
@@ -127,7 +188,7 @@ func confused(t *testing.T, c map[string]any) string {
 // critical asks for an extension that nobody here understands.
 func critical(t *testing.T, c map[string]any) string {
 	header := jws.NewHeaders()
-	for name, value := range map[string]any{jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {
+	for name, value := range map[string]any{jws.TypeKey: "JWT", jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {
 		if err := header.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +233,7 @@ func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 			wrong = adminToken(t)
 		}
 		for method := range item.Operations() {
-			target := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
+			target := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9").Replace(path)
 			a.do(method, target, anonymous).wants(401, "unauthenticated")
 			a.do(method, target, withToken(wrong)).wants(403, "forbidden")
 			for _, role := range []any{"system", "Admin", "", nil} {

@@ -24,6 +24,7 @@ type bookingBody struct {
 	Dropoff           bookingStationBody  `json:"dropoff_station"`
 	Pricing           pricingBody         `json:"pricing"`
 	Payment           bookingPaymentBody  `json:"payment"`
+	Fees              []feeBody           `json:"fees"`
 	CanCancel         bool                `json:"can_cancel"`
 	CanExtend         bool                `json:"can_extend"`
 	CreatedAt         string              `json:"created_at"`
@@ -58,13 +59,25 @@ type pricingBody struct {
 	Tax           json.Number     `json:"tax"`
 	Deposit       json.Number     `json:"deposit"`
 	Total         json.Number     `json:"total"`
+	RentalTotal   json.Number     `json:"rental_total"`
 	Currency      rental.Currency `json:"currency"`
 }
 
 type bookingPaymentBody struct {
-	Method *string              `json:"method"`
-	Status rental.PaymentStatus `json:"status"`
-	PaidAt *string              `json:"paid_at"`
+	Method   *string              `json:"method"`
+	Status   rental.PaymentStatus `json:"status"`
+	PaidAt   *string              `json:"paid_at"`
+	Charged  json.Number          `json:"charged"`
+	Refunded json.Number          `json:"refunded"`
+	Held     json.Number          `json:"held"`
+}
+
+// feeBody is a fee as its client sees it.
+type feeBody struct {
+	Kind   string             `json:"kind"`
+	Amount json.Number        `json:"amount"`
+	State  rental.ChargeState `json:"state"`
+	At     string             `json:"at"`
 }
 
 func newBookingBody(d rental.Dossier, now time.Time) bookingBody {
@@ -73,10 +86,26 @@ func newBookingBody(d rental.Dossier, now time.Time) bookingBody {
 		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: timestamp(d.Start), EndDate: timestamp(d.End),
 		ActualStart: timestampOrNull(d.ActualStart), ActualEnd: timestampOrNull(d.ActualEnd),
 		Vehicle: newBookingVehicleBody(d.Vehicle), Pickup: newBookingStationBody(d.Pickup), Dropoff: newBookingStationBody(d.Dropoff),
-		Pricing:   newPricingBody(d.Price),
-		Payment:   bookingPaymentBody{Method: orNull(payment.Method), Status: payment.Status, PaidAt: timestampOrNull(payment.PaidAt)},
+		Pricing: newPricingBody(d.Price), Payment: newBookingPaymentBody(payment, d.Price.Currency), Fees: newFeeBodies(d.Charges),
 		CanCancel: d.CanCancel(now), CanExtend: d.CanExtend(now), CreatedAt: timestamp(d.Created),
 	}
+}
+
+func newBookingPaymentBody(p rental.Payment, c rental.Currency) bookingPaymentBody {
+	return bookingPaymentBody{
+		Method: orNull(p.Method), Status: p.Status, PaidAt: timestampOrNull(p.PaidAt),
+		Charged: money(c, p.Charged), Refunded: money(c, p.Refunded), Held: money(c, p.Held),
+	}
+}
+
+func newFeeBodies(charges []rental.Charge) []feeBody {
+	fees := []feeBody{}
+	for _, c := range charges {
+		if c.Kind == rental.FeeCharge {
+			fees = append(fees, feeBody{Kind: c.Fee, Amount: money(c.Currency, c.Amount), State: c.State, At: timestamp(c.Created)})
+		}
+	}
+	return fees
 }
 
 func newBookingVehicleBody(v telematics.Vehicle) bookingVehicleBody {
@@ -94,7 +123,7 @@ func newPricingBody(p rental.Price) pricingBody {
 	amount := func(m rental.Minor) json.Number { return money(p.Currency, m) }
 	return pricingBody{
 		DurationHours: hours(p.Hours), HourlyRate: amount(p.HourlyRate), Subtotal: amount(p.Subtotal), Tax: amount(p.TaxDue),
-		Deposit: amount(p.Deposit), Total: amount(p.Total()), Currency: p.Currency,
+		Deposit: amount(p.Deposit), Total: amount(p.Total()), RentalTotal: amount(p.Subtotal + p.TaxDue), Currency: p.Currency,
 	}
 }
 

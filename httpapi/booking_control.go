@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -25,13 +24,13 @@ func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 		call := callOf(c)
 		line := call.line(telematics.CommandActivity(a), 0, s.Now())
 		d, err := s.bookingToControl(c)
-		if err == nil && d.State != rental.Active {
+		if err == nil && d.Control(s.Now(), a) != nil {
 			if earlier, made := s.ordered(c); made {
 				return s.repeatControl(c, line, d, earlier)
 			}
 		}
 		if err == nil {
-			err = s.mayControl(c, d)
+			err = s.mayControl(c, d, a)
 		}
 		if err != nil {
 			s.noteRefused(c.Request().Context(), line, id, d, err)
@@ -74,11 +73,8 @@ func (s *server) bookingToControl(c echo.Context) (rental.Dossier, error) {
 
 // mayControl refuses a command on a vehicle that is not in the client's hands now, and one too many. What was ordered before, under its key,
 // wakes no vehicle.
-func (s *server) mayControl(c echo.Context, d rental.Dossier) error {
-	if d.State != rental.Active {
-		refusal := rental.Forbids(rental.BookingNotActive,
-			fmt.Sprintf("The booking is %s; its vehicle can be locked and unlocked only while it is active. Nothing was sent.", d.State))
-		refusal.Outcome = telematics.NotExecuted
+func (s *server) mayControl(c echo.Context, d rental.Dossier, a telematics.Action) error {
+	if refusal := d.Control(s.Now(), a); refusal != nil {
 		return refusal
 	}
 	call, ctx := callOf(c), c.Request().Context()

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/httpapi"
 	"motorpool/rental"
@@ -37,8 +40,11 @@ func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
 
 func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
 	a := newBookingAPI(t)
-	for _, id := range []int{43, 46} {
-		r := a.asClient(http.MethodPost, fmt.Sprintf("/api/v1/client/bookings/%d/control/unlock", id)).wants(409, "booking_not_active").wantsRetryAfter("")
+	for id, after := range []string{43: "30", 46: "3600"} {
+		if after == "" {
+			continue
+		}
+		r := a.asClient(http.MethodPost, fmt.Sprintf("/api/v1/client/bookings/%d/control/unlock", id)).wants(409, "booking_not_active").wantsRetryAfter(after)
 		if r.body.Error.Outcome == nil || *r.body.Error.Outcome != "not_executed" {
 			t.Error(r.text)
 		}
@@ -60,6 +66,47 @@ func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
 		if line.Action != "command.unlock" || line.Outcome != telematics.NotExecuted || line.Booking != want.booking || line.Vehicle != want.vehicle ||
 			line.Code != want.code || line.Agency != 1 || line.Actor.Role != telematics.Client {
 			t.Errorf("history %+v", line)
+		}
+	}
+}
+
+func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*rental.Dossier)
+		code   string
+	}{
+		"overdue beyond the grace": {func(d *rental.Dossier) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour }, "booking_overdue"},
+		"overdue within the grace": {func(d *rental.Dossier) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour+1), time.Hour }, ""},
+		"rental declined":          {func(d *rental.Dossier) { d.Charges[0].State = rental.Declined }, "payment_required"},
+		"deposit refused":          {func(d *rental.Dossier) { d.Charges[1].State = rental.Failed }, "payment_required"},
+		"owner to confirm":         {func(d *rental.Dossier) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
+		"payment under way":        {func(d *rental.Dossier) { d.Charges[0].State = rental.Unknown }, ""},
+		"fee declined":             {func(d *rental.Dossier) { d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined }, ""},
+	} {
+		a := newBookingAPI(t)
+		a.set(42, c.change)
+		unlock := a.asClient(http.MethodPost, ownBooking+"/control/unlock")
+		if c.code == "" {
+			unlock.wants(200, "")
+		} else if unlock.wants(409, c.code); *unlock.body.Error.Outcome != "not_executed" {
+			t.Errorf("%s: %s", what, unlock.text)
+		}
+		a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(200, "")
+	}
+}
+
+func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, halted := range []error{telematics.Halted(telematics.Halt{Why: "incident 7"}),
+		(&telematics.Command{ID: uuid.New(), State: telematics.Expired, Reason: telematics.ByHalt, Detail: "incident 7"}).Err()} {
+		a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+			return telematics.Command{}, halted
+		}
+		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted"); strings.Contains(r.text, "incident 7") {
+			t.Errorf("a client reads why: %s", r.text)
+		}
+		if r := a.post("/api/v1/admin/vehicles/42/control/unlock").wants(503, "commands_halted"); !strings.Contains(r.body.Message, "incident 7") {
+			t.Errorf("an administrator does not read why: %s", r.text)
 		}
 	}
 }

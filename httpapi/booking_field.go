@@ -56,23 +56,21 @@ func (call *call) amount(c rental.Currency) (rental.Minor, error) {
 }
 
 // checkAmount checks what can be said of an amount before its currency is known.
-func checkAmount(call *call) error {
+func checkAmount(call *call, wrong *fieldErrors) {
 	number, ok := call.values["amount"].(json.Number)
 	if !ok {
-		return nil
+		return
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(number.String()), "e")
 	if strings.HasPrefix(mantissa, "-") || !strings.ContainsAny(mantissa, "123456789") {
-		return invalid("amount", "must be more than 0")
+		wrong.also("amount", "must be more than 0")
 	}
-	return nil
 }
 
 // checkText checks a text that a person wrote: it says something, and no store refuses it.
-func checkText(call *call, name string) error {
+func checkText(call *call, name string, wrong *fieldErrors) {
 	text := call.text(name)
 	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
-		return invalid(name, "must be text that is not blank, without NUL")
+		wrong.also(name, "must be text that is not blank, without NUL")
 	}
-	return nil
 }

@@ -35,8 +35,8 @@ const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","star
 	`"vehicle":{"id":42,"plate_number":"M-MP 42","brand":"Volkswagen","model":"Golf","year":2024,"color":"blue","category":"compact","image":"https://cdn.example.com/golf.png","features":["air_conditioning"]},` +
 	`"pickup_station":{"id":1,"name":"Hauptbahnhof","address":"Arnulfstr. 1, Munich","latitude":48.1407,"longitude":11.5583},` +
 	`"dropoff_station":{"id":2,"name":"Ostbahnhof","address":"Orleansplatz 1, Munich","latitude":48.1276,"longitude":11.6044},` +
-	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,"currency":"EUR"},` +
-	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z"},` +
+	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,"rental_total":132.00,"currency":"EUR"},` +
+	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,"held":200.00},"fees":[],` +
 	`"can_cancel":false,"can_extend":true,"created_at":"2026-01-01T09:00:00.000Z"`
 
 // Section 2.3 of the interface.
@@ -75,9 +75,9 @@ func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
 
 func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
 	for currency, want := range map[rental.Currency]string{
-		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"currency":"JPY"`,
-		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,"currency":"EUR"`,
-		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,"currency":"BHD"`,
+		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"rental_total":13200,"currency":"JPY"`,
+		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,"rental_total":132.00,"currency":"EUR"`,
+		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,"rental_total":13.200,"currency":"BHD"`,
 	} {
 		a := newBookingAPI(t)
 		a.set(43, func(d *rental.Dossier) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
@@ -107,14 +107,17 @@ func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
 	for _, want := range []string{
 		`"agency_id":1,"client":"client-1","extensions":1,"charges":[`,
 		`{"id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","fee":null,"reason":null,` +
-			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refunds":null}`,
+			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refund_of":null}`,
 		`{"id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","fee":"cleaning","reason":"Dog hair",` +
-			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refunds":null}`,
-		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refunds":"01941f29-7c00-7aa0-8000-000000000001"}`,
+			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":null}`,
+		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001"}`,
 	} {
 		if !strings.Contains(r.data(), want) {
 			t.Errorf("%s\nlacks %s", r.data(), want)
 		}
+	}
+	if fees := `"fees":[{"kind":"cleaning","amount":45.50,"state":"declined","at":"2026-01-02T10:00:00.250Z"}]`; !strings.Contains(a.asClient(http.MethodGet, ownBooking).data(), fees) {
+		t.Errorf("its client does not see %s", fees)
 	}
 	if r.at("payment", "status") != "failed" {
 		t.Error("a declined fee is not shown")
@@ -144,7 +147,7 @@ func TestABookingThatIsNotYoursReadsLikeNone(t *testing.T) {
 	}
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "", ""}, {http.MethodPost, "/start", ""}, {http.MethodPost, "/end", ""}, {http.MethodPost, "/fees", `{"kind":"other","amount":1,"reason":"x"}`},
-		{http.MethodPost, "/refund", `{"reason":"x"}`}, {http.MethodPost, "/deposit/capture", `{"amount":1,"reason":"x"}`},
+		{http.MethodPost, "/refund", `{"full":true,"reason":"x"}`}, {http.MethodPost, "/deposit/capture", `{"amount":1,"reason":"x"}`},
 	} {
 		ask := func(id int) string {
 			return a.do(c.method, fmt.Sprintf("/api/v1/admin/bookings/%d%s", id, c.path), withJSON(c.body), withHeader("Idempotency-Key", "k"),

@@ -26,6 +26,16 @@ func (s *server) orderMany(c echo.Context) error {
 	preferences := readPreferences(c.Request().Header)
 	b := newBulk(call)
 	b.Requested = s.Now()
+	if !s.repeats(ctx, call, s.BulkRate) {
+		quota, refusal := s.takeBulk(ctx, call.actor, len(b.Vehicles))
+		showQuota(c.Response().Header(), tighter(call.quota, quota))
+		if refusal != nil {
+			line := call.line(telematics.BulkOrder, 0, s.Now())
+			line.Code, line.Outcome = refusal.Code, refusal.Outcome
+			s.noteRefusal(ctx, line)
+			return refusal
+		}
+	}
 	keyTaken, err := s.Bulks.OpenBulk(ctx, b)
 	switch {
 	case err != nil:
@@ -36,6 +46,7 @@ func (s *server) orderMany(c echo.Context) error {
 		return s.repeatMany(ctx, c)
 	}
 	b.Items = s.startMany(ctx, b, preferences)
+	s.recordUnknown(ctx, b)
 	s.closeMany(ctx, b)
 	preferences.apply(c)
 	return s.answerMany(c, b)
@@ -74,15 +85,16 @@ func (s *server) closeMany(ctx context.Context, b telematics.Bulk) {
 }
 
 // checkBulk checks what the contract cannot say of an order to many vehicles.
-func checkBulk(call *call) error {
+func checkBulk(call *call, wrong *fieldErrors) error {
 	b := newBulk(call)
 	if b.Attention != nil && b.Attention.Signal == "" {
-		return invalid("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
+		wrong.also("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
 	}
 	met := make(map[telematics.VehicleID]bool, len(b.Vehicles))
 	for _, v := range b.Vehicles {
 		if met[v] {
-			return invalid("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
+			wrong.also("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
+			break
 		}
 		met[v] = true
 	}
@@ -152,6 +164,32 @@ func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle t
 	s.Refusals.Note(ctx, line)
 }
 
+// firstUnknown is how many of the vehicles that do not exist are named.
+const firstUnknown = 20
+
+// recordUnknown writes down, in one line, which vehicles of the order do not exist, or are not the actor's to see: one request must
+// not write a line for each number that somebody makes up [LAW-9].
+func (s *server) recordUnknown(ctx context.Context, b telematics.Bulk) {
+	var unknown int
+	var first []telematics.VehicleID
+	for _, item := range b.Items {
+		if item.Refusal == nil || item.Refusal.Code != telematics.VehicleNotFound {
+			continue
+		}
+		if unknown++; unknown <= firstUnknown {
+			first = append(first, item.Vehicle)
+		}
+	}
+	if unknown == 0 {
+		return
+	}
+	s.Refusals.Note(ctx, telematics.Activity{
+		At: s.Now(), Actor: b.Actor, Agency: b.Actor.Agency, Action: telematics.CommandActivity(b.Action),
+		Details:   map[string]any{"unknown_vehicles": unknown, "vehicle_ids": first},
+		RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested), Outcome: telematics.NotExecuted, Code: telematics.VehicleNotFound,
+	})
+}
+
 // repeatMany answers an order to many vehicles whose key is in use.
 func (s *server) repeatMany(ctx context.Context, c echo.Context) error {
 	b, refusal := s.madeMany(ctx, *callOf(c).key)
@@ -197,6 +235,17 @@ func (s *server) bulk(c echo.Context) error {
 	}
 	if !callOf(c).actor.Sees(b.Actor.Agency) {
 		return telematics.NoSuchBulk(id)
+	}
+	var commands []telematics.Command
+	for _, item := range b.Items {
+		if item.Command != nil {
+			commands = append(commands, *item.Command)
+		}
+	}
+	entry := callOf(c).line(telematics.CommandsRead, 0, s.Now())
+	entry.Details = map[string]any{"bulk": b.ID.String()}
+	if err := s.recordCommandsRead(c, commands, entry); err != nil {
+		return err
 	}
 	body := newBulkBody(b)
 	return s.answer(c, body.Summary.sentence(), body)

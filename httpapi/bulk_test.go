@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/httpapi"
 	"motorpool/telematics"
 )
 
@@ -187,4 +188,58 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 			t.Errorf("the history has %d lines for the %d that were left out", told, left)
 		}
 	})
+}
+
+func TestABulkHasOneLineForAllVehiclesThatDoNotExist(t *testing.T) {
+	a := newAPI(t)
+	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+		if o.Vehicle > 100 {
+			return telematics.Receipt{}, telematics.NoSuchVehicle(o.Vehicle)
+		}
+		return telematics.Receipt{Command: new(accepted(o))}, nil
+	}
+	a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+numbers(80, 1000)+`]}`), withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "")
+	lines := a.history.all()
+	if len(lines) != 1 {
+		t.Fatalf("%d lines, want one", len(lines))
+	}
+	line := lines[0]
+	if line.Action != "command.lock" || line.Code != telematics.VehicleNotFound || line.Outcome != telematics.NotExecuted || line.Agency != 1 || line.Vehicle != 0 {
+		t.Errorf("line %+v", line)
+	}
+	first, _ := line.Details["vehicle_ids"].([]telematics.VehicleID)
+	if line.Details["unknown_vehicles"] != 979 || len(first) != 20 || first[0] != 101 {
+		t.Errorf("details %v", line.Details)
+	}
+}
+
+// numbers lists count integers from first.
+func numbers(first, count int) string {
+	var list []string
+	for i := range count {
+		list = append(list, fmt.Sprint(first+i))
+	}
+	return strings.Join(list, ",")
+}
+
+func TestABulkCostsItsVehicles(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.BulkRate, c.AdminRate = l, 1500, 600 })
+	order := func(count int, change ...func(*http.Request)) *response {
+		return a.post(many, append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
+	}
+	key := withHeader("Idempotency-Key", "k")
+	order(1000, key).wants(http.StatusAccepted, "").wantsQuota("1500", "500", "6")
+	order(1000, key).wants(http.StatusAccepted, "") // a repetition orders nothing
+	a.history.lines = nil
+	r := order(501).wants(429, "rate_limited").wantsRetryAfter("3")
+	if want := "Your limit of 1500 vehicles a minute, in orders to many, has fewer than 501 left; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
+		t.Errorf("says %q, want %q", r.body.Message, want)
+	}
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "commands.bulk" || lines[0].Code != "rate_limited" {
+		t.Errorf("history %+v", lines)
+	}
+	order(500).wants(http.StatusAccepted, "").wantsQuota("1500", "0", "6")
+	order(500, withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "") // another's limit
+	a.get("/api/v1/admin/vehicles/42").wants(200, "").wantsQuota("600", "595", "6")
 }

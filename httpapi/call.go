@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -21,8 +22,11 @@ type call struct {
 	idText     string    // likewise, as all are told it
 	started    time.Time
 	actor      telematics.Actor           // once the token was checked
+	scopes     scopes                     // likewise
 	tokenUntil time.Time                  // likewise: when it is refused
 	agencyCode string                     // likewise: of the agency whose app it is; empty: no app's
+	signature  rental.Signature           // likewise: of that app
+	quota      telematics.Quota           // once the limits were asked: of the one with the least left
 	body       []byte                     // once it was read
 	key        *telematics.IdempotencyKey // nil: none
 	values     map[string]any             // the body's, once the contract was checked; nil: none expected
@@ -106,6 +110,11 @@ func (call *call) readUpTo(c echo.Context, limit int64) error {
 	}
 	call.body = body
 	return nil
+}
+
+// author returns who asks, for the activity history.
+func (call *call) author() telematics.Author {
+	return telematics.Author{Actor: call.actor, RequestID: call.id}
 }
 
 // line returns a line of the history for what the call did. It belongs to the actor's

@@ -2,13 +2,17 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,26 +68,61 @@ func (k *agencyKeys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey
 	return key, ok, k.err
 }
 
-// nonces remembers for ever.
-type nonces struct {
-	mu   sync.Mutex
-	used map[string]bool
-	err  error
+// List implements AgencyKeyRegistry.
+func (k *agencyKeys) List(context.Context) ([]rental.AgencyKey, error) {
+	return slices.SortedFunc(maps.Values(k.byID), func(a, b rental.AgencyKey) int { return cmp.Compare(a.ID, b.ID) }), k.err
 }
 
-func (n *nonces) Spend(ctx context.Context, key, nonce string) (bool, error) {
+// Add implements AgencyKeyRegistry; there are the agencies 1 and 2.
+func (k *agencyKeys) Add(_ context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
+	k.asked = append(k.asked, "add by "+by.Subject)
+	key := appKey(agency)
+	key.ID = "ak_new"
+	return key, agency <= 2, k.err
+}
+
+// Retire implements AgencyKeyRegistry.
+func (k *agencyKeys) Retire(_ context.Context, agency telematics.AgencyID, id string, until time.Time, _ telematics.Author) (rental.AgencyKey, bool, error) {
+	key, ok := k.byID[id]
+	key.State, key.Retires = rental.KeyRetiring, until
+	return key, ok && key.Agency == agency, k.err
+}
+
+// Revoke implements AgencyKeyRegistry.
+func (k *agencyKeys) Revoke(_ context.Context, agency telematics.AgencyID, id string, _ telematics.Author) (rental.AgencyKey, bool, error) {
+	key, ok := k.byID[id]
+	key.State = rental.KeyRevoked
+	return key, ok && key.Agency == agency, k.err
+}
+
+// signatures remembers for ever.
+type signatures struct {
+	mu     sync.Mutex
+	used   map[string]bool
+	uses   []rental.SignatureUse
+	err    error
+	result rental.UseResult // zero: as it is
+}
+
+func (n *signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.err != nil || ctx.Err() != nil {
-		return false, n.err
+	if err := errors.Join(n.err, ctx.Err()); err != nil {
+		return 0, err
 	}
-	name := key + " " + nonce
-	first := !n.used[name]
+	n.uses = append(n.uses, u)
+	name := u.Key + " " + u.Nonce
+	switch {
+	case n.result != 0:
+		return n.result, nil
+	case n.used[name]:
+		return rental.UsedBefore, nil
+	}
 	n.used[name] = true
-	return first, nil
+	return rental.FirstUse, nil
 }
 
-func (n *nonces) count() int {
+func (n *signatures) count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.used)

@@ -74,6 +74,11 @@ func (s *server) command(c echo.Context) error {
 	if !callOf(c).actor.Sees(command.Agency) {
 		return telematics.NoSuchCommand(id)
 	}
+	entry := callOf(c).line(telematics.CommandsRead, command.Vehicle, s.Now())
+	entry.Agency, entry.Command = command.Agency, command.ID
+	if err := s.recordCommandsRead(c, []telematics.Command{command}, entry); err != nil {
+		return err
+	}
 	return s.answer(c, "The command is "+string(command.State)+".", newCommandBody(command))
 }
 
@@ -93,5 +98,10 @@ func (s *server) vehicleCommands(c echo.Context) error {
 		return err
 	}
 	commands, meta := cut(p, found, func(c telematics.Command) int64 { return c.Seq })
+	entry := callOf(c).line(telematics.CommandsRead, twin.ID, s.Now())
+	entry.Agency = twin.AgencyID
+	if err := s.recordCommandsRead(c, commands, entry); err != nil {
+		return err
+	}
 	return s.answerWith(c, counted(len(commands), "command"), bodies(commands, newCommandBody), meta)
 }

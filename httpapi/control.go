@@ -87,11 +87,11 @@ func done(c telematics.Command) string {
 	case telematics.EnableDriving:
 		return subject + " may be driven."
 	case telematics.DisableDriving:
-		return subject + " was immobilised."
+		return subject + " was immobilized."
 	case telematics.UnlockAndEnableDriving:
 		return subject + " was unlocked and may be driven."
 	case telematics.LockAndDisableDriving:
-		return subject + " was immobilised and locked."
+		return subject + " was immobilized and locked."
 	case telematics.AttentionSignal:
 		return subject + " drew attention."
 	case telematics.OpenTopCase:

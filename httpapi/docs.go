@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"html/template"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -18,16 +19,23 @@ import (
 
 const docsPath = "/docs"
 
-// docsHandler serves the contract for reading and trying, from the binary alone.
-func docsHandler() echo.HandlerFunc {
-	docs := v5emb.NewHandlerWithConfig(swgui.Config{
+// docsHandler serves the contract for reading and trying, from the binary alone. See Config.DocsScript.
+func docsHandler(script string) echo.HandlerFunc {
+	config := swgui.Config{
 		Title:       "Motorpool",
 		SwaggerJSON: "/openapi.yaml", // which, unlike the JSON, has the order of the author
 		BasePath:    docsPath,
 		SettingsUI: map[string]string{
 			"defaultModelsExpandDepth": "0", // schemas are listed, folded
+			"persistAuthorization":     "true",
+			"filter":                   "true",
 		},
-	})
+	}
+	if script != "" {
+		config.AppendHead = template.HTML("<script>" + script + "</script>") //nolint:gosec // the program's own
+		config.SettingsUI["requestInterceptor"] = "window.docsRequestInterceptor"
+	}
+	docs := v5emb.NewHandlerWithConfig(config)
 	policy := docsPolicy(docs)
 	return func(c echo.Context) error {
 		asset, isAsset := strings.CutPrefix(c.Request().URL.Path, docsPath+"/")

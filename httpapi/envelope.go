@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/trace"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -78,6 +79,9 @@ func orNull[T comparable](v T) *T {
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."
+	}
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		return fmt.Sprintf("%d %sies.", n, stem)
 	}
 	return fmt.Sprintf("%d %ss.", n, thing)
 }

@@ -32,6 +32,9 @@ const (
 	signatureStale          telematics.Code = "agency_signature_stale"
 	signatureReplayed       telematics.Code = "agency_signature_replayed"
 	agencyMismatch          telematics.Code = "agency_mismatch"
+	haltNotFound            telematics.Code = "halt_not_found"
+	agencyNotFound          telematics.Code = "agency_not_found"
+	agencyKeyNotFound       telematics.Code = "agency_key_not_found"
 	idempotencyKeyRequired  telematics.Code = "idempotency_key_required"
 	webhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
 )
@@ -54,9 +57,13 @@ var statuses = map[telematics.Code]int{
 	telematics.VehicleNotFound:       http.StatusNotFound,
 	telematics.CommandNotFound:       http.StatusNotFound,
 	telematics.BulkNotFound:          http.StatusNotFound,
+	haltNotFound:                     http.StatusNotFound,
+	agencyNotFound:                   http.StatusNotFound,
+	agencyKeyNotFound:                http.StatusNotFound,
 	rental.BookingNotFound:           http.StatusNotFound,
 	rental.MethodNotFound:            http.StatusNotFound,
 	methodNotAllowed:                 http.StatusMethodNotAllowed,
+	telematics.VehicleHasNoUnit:      http.StatusConflict,
 	telematics.CommandNotSupported:   http.StatusConflict,
 	telematics.VehicleStateConflict:  http.StatusConflict,
 	telematics.CommandInProgress:     http.StatusConflict,
@@ -66,6 +73,8 @@ var statuses = map[telematics.Code]int{
 	rental.BookingNotExtendable:      http.StatusConflict,
 	rental.BookingNotActive:          http.StatusConflict,
 	rental.BookingStateConflict:      http.StatusConflict,
+	rental.BookingOverdue:            http.StatusConflict,
+	rental.PaymentRequired:           http.StatusConflict,
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
 	unsupportedMediaType:             http.StatusUnsupportedMediaType,
 	validationFailed:                 http.StatusUnprocessableEntity,
@@ -121,8 +130,11 @@ func (s *server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
+	if callOf(c).actor.Role == telematics.Client {
+		failure = forClient(failure)
+	}
 	body := newErrorBody(failure)
-	if body.RetryAfter != nil {
+	if body.RetryAfter != nil && body.Retryable { // generic clients repeat the request: the header is for what is safe to repeat
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}
 	var fields *fieldErrors
@@ -133,6 +145,16 @@ func (s *server) fail(err error, c echo.Context) {
 	if err := s.write(c, status, e); err != nil {
 		s.Log.WarnContext(c.Request().Context(), "answer not written", "request_id", callOf(c).id, "err", err)
 	}
+}
+
+// forClient returns the error as a client may read it: the reason of a halt is for administrators alone.
+func forClient(e *telematics.Error) *telematics.Error {
+	if e.Code != telematics.CommandsHalted {
+		return e
+	}
+	public := *e
+	public.Message, public.Reason, public.Detail = "Commands are halted for now; nothing was sent. Try again later.", "", ""
+	return &public
 }
 
 // wholeSeconds rounds up: who comes back then is not too early.
@@ -179,6 +201,10 @@ func malformed(message string, cause error) *telematics.Error {
 func ofOneAgency(agency telematics.AgencyID) *telematics.Error {
 	return &telematics.Error{Code: forbidden,
 		Message: fmt.Sprintf("This belongs to no agency; it needs the access token of an administrator of all agencies, and yours is of agency %d alone.", agency)}
+}
+
+func missingScope(scope string) *telematics.Error {
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the scope %s.", scope)}
 }
 
 func wrongRole(want telematics.Role) *telematics.Error {

@@ -54,7 +54,32 @@ func (s *server) recordFollowing(c echo.Context, want eventFilter, refusal error
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.ReadBudget)
 	defer cancel()
+	if refusal == nil {
+		vehicles := 0
+		if !want.nothing {
+			var err error
+			if vehicles, err = s.Fleet.CountVehicles(ctx, want.agency, want.vehicle); err != nil {
+				return err
+			}
+		}
+		line.Details = map[string]any{"filter": want.described(), "vehicles": vehicles}
+	}
 	return s.History.Add(ctx, line)
+}
+
+// described returns the filter as an activity entry has it.
+func (want eventFilter) described() map[string]any {
+	filter := map[string]any{}
+	if want.agency != 0 {
+		filter["agency_id"] = int64(want.agency)
+	}
+	if want.vehicle != 0 {
+		filter["vehicle_id"] = int64(want.vehicle)
+	}
+	if want.kinds != nil {
+		filter["event"] = want.kinds
+	}
+	return filter
 }
 
 // follow serves a stream that has begun.

@@ -292,14 +292,10 @@ func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
 func TestAStreamEndsBeforeItsInstance(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	s := l.follow("").awaitBegin(t)
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := l.server.Shutdown(ctx); err != nil {
+	if err := l.server.Shutdown(ctx); err != nil { // a stream that does not end holds it up for the whole minute
 		t.Errorf("Shutdown: %v", err)
-	}
-	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("took %v", took)
 	}
 	if reason := s.awaitEnd(t); reason != "stopping" {
 		t.Errorf("reason %q", reason)

@@ -93,6 +93,16 @@ func (f *fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
 }
 
+func (f *fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
+	n := 0
+	for id, t := range f.twins {
+		if (agency == 0 || agency == t.AgencyID) && (vehicle == 0 || vehicle == id) {
+			n++
+		}
+	}
+	return n, f.broken(ctx)
+}
+
 func (f *fleet) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
 	if err := f.broken(ctx); err != nil {
 		return telematics.Command{}, err
@@ -198,9 +208,10 @@ func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (telematics
 
 // history remembers lines, or refuses them.
 type history struct {
-	mu    sync.Mutex
-	lines []telematics.Activity
-	err   error
+	mu      sync.Mutex
+	lines   []telematics.Activity
+	err     error
+	omitted int
 }
 
 func (h *history) Add(_ context.Context, a telematics.Activity) error {
@@ -214,6 +225,12 @@ func (h *history) Add(_ context.Context, a telematics.Activity) error {
 }
 
 func (h *history) Note(ctx context.Context, a telematics.Activity) { _ = h.Add(ctx, a) }
+
+func (h *history) Omit(context.Context, telematics.Activity) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.omitted++
+}
 
 func (h *history) all() []telematics.Activity {
 	h.mu.Lock()

@@ -25,7 +25,11 @@ func (f *fieldErrors) Error() string {
 		parts = append(parts, field+" "+messages[0])
 	}
 	slices.Sort(parts)
-	return "The request breaks a rule: " + strings.Join(parts, "; ") + "."
+	sentence := "The request breaks a rule: " + strings.Join(parts, "; ")
+	if strings.HasSuffix(sentence, "?") {
+		return sentence
+	}
+	return sentence + "."
 }
 
 func (f *fieldErrors) orNil() error {
@@ -41,6 +45,13 @@ func (f *fieldErrors) say(field, message string) {
 	}
 	if !slices.Contains(f.messages[field], message) {
 		f.messages[field] = append(f.messages[field], message)
+	}
+}
+
+// also reports a rule of a field that breaks no other one.
+func (f *fieldErrors) also(field, message string) {
+	if len(f.messages[field]) == 0 {
+		f.say(field, message)
 	}
 }
 
@@ -105,7 +116,7 @@ func rule(s *openapi3.Schema) string {
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:
 		return fmt.Sprintf("must be a list of %d to %d members that differ; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
 	case s.Format == "date-time":
-		return "must be a time such as 2026-01-02T10:00:00Z (in a query, + is written %2B)"
+		return "must be a time such as 2026-01-02T10:00:00Z"
 	case s.Format == "uuid":
 		return "must be a UUID"
 	case s.MaxLength != nil:

@@ -18,11 +18,17 @@ type gate struct {
 	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
 	wide      bool   // about what belongs to no agency
 	keyed     bool   // by an idempotency key: it must not happen twice
+	scope     string // that the token must have, too; empty: none
+	urgent    bool   // so that no limit of requests holds it up
 	client    bool   // from an agency's app, on behalf of its client
 	card      bool   // tries a card, which has a limit of its own
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *openapi3.Operation
-	check     func(*call) error // of what the contract cannot say; nil: nothing
+	bodiless  bool   // a change that takes no members
+	list      string // whose cursors it takes; empty: it is no list
+	// check reports what the contract cannot express, after the contract's own rules; nil: nothing. Its error is a
+	// refusal for another reason than a rule.
+	check func(*call, *fieldErrors) error
 }
 
 // ofVehicle says that the path names the vehicle that is ordered something.
@@ -44,8 +50,21 @@ func ofClient(g *gate) { g.role, g.client = telematics.Client, true }
 // addsCard says that a card is tried, which a client may do so many times an hour.
 func addsCard(g *gate) { g.card = true }
 
-func checkedBy(check func(*call) error) func(*gate) {
+// withScope says that the role alone does not suffice.
+func withScope(scope string) func(*gate) {
+	return func(g *gate) { g.scope = scope }
+}
+
+// urgent says that no limit of requests holds it up; see limitUrgent.
+func urgent(g *gate) { g.urgent = true }
+
+func checkedBy(check func(*call, *fieldErrors) error) func(*gate) {
 	return func(g *gate) { g.check = check }
+}
+
+// listed says that it is a list, which has cursors of its own.
+func listed(name string) func(*gate) {
+	return func(g *gate) { g.list = name }
 }
 
 func recordedAs(activity string) func(*gate) {
@@ -74,7 +93,8 @@ func (s *server) enter(c echo.Context, g gate) error {
 		challenge(c.Response().Header(), err)
 		return err // 401
 	}
-	call.actor, call.tokenUntil = token.actor, token.expires.Add(s.Tokens.Leeway)
+	proveConnection(c.Request().Context(), token.actor)
+	call.actor, call.scopes, call.tokenUntil = token.actor, token.scopes, token.expires.Add(s.Tokens.Leeway)
 	if err := s.admit(c, call, g); err != nil {
 		challenge(c.Response().Header(), err)
 		s.recordRefusal(c, g, err)
@@ -87,6 +107,9 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
 	}
+	if g.scope != "" && !call.scopes.has(g.scope) {
+		return missingScope(g.scope)
+	}
 	if g.wide && call.actor.Agency != 0 {
 		return ofOneAgency(call.actor.Agency)
 	}
@@ -95,20 +118,36 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 			return err
 		}
 	}
-	badKey := call.readKey(c.Request()) // a repetition takes nothing from its vehicle's limit
+	wrong := &fieldErrors{}
+	call.readKey(c.Request(), wrong) // a repetition takes nothing from its vehicle's limit
 	if err := s.limit(c, g); err != nil {
 		return err
 	}
-	if badKey != nil {
-		return badKey
-	}
-	if g.keyed && call.key == nil {
+	if g.keyed && call.key == nil && wrong.orNil() == nil {
 		return keyRequired()
 	}
-	if err := s.contract.validate(c, call, g.operation); err != nil || g.check == nil {
-		return err
+	return s.checkRequest(c, call, g, wrong)
+}
+
+// checkRequest reports all rules that a request breaks together.
+func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *fieldErrors) error {
+	if err := s.contract.validate(c, call, g.operation, wrong); err != nil {
+		return err // 415, 400
 	}
-	return g.check(call)
+	if g.bodiless {
+		call.refuseBody(wrong)
+	}
+	if g.list != "" {
+		checkCursor(c, g.list, wrong)
+	}
+	var refusal error
+	if g.check != nil {
+		refusal = g.check(call, wrong)
+	}
+	if err := wrong.orNil(); err != nil {
+		return err // 422
+	}
+	return refusal
 }
 
 // within bounds a read, so that a frozen server of ours costs its caller a 503 and
@@ -126,11 +165,11 @@ func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
 
 // recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Who has no
 // role here is a stranger, like one without a token, and so is an app that cannot sign: nobody
-// without a proof may fill the history. Nor may a client, by what no limit counts.
+// without a proof may fill the history. Nor may anybody else: see actorBound.
 func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	call := callOf(c)
 	code := asError(refusal).Code
-	if g.activity == "" || call.actor.Role == "" || statuses[code] == http.StatusUnauthorized || !s.mayFill(c.Request().Context(), call.actor) {
+	if g.activity == "" || call.actor.Role == "" || statuses[code] == http.StatusUnauthorized {
 		return
 	}
 	vehicle, _ := vehicleParam(c)
@@ -139,5 +178,14 @@ func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 		line.Booking = int64(booking)
 	}
 	line.Outcome, line.Code = telematics.NotExecuted, code
-	s.Refusals.Note(context.WithoutCancel(c.Request().Context()), line)
+	s.noteRefusal(context.WithoutCancel(c.Request().Context()), line)
+}
+
+// noteRefusal adds a refusal to the history, unless those of its actor have used up their bound.
+func (s *server) noteRefusal(ctx context.Context, line telematics.Activity) {
+	if !s.refused.take(line.Actor, s.Now(), s.actorRate(line.Actor)) {
+		s.Refusals.Omit(ctx, line)
+		return
+	}
+	s.Refusals.Note(ctx, line)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,35 +15,94 @@ type Check struct {
 	Ready func(context.Context) error
 }
 
-// checkBudget is how long a check may take; one that hangs is not ready.
-const checkBudget = 2 * time.Second
+const (
+	// checkBudget is how long a check may take; one that hangs is not ready.
+	checkBudget = 2 * time.Second
+	// probeEvery is how long the public health handler repeats its last result: callers cannot load the servers by asking.
+	probeEvery = time.Second
+)
+
+// Readiness runs the checks. It is safe for concurrent use.
+type Readiness struct {
+	checks   []Check
+	draining atomic.Bool
+
+	mu     sync.Mutex // held while the checks run for the public handler
+	probed time.Time
+	last   probe
+}
+
+// probe is a result of all checks.
+type probe struct {
+	status int
+	body   healthBody
+}
 
 type healthBody struct {
 	Status string            `json:"status"` // ok, ready or not_ready
+	Reason string            `json:"reason,omitempty"`
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
+// NewReadiness returns readiness that needs all checks to succeed.
+func NewReadiness(checks ...Check) *Readiness { return &Readiness{checks: checks} }
+
+// Drain makes the instance not ready, for good: it is about to stop.
+func (r *Readiness) Drain() { r.draining.Store(true) }
+
 // Internal returns the handler for the internal listener: /healthz answers while the
-// process lives, /readyz says which check fails.
-func Internal(checks ...Check) http.Handler {
+// process lives, /readyz says which check fails and why.
+func (r *Readiness) Internal() http.Handler { return healthHandler(r.probe) }
+
+// Public returns the handler for probes of load balancers and orchestrators. It says which check fails and not why, since
+// errors name servers, and it runs the checks once a second at most.
+func (r *Readiness) Public() http.Handler { return healthHandler(r.recent) }
+
+func healthHandler(ready func(context.Context) probe) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeHealth(w, http.StatusOK, healthBody{Status: "ok"})
+		writeHealth(w, probe{http.StatusOK, healthBody{Status: "ok"}})
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), checkBudget)
-		defer cancel()
-		status, body := http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}
-		for name, err := range run(ctx, checks) {
-			body.Checks[name] = "ok"
-			if err != nil {
-				body.Checks[name] = err.Error()
-				status, body.Status = http.StatusServiceUnavailable, "not_ready"
-			}
-		}
-		writeHealth(w, status, body)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, request *http.Request) {
+		writeHealth(w, ready(request.Context()))
 	})
 	return mux
+}
+
+func (r *Readiness) probe(ctx context.Context) probe {
+	if r.draining.Load() {
+		return probe{http.StatusServiceUnavailable, healthBody{Status: "not_ready", Reason: "draining"}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkBudget)
+	defer cancel()
+	result := probe{http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}}
+	for name, err := range run(ctx, r.checks) {
+		result.body.Checks[name] = "ok"
+		if err != nil {
+			result.body.Checks[name] = err.Error()
+			result.status, result.body.Status = http.StatusServiceUnavailable, "not_ready"
+		}
+	}
+	return result
+}
+
+// recent returns the last result without the errors' texts, not older than probeEvery.
+func (r *Readiness) recent(ctx context.Context) probe {
+	if r.draining.Load() {
+		return r.probe(ctx)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.probed) >= probeEvery {
+		r.last = r.probe(context.WithoutCancel(ctx)) // for all callers, whether this one waits or not
+		for name, text := range r.last.body.Checks {
+			if text != "ok" {
+				r.last.body.Checks[name] = "failed"
+			}
+		}
+		r.probed = time.Now()
+	}
+	return r.last
 }
 
 // run asks all checks at once, so that one slow server does not hide another.
@@ -62,9 +122,9 @@ func run(ctx context.Context, checks []Check) map[string]error {
 	return results
 }
 
-func writeHealth(w http.ResponseWriter, status int, body healthBody) {
+func writeHealth(w http.ResponseWriter, p probe) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a caller that left wants no answer
+	w.WriteHeader(p.status)
+	_ = json.NewEncoder(w).Encode(p.body) // a caller that left wants no answer
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"motorpool/httpapi"
 )
@@ -26,10 +27,10 @@ func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 
 func TestReadinessNamesWhatIsNotReady(t *testing.T) {
 	var err error
-	h := httpapi.Internal(
+	h := httpapi.NewReadiness(
 		httpapi.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return err }},
-	)
+	).Internal()
 	if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
 		t.Errorf("%d %v", status, body)
 	}
@@ -45,12 +46,51 @@ func TestReadinessNamesWhatIsNotReady(t *testing.T) {
 
 func TestACheckThatHangsIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := httpapi.Internal(httpapi.Check{Name: "postgres", Ready: func(ctx context.Context) error {
+		h := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}})
+		}}).Internal()
 		if status, body := ask(t, h, "/readyz"); status != 503 {
 			t.Errorf("%d %v", status, body)
+		}
+	})
+}
+
+func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
+	r := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
+	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
+		if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
+			t.Errorf("%s: %d %v", name, status, body)
+		}
+	}
+	r.Drain()
+	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
+		if status, body := ask(t, h, "/readyz"); status != 503 || body["status"] != "not_ready" || body["reason"] != "draining" {
+			t.Errorf("%s: %d %v", name, status, body)
+		}
+		if status, _ := ask(t, h, "/healthz"); status != 200 {
+			t.Errorf("%s: not alive: %d", name, status)
+		}
+	}
+}
+
+func TestReadiness_PublicHandlerNamesNoServersAndBoundsTheChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, err := 0, errors.New("dial tcp db.internal:5432: refused")
+		h := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
+		for range 100 {
+			status, body := ask(t, h, "/readyz")
+			if want := map[string]any{"postgres": "failed"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {
+				t.Fatalf("%d %v", status, body)
+			}
+		}
+		if runs != 1 {
+			t.Errorf("100 probes within a second ran the check %d times", runs)
+		}
+		time.Sleep(time.Second)
+		err = nil
+		if status, body := ask(t, h, "/readyz"); status != 200 || runs != 2 {
+			t.Errorf("%d %v after %d runs", status, body, runs)
 		}
 	})
 }

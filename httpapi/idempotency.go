@@ -19,22 +19,22 @@ const (
 
 // readKey reads the caller's own name for a POST. Its scope is the caller, and it stands
 // for this request alone.
-func (call *call) readKey(r *http.Request) error {
+func (call *call) readKey(r *http.Request, wrong *fieldErrors) {
 	values := r.Header.Values(headerIdempotencyKey)
 	if r.Method != http.MethodPost || len(values) == 0 {
-		return nil
+		return
 	}
 	key := values[0]
 	visible := strings.IndexFunc(key, func(c rune) bool { return c < '!' || c > '~' }) < 0
 	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || !visible {
-		return invalid(headerIdempotencyKey, fmt.Sprintf("must be one header of 1 to %d visible ASCII characters", maxIdempotencyKey))
+		wrong.say(headerIdempotencyKey, fmt.Sprintf("must be one header of 1 to %d visible ASCII characters", maxIdempotencyKey))
+		return
 	}
 	request := sha256.New()
 	fmt.Fprintf(request, "%s\n%s\n%s\n", r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	request.Write(call.body)
 	call.key = &telematics.IdempotencyKey{Agency: call.actor.Agency, Subject: call.actor.Subject, Key: key}
 	request.Sum(call.key.Fingerprint[:0])
-	return nil
 }
 
 func keyRequired() *telematics.Error {

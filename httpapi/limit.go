@@ -24,12 +24,22 @@ func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: ti
 func perHour(n int) telematics.Rate   { return telematics.Rate{Limit: n, Per: time.Hour} }
 
 // limit takes a request from its actor's limit, an order or a refresh from its vehicle's too, and a card
-// from its client's of cards. The actor's comes first, and alone: who is over it must not use up a vehicle that others need.
+// from its client's of cards. The actor's comes first, and alone: who is over it must not use up a vehicle that others need, nor fill the
+// memory of used signatures. That comes second: a replay takes nothing from a vehicle, nor from the limit of cards.
 // An order that was made before, under its key, wakes no vehicle, and a card that was added tries none:
 // its caller must hear what became of it.
 func (s *server) limit(c echo.Context, g gate) error {
+	if g.urgent {
+		return s.limitUrgent(c)
+	}
 	call, ctx := callOf(c), c.Request().Context()
 	quota, refusal := s.takeActor(ctx, call.actor)
+	if g.client && refusal == nil {
+		if err := s.useSignature(c.Request(), call); err != nil {
+			showQuota(c.Response().Header(), quota)
+			return err
+		}
+	}
 	asks := g.refresh && refreshes(c.Request())
 	if g.card && refusal == nil && !s.repeats(ctx, call, s.CardRate) {
 		var left telematics.Quota
@@ -46,6 +56,7 @@ func (s *server) limit(c echo.Context, g gate) error {
 		}
 		quota = tighter(quota, left)
 	}
+	call.quota = quota
 	showQuota(c.Response().Header(), quota)
 	if refusal == nil {
 		return nil
@@ -54,6 +65,20 @@ func (s *server) limit(c echo.Context, g gate) error {
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal
+}
+
+// urgentRate is how many urgent changes a minute an actor may make at an instance. Nobody needs so many; but each adds an entry to the
+// history, which nobody can delete from.
+const urgentRate = 600
+
+// limitUrgent bounds what no other limit holds up. It counts in memory, so it needs no Redis, and other requests of the actor do not count.
+func (s *server) limitUrgent(c echo.Context) error {
+	if s.urgent.take(callOf(c).actor, s.Now(), urgentRate) {
+		return nil
+	}
+	usedUp := telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
+	showQuota(c.Response().Header(), usedUp)
+	return overLimit(usedUp, "Your limit of %d changes of halts a minute is used up.")
 }
 
 // commands reports whether commands are given, which are then not executed.
@@ -73,11 +98,7 @@ func (s *server) repeats(ctx context.Context, call *call, limit int) bool {
 
 // takeActor takes a request from the actor's limit.
 func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
-	rate := s.AdminRate
-	if actor.Role == telematics.Client {
-		rate = s.ClientRate
-	}
-	quota := s.take(ctx, actorKey(string(actor.Role), actor), perMinute(rate))
+	quota := s.take(ctx, actorKey(string(actor.Role), actor), perMinute(s.actorRate(actor)))
 	return quota, overLimit(quota, "Your limit of %d requests a minute is used up.")
 }
 
@@ -88,13 +109,22 @@ func (s *server) takeCard(ctx context.Context, actor telematics.Actor) (telemati
 	return quota, overLimit(quota, "Your limit of %d cards an hour is used up.")
 }
 
-// mayFill reports whether another refusal of the actor is written into the history: of a client, as many as it may make
-// requests. Those beyond are in the log alone.
-func (s *server) mayFill(ctx context.Context, actor telematics.Actor) bool {
-	if actor.Role != telematics.Client {
-		return true
+// takeBulk takes the vehicles of an order to many from the administrator's limit of them: all, or none.
+func (s *server) takeBulk(ctx context.Context, actor telematics.Actor, vehicles int) (telematics.Quota, *telematics.Error) {
+	quota := s.takeN(ctx, actorKey("bulk", actor), perMinute(s.BulkRate), vehicles)
+	refusal := overLimit(quota, "Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", vehicles)
+	if refusal != nil {
+		refusal.Outcome = telematics.NotExecuted
 	}
-	return !s.take(ctx, actorKey("refusals", actor), perMinute(s.ClientRate)).Over
+	return quota, refusal
+}
+
+// actorRate is how many requests a minute an actor may make; zero: any number.
+func (s *server) actorRate(actor telematics.Actor) int {
+	if actor.Role == telematics.Client {
+		return s.ClientRate
+	}
+	return s.AdminRate
 }
 
 // takeVehicle takes an order from the vehicle's limit.
@@ -131,11 +161,15 @@ func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle t
 // take returns no quota where there is no limit, or nobody to count: what needs Redis is
 // refused without it anyway, and everything else goes on.
 func (s *server) take(ctx context.Context, key string, rate telematics.Rate) telematics.Quota {
+	return s.takeN(ctx, key, rate, 1)
+}
+
+func (s *server) takeN(ctx context.Context, key string, rate telematics.Rate, n int) telematics.Quota {
 	if rate.Limit == 0 || s.Limiter == nil {
 		return telematics.Quota{}
 	}
 	// Whoever hangs up at once is counted, too.
-	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, rate)
+	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, rate, n)
 	if err != nil {
 		return telematics.Quota{}
 	}

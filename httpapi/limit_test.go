@@ -27,17 +27,17 @@ const (
 	untilOne  = 2300 * time.Millisecond
 )
 
-func (l *limiter) Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error) {
+func (l *limiter) Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, key)
 	if err := errors.Join(ctx.Err(), l.err); err != nil {
 		return telematics.Quota{}, err
 	}
-	if l.taken[key] == rate.Limit {
+	if l.taken[key]+n > rate.Limit {
 		return telematics.Quota{Limit: rate.Limit, Over: true, Reset: untilOne}, nil
 	}
-	l.taken[key]++
+	l.taken[key] += n
 	return telematics.Quota{Limit: rate.Limit, Remaining: rate.Limit - l.taken[key], Reset: untilFull}, nil
 }
 

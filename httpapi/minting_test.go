@@ -80,7 +80,7 @@ func jwks(signers ...signer) []byte {
 // claims are those of an administrator of all agencies, with changes; nil takes one away.
 func claims(change map[string]any) map[string]any {
 	c := map[string]any{
-		"iss": issuer, "aud": audience, "sub": "admin-7", "role": "admin",
+		"iss": issuer, "aud": audience, "sub": "admin-7", "role": "admin", "scope": "all_agencies",
 		"exp": now.Add(time.Hour).Unix(), "nbf": now.Add(-time.Hour).Unix(), "iat": now.Add(-time.Hour).Unix(),
 	}
 	maps.Copy(c, change)
@@ -91,7 +91,18 @@ func claims(change map[string]any) map[string]any {
 // mint returns a token with the claims.
 func (s signer) mint(t testing.TB, c map[string]any) string {
 	t.Helper()
+	return s.mintTyped(t, "JWT", c)
+}
+
+// mintTyped returns a token with the claims and the header parameter typ; empty: none.
+func (s signer) mintTyped(t testing.TB, typ string, c map[string]any) string {
+	t.Helper()
 	header := jws.NewHeaders()
+	if typ != "" {
+		if err := header.Set(jws.TypeKey, typ); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if s.id != "" {
 		if err := header.Set(jws.KeyIDKey, s.id); err != nil {
 			t.Fatal(err)

@@ -56,11 +56,22 @@ func pageOf(c echo.Context, list string) (page, error) {
 	if text := c.QueryParam("cursor"); text != "" {
 		before, ok := p.parseCursor(text)
 		if !ok {
-			return p, invalid("cursor", "must be the next_cursor of this list; leave it out to start at the newest")
+			return p, invalid("cursor", badCursor)
 		}
 		p.before = before
 	}
 	return p, nil
+}
+
+const badCursor = "must be the next_cursor of this list; leave it out to start at the newest"
+
+// checkCursor reports a cursor that is not of the list.
+func checkCursor(c echo.Context, list string, wrong *fieldErrors) {
+	if text := c.QueryParam("cursor"); text != "" {
+		if _, ok := (page{list: list}).parseCursor(text); !ok {
+			wrong.also("cursor", badCursor)
+		}
+	}
 }
 
 // query asks for one more than the page holds: it tells whether there is a next page.

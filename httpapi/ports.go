@@ -8,7 +8,8 @@ import (
 
 // Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the
 // vehicle exists, and is the actor's to see, is checked there, and every refusal leaves
-// its line of the history there. An order that repeats an earlier one, by its idempotency
+// its line of the history there, except that a vehicle of an order to many does not exist: its caller adds one line for all
+// of them. An order that repeats an earlier one, by its idempotency
 // key, is answered from what that one made.
 type Controller interface {
 	// Send blocks until the command is settled, and returns it. It fails where the vehicle
@@ -16,6 +17,16 @@ type Controller interface {
 	Send(context.Context, *telematics.Order) (telematics.Receipt, error)
 	// Start returns once the command is on its way.
 	Start(context.Context, *telematics.Order) (telematics.Receipt, error)
+}
+
+// Halts is the kill switch.
+type Halts interface {
+	// Halts returns the halts in force, that of all agencies first.
+	Halts(context.Context) (telematics.Halts, error)
+	// Halt puts a halt in force, and returns it once it holds at every instance. It reports false where there is no such agency.
+	Halt(context.Context, telematics.Halt, telematics.Author) (telematics.Halt, bool, error)
+	// Resume lifts the halt of an agency, or, for zero, that of all. It reports false where there is none.
+	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)
 }
 
 // Bulks keeps orders to many vehicles.
@@ -39,6 +50,9 @@ type Fleet interface {
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Twins returns vehicles by falling id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
+	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that
+	// is one of them, as 0 or 1.
+	CountVehicles(context.Context, telematics.AgencyID, telematics.VehicleID) (int, error)
 	// Command returns the command, or a *telematics.Error with CommandNotFound.
 	Command(context.Context, telematics.CommandID) (telematics.Command, error)
 	// VehicleCommands returns the commands that an agency, or any for zero, gave a vehicle, by
@@ -63,12 +77,12 @@ type Strangers interface {
 
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
-	// Take takes one of so many in a time, unless none is left. An error says that it was
+	// Take takes n of so many in a time, unless fewer are left. An error says that they were
 	// not counted; it comes within a fraction of a second.
-	Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error)
+	Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error)
 }
 
-// History takes lines for reads of a vehicle's status.
+// History takes activity entries of reads of what vehicles reported.
 type History interface {
 	// Add returns when the line is durable.
 	Add(context.Context, telematics.Activity) error
@@ -78,6 +92,8 @@ type History interface {
 type Refusals interface {
 	// Note adds the line to the history, now or as soon as it takes it.
 	Note(context.Context, telematics.Activity)
+	// Omit counts a line that is not added, because its actor was refused too often.
+	Omit(context.Context, telematics.Activity)
 }
 
 // EventLog is the log of what has changed, which all instances write.

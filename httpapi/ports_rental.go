@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -48,10 +49,22 @@ type AgencyKeys interface {
 	AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error)
 }
 
-// Nonces remembers which signatures were used.
-type Nonces interface {
-	// Spend reports whether the nonce is used for the first time with the key. An error says that it cannot be known.
-	Spend(ctx context.Context, key, nonce string) (bool, error)
+// AgencyKeyRegistry changes the keys that agencies' apps sign requests with. A change returns once it holds at every instance.
+type AgencyKeyRegistry interface {
+	// List returns the keys of all agencies, without their secrets.
+	List(context.Context) ([]rental.AgencyKey, error)
+	// Add makes a key, and returns it with its secret. It reports false where there is no such agency.
+	Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error)
+	// Retire lets a key end at a time. It reports false where the agency has no such key, or it is revoked.
+	Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error)
+	// Revoke ends a key for good. It reports false where the agency has no such key.
+	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
+}
+
+// Signatures remembers which signatures were used for changes.
+type Signatures interface {
+	// Use uses a signature up, durably. An error says that it is not known whether it is used up.
+	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
 }
 
 // Webhooks takes what the payment processor tells unasked.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,8 +17,8 @@ const (
 	headerPreferenceApplied = "Preference-Applied"
 )
 
-// preferences are what a caller would like of its answer (RFC 7240). What is not
-// understood, or cannot be granted, is ignored.
+// preferences are what a caller would like of its answer (RFC 7240). A longer wait than is allowed is shortened; what is
+// not understood is ignored.
 type preferences struct {
 	async bool          // respond-async: do not wait for the vehicle
 	wait  time.Duration // how long the vehicle may take; zero: not said
@@ -33,14 +34,26 @@ func readPreferences(h http.Header) preferences {
 		case "respond-async":
 			p.async = true
 		case "wait":
-			seconds, err := strconv.ParseUint(value, 10, 16) // no sign, and no product that wraps around
-			wait := time.Duration(seconds) * time.Second
-			if err == nil && wait >= telematics.MinBudget && wait <= telematics.MaxBudget && p.wait == 0 { // the first one counts
-				p.wait = wait
+			if p.wait == 0 { // the first one counts
+				p.wait = waitOf(value)
 			}
 		}
 	}
 	return p
+}
+
+// waitOf returns how long a caller wants to wait, but no longer than a command may take; zero: it says nothing that
+// can be applied.
+func waitOf(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 16) // no sign, and no product that wraps around
+	if errors.Is(err, strconv.ErrRange) {
+		return telematics.MaxBudget
+	}
+	wait := time.Duration(seconds) * time.Second
+	if err != nil || wait < telematics.MinBudget {
+		return 0
+	}
+	return min(wait, telematics.MaxBudget)
 }
 
 // splitUnquoted splits at commas, but for those in quoted strings.

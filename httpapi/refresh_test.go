@@ -88,9 +88,9 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 		"silent":        {in(telematics.Unknown, ""), 504, "command_timeout", "unknown", "10", true},
 		"refused":       {in(telematics.Rejected, "clock_unset"), 502, "command_rejected", "not_executed", "10", true},
 		"failed":        {in(telematics.Failed, ""), 502, "command_failed", "failed", "10", true},
-		"not supported": {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "", true},
+		"not supported": {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "3600", true},
 		"never sent":    {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
-		"no unit":       {telematics.NotSupported(telematics.ReportState), 409, "command_not_supported", "not_executed", "", false},
+		"no unit":       {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
 		"under way":     {telematics.InProgress(c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
 		"away":          {telematics.AwayFor(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
 		"halted":        {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
@@ -147,7 +147,7 @@ func TestACallerSaysHowLongARefreshMayTake(t *testing.T) {
 		applied string
 	}{
 		"wait=20": {20 * time.Second, "wait=20"}, "respond-async": {telematics.DefaultBudget, ""},
-		"respond-async, wait=5": {5 * time.Second, "wait=5"}, "wait=31": {telematics.DefaultBudget, ""},
+		"respond-async, wait=5": {5 * time.Second, "wait=5"}, "wait=31": {telematics.MaxBudget, "wait=30"},
 	} {
 		r := a.get(refresh42, withHeader("Prefer", prefer)).wants(200, "")
 		if got, applied := a.controller.last().Budget, r.header.Get("Preference-Applied"); got != want.budget || applied != want.applied {

@@ -31,7 +31,7 @@ func TestACallersNameForItsRequestReachesTheController(t *testing.T) {
 		"another vehicle": order("/api/v1/admin/vehicles/2/control/lock"),
 		"another action":  order("/api/v1/admin/vehicles/42/control/unlock"),
 		"another query":   order(lock42 + "?x=1"),
-		"another body":    order(lock42, withBody("x")),
+		"another body":    order(lock42, withBody("{}")),
 	} {
 		if other.Fingerprint == first.Fingerprint {
 			t.Errorf("%s has the same fingerprint", name)
@@ -126,10 +126,12 @@ func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
 		`return=minimal; x=1, Wait="7"`: {7 * time.Second, "wait=7"},
 		"wait=3, wait=9":                {3 * time.Second, "wait=3"},
 		"wait=0":                        {10 * time.Second, ""},
-		"wait=31":                       {10 * time.Second, ""},
-		"wait=99999999999999999999":     {10 * time.Second, ""},
-		"wait=9223372037":               {10 * time.Second, ""},
-		"wait=36028797018963973":        {10 * time.Second, ""}, // 5 and 2 to the 55: its nanoseconds wrap around to 5 s
+		"wait=0, wait=40":               {30 * time.Second, "wait=30"},
+		"wait=40, wait=5":               {30 * time.Second, "wait=30"},
+		"wait=31":                       {30 * time.Second, "wait=30"},
+		"wait=99999999999999999999":     {30 * time.Second, "wait=30"},
+		"wait=9223372037":               {30 * time.Second, "wait=30"},
+		"wait=36028797018963973":        {30 * time.Second, "wait=30"}, // 5 and 2 to the 55: its nanoseconds wrap around to 5 s
 		"wait=+5":                       {10 * time.Second, ""},
 		`x="respond-async, wait=7"`:     {10 * time.Second, ""},
 		`x="a\", wait=7", wait=8`:       {8 * time.Second, "wait=8"},

@@ -24,14 +24,14 @@ func (s *server) routes(e *echo.Echo) {
 	r.control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
 
 	r.get("/api/v1/admin/vehicles/{vehicle}/status", s.vehicleStatus, recordedAs(telematics.StatusRead), mayRefresh)
-	r.get("/api/v1/admin/vehicles", s.vehicles)
+	r.get("/api/v1/admin/vehicles", s.vehicles, listed("vehicles"))
 	r.get("/api/v1/admin/vehicles/{vehicle}", s.vehicle)
-	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands)
+	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands, listed("commands"))
 	r.get("/api/v1/admin/commands/{id}", s.command)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", s.bulk)
 
-	r.get("/api/v1/client/bookings", s.clientBookings, ofClient)
+	r.get("/api/v1/client/bookings", s.clientBookings, ofClient, listed("bookings"))
 	r.get("/api/v1/client/bookings/{booking}", s.clientBooking, ofClient)
 	r.amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	r.amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
@@ -39,17 +39,25 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock), s.orderOfClient(telematics.Lock), ofClient)
 	r.post("/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock), s.orderOfClient(telematics.Unlock), ofClient)
 
-	r.get("/api/v1/admin/bookings", s.adminBookings)
+	r.get("/api/v1/admin/bookings", s.adminBookings, listed("bookings"))
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, s.openBooking, checkedBy(checkDraft))
 	r.get("/api/v1/admin/bookings/{booking}", s.adminBooking)
 	r.amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	r.amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
 	r.amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
-	r.amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkMoney))
+	r.amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkRefund))
 	r.amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
 
-	r.get("/api/v1/admin/activity", s.activity)
-	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies)
+	r.get("/api/v1/admin/halts", s.halts)
+	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, s.halt, withScope(scopeHalt), urgent, checkedBy(checkHalt))
+	r.remove("/api/v1/admin/halts", telematics.CommandsResume, s.resume, withScope(scopeHalt), urgent)
+	r.get("/api/v1/admin/agencies/{agency}/keys", s.listAgencyKeys, withScope(scopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, s.addAgencyKey, withScope(scopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, s.retireAgencyKey, withScope(scopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, s.revokeAgencyKey, withScope(scopeAgencyKeys))
+
+	r.get("/api/v1/admin/activity", s.activity, listed("activity"))
+	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies, listed("unknown_units"))
 	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", s.paymentMethods, ofClient)
@@ -60,8 +68,12 @@ func (s *server) routes(e *echo.Echo) {
 
 	r.open("/openapi.yaml", s.contract.serveYAML)
 	r.open("/openapi.json", s.contract.serveJSON)
-	r.open("/docs", docsHandler())
-	r.open("/docs/*", docsHandler())
+	if !s.HideDocs {
+		docs := docsHandler(s.DocsScript)
+		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, docsPath) })
+		r.open(docsPath, docs)
+		r.open(docsPath+"/*", docs)
+	}
 }
 
 // router adds routes to Echo. Paths are written as in the contract.
@@ -85,7 +97,8 @@ func (r router) remove(path, activity string, h echo.HandlerFunc, options ...fun
 }
 
 func (r router) change(method, path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.operation(method, path)}
+	operation := r.contract.operation(method, path)
+	g := gate{role: telematics.Admin, activity: activity, operation: operation, bodiless: operation.RequestBody == nil}
 	for _, option := range options {
 		option(&g)
 	}

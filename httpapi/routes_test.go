@@ -10,6 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi"
 	"motorpool/telematics"
 )
 
@@ -36,7 +37,7 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	if len(promised) != len(telematics.ControlActions)+30 {
+	if len(promised) != len(telematics.ControlActions)+37 {
 		t.Errorf("%d routes", len(promised))
 	}
 }
@@ -103,7 +104,59 @@ func TestHEADIsGETWithoutItsBody(t *testing.T) {
 			t.Errorf("%s: %d", target, r.status)
 		}
 	}
-	if len(a.history.all()) != 1 {
-		t.Error("a status read by HEAD was not written down")
+	if len(a.history.all()) != 2 {
+		t.Error("a read by HEAD was not written down")
+	}
+}
+
+func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
+	a := newAPI(t)
+	page := a.get("/docs", anonymous).text
+	for _, setting := range []string{"persistAuthorization: true", "filter: true"} {
+		if !strings.Contains(strings.ReplaceAll(page, `"`, ""), setting) {
+			t.Errorf("the page does not set %s", setting)
+		}
+	}
+	if strings.Contains(page, "docsRequestInterceptor") {
+		t.Error("the page has an interceptor that nobody asked for")
+	}
+	for path, item := range document().Paths.Map() {
+		for method, operation := range item.Operations() {
+			for _, p := range operation.Parameters {
+				if p.Value.Name == "Prefer" && p.Value.Example != nil {
+					t.Errorf("%s %s: an example of Prefer, which the page would preset", method, path)
+				}
+			}
+		}
+	}
+}
+
+func TestDocs_RootLeadsToThem(t *testing.T) {
+	r := newAPI(t).get("/", anonymous)
+	if r.status != http.StatusFound || r.header.Get("Location") != "/docs" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+func TestDocs_CanBeTurnedOff(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.HideDocs = true })
+	for _, path := range []string{"/", "/docs", "/docs/swagger-ui.css"} {
+		if r := a.get(path, anonymous); r.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, r.status)
+		}
+	}
+	if r := a.get("/openapi.yaml", anonymous); r.status != http.StatusOK {
+		t.Errorf("the contract: %d", r.status)
+	}
+}
+
+func TestDocs_ScriptRunsUnderThePolicy(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) {
+		c.DocsScript = "window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };"
+	})
+	page := a.get("/docs", anonymous)
+	if !strings.Contains(page.text, "<script>window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };</script>") ||
+		strings.Count(page.header.Get("Content-Security-Policy"), "'sha256-") != 3 {
+		t.Errorf("%v", page.header)
 	}
 }

@@ -18,25 +18,37 @@ type Config struct {
 	Controller Controller
 	Fleet      Fleet
 	Bulks      Bulks
+	Halts      Halts
 	History    History
 	Refusals   Refusals
 	Strangers  Strangers
 	Tokens     *Tokens
 	Feed       *Feed
 
-	// Bookings, Wallet, Payments, AgencyKeys and Nonces serve clients, and administrators about bookings.
+	// Bookings, Wallet, Payments, AgencyKeys and Signatures serve clients, and administrators about bookings.
 	Bookings   Bookings
 	Wallet     Wallet
 	Payments   Payments
 	AgencyKeys AgencyKeys
-	Nonces     Nonces
+	Signatures Signatures
+	// AgencyKeyRegistry serves administrators of agencies' keys.
+	AgencyKeyRegistry AgencyKeyRegistry
 	// Webhooks takes what the payment processor tells. Without them it is told that nobody listens.
 	Webhooks Webhooks
 	// LiveMoney says that notices about real money are wanted, and no others.
 	LiveMoney bool
 
+	// HideDocs takes the page /docs away.
+	HideDocs bool
+	// DocsScript is JavaScript that /docs runs first. It must define docsRequestInterceptor(request), which every request of the page
+	// passes. For development. Defaults to none.
+	DocsScript string
+
 	// Nudge is called when there may be something new to charge. Without it that is noticed in its own time.
 	Nudge func()
+
+	// CORSOrigins are the origins whose pages may call the API from a browser, such as https://console.example.com. Defaults to none.
+	CORSOrigins []string
 
 	// Places says where vehicles stand, in words. Without one no address is known.
 	Places Places
@@ -48,6 +60,8 @@ type Config struct {
 	RefreshRate int
 	// AdminRate is how many requests a minute an administrator may make; zero: any number.
 	AdminRate int
+	// BulkRate is how many vehicles a minute an administrator may name in orders to many; zero: any number.
+	BulkRate int
 	// ClientRate is how many requests a minute a client may make; zero: any number.
 	ClientRate int
 	// CardRate is how many cards an hour a client may try to add; zero: any number.
@@ -65,6 +79,8 @@ type Config struct {
 type server struct {
 	Config
 	contract *contract
+	refused  actorBound // refusals that are added to the history
+	urgent   actorBound // urgent changes
 }
 
 // New returns the public handler: the API, its contract and its documentation. It is
@@ -85,9 +101,23 @@ func (s *server) handler() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
 	// Before the router, so that unknown paths and methods pass them too.
-	e.Pre(s.begin, s.accessLog, s.recoverPanic, exactPath)
+	e.Pre(s.begin, s.accessLog, s.recoverPanic, s.cors(), exactPath)
+	e.Use(refuseOptions)
 	s.routes(e)
 	return e
+}
+
+// refuseOptions makes OPTIONS a method like any other that an address does not have. Echo would answer it with an empty
+// 204, and list it in Allow.
+func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		allow, routed := c.Get(echo.ContextKeyHeaderAllow).(string)
+		if !routed {
+			return next(c)
+		}
+		c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, http.MethodOptions+", "))
+		return echo.ErrMethodNotAllowed
+	}
 }
 
 // Limits of the public listener.
@@ -110,6 +140,7 @@ func NewServer(addr string, handler http.Handler) *waitingroom.Server {
 		WriteTimeout:      headerBudget + bodyBudget + telematics.MaxBudget + answerSlack,
 		IdleTimeout:       idleBudget,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       withConnection,
 	}, isOrder)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -13,17 +14,16 @@ import (
 )
 
 var (
-	errNoKeyStore = errors.New("no agency keys are configured")
-	errNoNonces   = errors.New("no memory of used signatures is configured")
+	errNoKeyStore   = errors.New("no agency keys are configured")
+	errNoSignatures = errors.New("no memory of used signatures is configured")
 )
 
 // unknownSecret stands in for the secret of a key that is not there, or no longer valid: it costs the same
 // to find out that nothing fits.
 var unknownSecret = make([]byte, rental.SecretSize)
 
-// checkSignature holds a request against its agency's signature: that it is of this very request, then that it
-// is fresh, then that it is used for the first time; so nobody uses up another's nonces. The key names the
-// agency, which must be the token's.
+// checkSignature checks a request's agency signature: that it is of this very request, then that it is fresh. The key names the
+// agency, which must be the token's. It writes nothing: see useSignature.
 //
 // Failed attempts are counted against no limit: to find a secret by guessing is hopeless, what one costs us is
 // memory alone, and counted, they would let a thief of a token lock its owner out.
@@ -45,17 +45,12 @@ func (s *server) checkSignature(c echo.Context, call *call) error {
 		return badSignature(doesNotFit)
 	}
 	if !signature.Fresh(s.Now()) {
-		return &telematics.Error{Code: signatureStale, Message: fmt.Sprintf(
-			"The agency signature is of %s, and it is %s here: at most %.0f seconds may be between. Set the device's clock, and sign every attempt anew.",
-			timestamp(signature.At), timestamp(s.Now()), rental.SignatureSkew.Seconds())}
-	}
-	if err := s.spend(request, signature); err != nil {
-		return err
+		return s.staleSignature(signature)
 	}
 	if key.Agency != call.actor.Agency {
 		return &telematics.Error{Code: agencyMismatch, Message: "The access token is of another agency than the key that signed the request."}
 	}
-	call.agencyCode = key.AgencyCode
+	call.agencyCode, call.signature = key.AgencyCode, signature
 	return nil
 }
 
@@ -105,28 +100,40 @@ func (s *server) agencyKey(ctx context.Context, id string) (rental.AgencyKey, er
 	return key, err
 }
 
-// spend uses the signature up. Where that cannot be remembered, a read goes on: repeated, it changes
-// nothing. A change is refused.
-func (s *server) spend(request *http.Request, signature rental.Signature) error {
-	first, err := s.firstUse(request.Context(), signature)
-	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
-	switch {
-	case err != nil && reads:
+// retrySignature is when fewer of a client's signatures are fresh.
+const retrySignature = time.Minute
+
+// useSignature uses up the signature of a change. It comes after the client's limit of requests, so that a flood of requests writes
+// no more signatures than the limit lets through. A read is not written: repeated, it changes nothing.
+func (s *server) useSignature(request *http.Request, call *call) error {
+	if request.Method == http.MethodGet || request.Method == http.MethodHead {
 		return nil
-	case err != nil:
-		return away(err)
-	case !first:
-		return &telematics.Error{Code: signatureReplayed, Message: "The agency signature was used before: sign every attempt anew, with a new nonce."}
 	}
-	return nil
+	if s.Signatures == nil {
+		return away(errNoSignatures)
+	}
+	// A caller that hangs up has used it, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), s.ReadBudget)
+	defer cancel()
+	used, err := s.Signatures.Use(ctx, rental.SignatureUse{
+		Key: call.signature.Key, Nonce: call.signature.Nonce, At: call.signature.At, Actor: call.actor,
+	})
+	switch {
+	case err != nil:
+		return err
+	case used == rental.FirstUse:
+		return nil
+	case used == rental.NotFresh:
+		return s.staleSignature(call.signature)
+	case used == rental.TooManyUses:
+		return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retrySignature,
+			Message: "This client has signed too many changes within ten minutes. Try again in 60 seconds."}
+	}
+	return &telematics.Error{Code: signatureReplayed, Message: "The agency signature was used before: sign every attempt anew, with a new nonce."}
 }
 
-func (s *server) firstUse(ctx context.Context, signature rental.Signature) (bool, error) {
-	if s.Nonces == nil {
-		return false, errNoNonces
-	}
-	// Whoever hangs up at once has used it, too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ReadBudget)
-	defer cancel()
-	return s.Nonces.Spend(ctx, signature.Key, signature.Nonce)
+func (s *server) staleSignature(signature rental.Signature) *telematics.Error {
+	return &telematics.Error{Code: signatureStale, Message: fmt.Sprintf(
+		"The agency signature is of %s, and it is %s here: at most %.0f seconds may be between. Set the device's clock, and sign every attempt anew.",
+		timestamp(signature.At), timestamp(s.Now()), rental.SignatureSkew.Seconds())}
 }

@@ -34,8 +34,8 @@ func TestASignedRequestPassesAndNamesItsAgency(t *testing.T) {
 	if r := a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, ""); r.body.Meta["agency_code"] != "AG2" {
 		t.Errorf("of agency 2: %s", r.text)
 	}
-	if a.nonces.count() != 5 || strings.Contains(a.log.String(), "v1=") {
-		t.Errorf("%d nonces used; log:\n%s", a.nonces.count(), a.log)
+	if a.signatures.count() != 2 || strings.Contains(a.log.String(), "v1=") {
+		t.Errorf("%d nonces used; log:\n%s", a.signatures.count(), a.log)
 	}
 }
 
@@ -114,14 +114,14 @@ func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
 			a := probedAPI(t)
 			a.agencyKeys.byID["revoked"], a.agencyKeys.byID["retired"], a.agencyKeys.byID["empty"] = revoked, retired, empty
 			r := a.asClient(http.MethodPost, probe, append([]func(*http.Request){withJSON(`{"a":1}`)}, c.change...)...).wants(401, c.code)
-			if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="motorpool"` {
+			if got := r.header.Get("WWW-Authenticate"); got != `Motorpool-Signature realm="motorpool", header="X-Agency-Signature"` {
 				t.Errorf("challenge %q", got)
 			}
 			if !strings.Contains(r.body.Message, c.says) || r.body.Error.Retryable || r.body.Error.Outcome != nil {
 				t.Errorf("says %s, want %q", r.text, c.says)
 			}
-			if a.nonces.count() != 0 || len(a.history.all()) != 0 {
-				t.Errorf("%d nonces are used up, and the history has %+v", a.nonces.count(), a.history.all())
+			if a.signatures.count() != 0 || len(a.history.all()) != 0 {
+				t.Errorf("%d nonces are used up, and the history has %+v", a.signatures.count(), a.history.all())
 			}
 			if strings.Contains(a.log.String(), "v1=") {
 				t.Errorf("the signature is in the log:\n%s", a.log)
@@ -146,23 +146,74 @@ func TestAnUnknownKeyReadsLikeAWrongSecret(t *testing.T) {
 	}
 }
 
-func TestASignatureIsGoodForOneRequest(t *testing.T) {
+func TestASignatureIsGoodForOneChange(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		a.nonces.used = map[string]bool{}
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		a.signatures.used = map[string]bool{}
 		a.asClient(method, probe, again).wants(200, "")
 		r := a.asClient(method, probe, again).wants(401, "agency_signature_replayed")
-		if !strings.Contains(r.body.Message, "sign every attempt anew") || r.header.Get("WWW-Authenticate") == "" {
+		if !strings.Contains(r.body.Message, "sign every attempt anew") || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
 			t.Errorf("%s: %s %v", method, r.text, r.header)
 		}
 	}
 	if len(a.history.all()) != 0 {
 		t.Errorf("history %+v", a.history.all())
 	}
-	a.asClient(http.MethodHead, probe).wants(200, "") // a read of its own, signed as one
 	// Each key has its own.
-	a.get(probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
+	a.do(http.MethodPost, probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
+	if u := a.signatures.uses[0]; u.Actor.Agency != 1 || u.Actor.Subject != "client-1" || u.At.Unix() != now.Unix() || u.Key != "ak_1" {
+		t.Errorf("used %+v", u)
+	}
+}
+
+// A read that is repeated changes nothing, and whoever repeats it needs the token, too.
+func TestAReadWritesNoSignature(t *testing.T) {
+	a := probedAPI(t)
+	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
+	for range 2 {
+		a.asClient(http.MethodGet, probe, again).wants(200, "")
+		if r := a.asClient(http.MethodHead, probe, again); r.status != 200 {
+			t.Errorf("HEAD: %d", r.status)
+		}
+	}
+	if n := a.signatures.count(); n != 0 {
+		t.Errorf("%d signatures of reads were written", n)
+	}
+}
+
+func TestARequestOverItsLimitWritesNoSignature(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.ClientRate, c.CardRate = l, 2, 5 })
+	for range 2 {
+		a.asClient(http.MethodPost, probe).wants(200, "")
+	}
+	for range 20 {
+		a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
+	}
+	if n := a.signatures.count(); n != 2 {
+		t.Errorf("%d signatures were written by a client that may make 2 requests", n)
+	}
+}
+
+func TestAReplayTakesNothingFromTheLimitOfCards(t *testing.T) {
+	a, l := limitedClients(t, 10, 5)
+	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
+	a.asClient(http.MethodPost, probeCard, again).wants(200, "")
+	l.drain()
+	a.asClient(http.MethodPost, probeCard, again).wants(401, "agency_signature_replayed").wantsQuota("10", "8", "6")
+	if asked := strings.Join(l.drain(), " "); asked != "client:1:client-1" {
+		t.Errorf("took of %s", asked)
+	}
+}
+
+func TestTheRecordMayFindASignatureStaleOrOneTooMany(t *testing.T) {
+	a := probedAPI(t)
+	a.signatures.result = rental.NotFresh
+	a.asClient(http.MethodPost, probe).wants(401, "agency_signature_stale")
+	a.signatures.result = rental.TooManyUses
+	a.asClient(http.MethodPost, probe).wants(429, "rate_limited").wantsRetryAfter("60")
+	a.asClient(http.MethodGet, probe).wants(200, "")
 }
 
 func TestASignatureMayBeFiveMinutesOffBothWays(t *testing.T) {
@@ -197,7 +248,7 @@ func TestTokenAndRoleComeBeforeTheSignatureAndLimitsBehind(t *testing.T) {
 	a.do(http.MethodPost, probe).wants(403, "forbidden")
 	a.asClient(http.MethodPut, probe, withoutSignature).wants(405, "method_not_allowed")
 	a.asClient(http.MethodPost, "/api/v1/client/nothing", withoutSignature).wants(404, "not_found")
-	if len(a.agencyKeys.asked) != 0 || a.nonces.count() != 0 {
+	if len(a.agencyKeys.asked) != 0 || a.signatures.count() != 0 {
 		t.Errorf("keys %q were looked up", a.agencyKeys.asked)
 	}
 	a.asClient(http.MethodPost, probe).wants(200, "").wantsQuota("1", "0", "6")
@@ -209,10 +260,10 @@ func TestTokenAndRoleComeBeforeTheSignatureAndLimitsBehind(t *testing.T) {
 	a.asClient(http.MethodPost, probe, withHeader("Idempotency-Key", "two words"), withoutSignature).wants(401, "agency_signature_missing")
 }
 
-func TestWithoutTheMemoryOfNoncesReadsGoOnAndChangesAreRefused(t *testing.T) {
+func TestWithoutTheMemoryOfSignaturesReadsGoOnAndChangesAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*httpapi.Config){
-		"away": func(c *httpapi.Config) { c.Nonces = &nonces{err: gone{}} },
-		"none": func(c *httpapi.Config) { c.Nonces = nil },
+		"away": func(c *httpapi.Config) { c.Signatures = &signatures{err: gone{}} },
+		"none": func(c *httpapi.Config) { c.Signatures = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t, change)
@@ -243,7 +294,7 @@ func TestWithoutTheKeysNobodyIsLetIn(t *testing.T) {
 					t.Errorf("%s: %s", method, r.text)
 				}
 			}
-			if a.nonces.count() != 0 {
+			if a.signatures.count() != 0 {
 				t.Error("a nonce is used up")
 			}
 		})

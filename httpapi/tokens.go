@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +24,11 @@ type TokensConfig struct {
 	Issuer   string // iss
 	Audience string // one of aud
 	Keys     *Keys
+	// Types are the values of the header parameter typ that are accepted, in any case; AbsentType stands for none.
+	// Defaults to at+jwt and JWT.
+	Types []string
+	// Claims maps the claims of the issuer. Its zero value has the names of docs/http.md.
+	Claims Claims
 	// Leeway is the clock error that exp and nbf allow. Defaults to 60 s.
 	Leeway time.Duration
 	// Now is the clock. Defaults to time.Now.
@@ -46,6 +50,7 @@ type digest [sha256.Size]byte
 // identity is what a good token says.
 type identity struct {
 	actor     telematics.Actor
+	scopes    scopes
 	notBefore time.Time
 	expires   time.Time
 	keys      *keySet // against which it was verified
@@ -57,6 +62,10 @@ const maxVerified = 10_000
 // NewTokens returns a verifier.
 func NewTokens(config TokensConfig) *Tokens {
 	config.Leeway = cmp.Or(config.Leeway, time.Minute)
+	if len(config.Types) == 0 {
+		config.Types = []string{"at+jwt", "JWT"}
+	}
+	config.Claims = config.Claims.withDefaults()
 	if config.Now == nil {
 		config.Now = time.Now
 	}
@@ -112,6 +121,9 @@ func (t *Tokens) verify(ctx context.Context, token string) (identity, error) {
 	if !ok {
 		return identity{}, badToken("The access token must be signed with RS256, ES256 or EdDSA.", nil)
 	}
+	if err := t.checkType(header); err != nil {
+		return identity{}, err
+	}
 	if critical, _ := header.Critical(); len(critical) > 0 { // RFC 7515 §4.1.11: none is understood here
 		return identity{}, badToken("The access token has critical header parameters that are not known here.", nil)
 	}
@@ -129,7 +141,28 @@ func (t *Tokens) verify(ctx context.Context, token string) (identity, error) {
 	if err != nil {
 		return identity{}, badToken(whyNot(err), nil)
 	}
-	return claimed(parsed)
+	return t.claimed(parsed)
+}
+
+// AbsentType stands for a token without typ among the accepted types.
+const AbsentType = "absent"
+
+// checkType refuses what the issuer signed for another purpose, such as a logout token (RFC 8725, section 3.11).
+func (t *Tokens) checkType(header jws.Headers) error {
+	named, has := header.Type()
+	if !has {
+		named = AbsentType
+	}
+	plain := strings.TrimPrefix(strings.ToLower(named), "application/") // RFC 7515 §4.1.9
+	for _, accepted := range t.Types {
+		if strings.EqualFold(accepted, plain) && has == (accepted != AbsentType) {
+			return nil
+		}
+	}
+	if !has {
+		return badToken("The access token has no typ; it must be one of "+strings.Join(t.Types, ", ")+".", nil)
+	}
+	return badToken(fmt.Sprintf("The token is of type %.64q, not an access token; typ must be one of %s.", named, strings.Join(t.Types, ", ")), nil)
 }
 
 func whyNot(err error) string {
@@ -151,7 +184,7 @@ func whyNot(err error) string {
 const maxSubject = 255
 
 // claimed reads the claims that Motorpool needs.
-func claimed(token jwt.Token) (identity, error) {
+func (t *Tokens) claimed(token jwt.Token) (identity, error) {
 	var id identity
 	id.expires, _ = token.Expiration()
 	id.notBefore, _ = token.NotBefore()
@@ -159,48 +192,19 @@ func claimed(token jwt.Token) (identity, error) {
 	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) || strings.ContainsFunc(subject, unicode.IsControl) {
 		return id, badToken(fmt.Sprintf("The access token needs sub: 1 to %d bytes of text.", maxSubject), nil)
 	}
-	agency, ok := agencyClaim(token)
-	if !ok {
-		return id, badToken("The access token's agency_id is not a positive integer.", nil)
+	agency, errAgency := t.Claims.agency(token)
+	role, errRole := t.Claims.role(token)
+	granted, errScopes := t.Claims.scopes(token)
+	if err := cmp.Or(errAgency, errRole, errScopes); err != nil {
+		return id, err
 	}
-	role, ok := roleClaim(token)
-	if !ok {
-		return id, badToken("The access token's role is not text.", nil)
+	switch {
+	case role == telematics.Client && agency == 0:
+		return id, badToken(fmt.Sprintf("The access token of a client needs %s.", t.Claims.Agency), nil)
+	case role == telematics.Admin && agency == 0 && !granted.has(scopeAllAgencies): // a misspelt agency must not open all
+		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
+			t.Claims.Agency, scopeAllAgencies, t.Claims.Scope), nil)
 	}
-	if role == telematics.Client && agency == 0 {
-		return id, badToken("The access token of a client needs agency_id.", nil)
-	}
-	id.actor = telematics.Actor{Subject: subject, Role: role, Agency: agency}
+	id.actor, id.scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, granted
 	return id, nil
-}
-
-// roleClaim returns the role, empty where it is none that a token can give: nobody acts as
-// telematics.System, or under a name that the history does not know.
-func roleClaim(token jwt.Token) (telematics.Role, bool) {
-	if !token.Has("role") {
-		return "", true
-	}
-	var role string
-	if err := token.Get("role", &role); err != nil {
-		return "", false
-	}
-	switch telematics.Role(role) {
-	case telematics.Admin, telematics.Client:
-		return telematics.Role(role), true
-	}
-	return "", true
-}
-
-// agencyClaim returns the agency, zero where none is named. A named zero is refused: it would
-// turn an agency's administrator into one who sees all.
-func agencyClaim(token jwt.Token) (telematics.AgencyID, bool) {
-	if !token.Has("agency_id") {
-		return 0, true
-	}
-	var number float64
-	if err := token.Get("agency_id", &number); err != nil {
-		return 0, false
-	}
-	const exact = 1 << 53 // beyond, a JSON number names several integers
-	return telematics.AgencyID(number), number >= 1 && number < exact && number == math.Trunc(number)
 }

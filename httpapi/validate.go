@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -18,53 +19,57 @@ import (
 	"motorpool/telematics"
 )
 
-// validate holds a request against its operation in the contract.
-func (d *contract) validate(c echo.Context, call *call, operation *openapi3.Operation) error {
+// validate checks a request against its operation in the contract, and reports every rule that it breaks. Its error
+// is about a body that cannot be read at all.
+func (d *contract) validate(c echo.Context, call *call, operation *openapi3.Operation, wrong *fieldErrors) error {
+	isObject := false
 	if operation.RequestBody != nil {
-		if err := call.readValues(c.Request().Header); err != nil {
+		var err error
+		if isObject, err = call.readValues(c.Request().Header, wrong); err != nil {
 			return err // 415, 400
 		}
 	}
-	wrong := &fieldErrors{}
 	d.validateParameters(c, operation, wrong)
-	if operation.RequestBody != nil {
+	if isObject {
 		schema := operation.RequestBody.Value.Content.Get(echo.MIMEApplicationJSON).Schema.Value
+		wrong.refuseUnknown("", schema, call.values)
+		maps.DeleteFunc(call.values, func(_ string, value any) bool { return value == nil })
 		wrong.add("body", schema, schema.VisitJSON(call.values, append(formats, openapi3.MultiErrors(), openapi3.VisitAsRequest())...))
 	}
-	return wrong.orNil() // 422
+	return nil
 }
 
-// readValues reads the body as a JSON object. An empty one, and null, is an object without
-// members; a member that is null is absent.
-func (call *call) readValues(h http.Header) error {
+// readValues reads the body as a JSON object, and reports whether it is one. An empty one, and null, is an object
+// without members.
+func (call *call) readValues(h http.Header, wrong *fieldErrors) (bool, error) {
 	call.values = map[string]any{}
 	if len(bytes.TrimSpace(call.body)) == 0 {
-		return nil
+		return true, nil
 	}
 	if !isJSON(h) {
-		return &telematics.Error{Code: unsupportedMediaType, Message: "Send the body as Content-Type: application/json, not encoded."}
+		return false, &telematics.Error{Code: unsupportedMediaType, Message: "Send the body as Content-Type: application/json, not encoded."}
 	}
 	var body any
 	decoder := json.NewDecoder(bytes.NewReader(call.body))
 	decoder.UseNumber() // a number out of range is a field's fault, not the document's
 	if err := decoder.Decode(&body); err != nil || !utf8.Valid(call.body) {
-		return malformed("The request body is not JSON.", nil)
+		return false, malformed("The request body is not JSON.", nil)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return malformed("The request body goes on after its JSON value.", nil)
+		return false, malformed("The request body goes on after its JSON value.", nil)
 	}
 	switch body := body.(type) {
 	case nil:
 	case map[string]any:
-		for name, value := range body {
-			if value != nil {
-				call.values[name] = value
-			}
-		}
+		call.values = body
 	default:
-		return invalid("body", "must be a JSON object")
+		wrong.say("body", "must be a JSON object")
+		return false, nil
 	}
-	return nil
+	if name, repeated := repeatedName(call.body); repeated {
+		wrong.say(name, "must come once")
+	}
+	return true, nil
 }
 
 func isJSON(h http.Header) bool {
@@ -96,6 +101,9 @@ func (d *contract) validateParameters(c echo.Context, operation *openapi3.Operat
 	if _, err := url.ParseQuery(c.Request().URL.RawQuery); err != nil { // its parts are dropped, filters among them
 		wrong.say("query", "must be name=value pairs joined by &, percent-encoded")
 	}
+	if method := c.Request().Method; (method == http.MethodPut || method == http.MethodDelete) && strings.HasPrefix(c.Path(), "/api/v1/admin/") {
+		wrong.refuseUnknownQuery(operation, input.QueryParams)
+	}
 	for _, ref := range operation.Parameters {
 		parameter := ref.Value
 		if len(input.QueryParams[parameter.Name]) > 1 {
@@ -122,6 +130,10 @@ func (d *contract) validateParameters(c echo.Context, operation *openapi3.Operat
 			input.PathParams = pathParameters(c)
 		}
 		err := openapi3filter.ValidateParameter(c.Request().Context(), input, parameter)
+		if err != nil && parameter.In == openapi3.ParameterInQuery && parameter.Schema.Value.Format == "date-time" && value != "" {
+			wrong.say(parameter.Name, rule(parameter.Schema.Value)+"; in a query, write + as %2B")
+			continue
+		}
 		wrong.add(parameter.Name, parameter.Schema.Value, err)
 	}
 }

@@ -111,8 +111,11 @@ func newVehicleBody(t telematics.Twin) vehicleBody {
 	}
 }
 
-// controls lists the control actions that the vehicle has, in the order of the interface.
+// controls lists the control actions that the vehicle has, in the order of the interface; none without a unit.
 func controls(t telematics.Twin) []telematics.Action {
+	if t.Unit == "" {
+		return []telematics.Action{} // nothing could execute them
+	}
 	actions := slices.Clone(telematics.ControlActions)
 	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !telematics.Spoken.Carry(t.Protocol, a) })
 }
@@ -189,20 +192,24 @@ func (s *server) vehicles(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	query := telematics.VehicleQuery{
+		Agency:       agency,
+		Status:       telematics.VehicleStatus(c.QueryParam("status")),
+		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
+		Text:         c.QueryParam("q"),
+		Page:         p.query(),
+	}
 	var found []telematics.Twin
 	if visible {
-		found, err = s.Fleet.Twins(c.Request().Context(), telematics.VehicleQuery{
-			Agency:       agency,
-			Status:       telematics.VehicleStatus(c.QueryParam("status")),
-			Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
-			Text:         c.QueryParam("q"),
-			Page:         p.query(),
-		})
+		found, err = s.Fleet.Twins(c.Request().Context(), query)
 	}
 	if err != nil {
 		return err
 	}
 	twins, meta := cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
+	if err := s.recordVehiclesRead(c, query, visible, len(twins)); err != nil {
+		return err
+	}
 	return s.answerWith(c, counted(len(twins), "vehicle"), bodies(twins, s.newMarkerBody), meta)
 }
 

@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -38,6 +40,28 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 			t.Errorf("%v, want an empty list", list)
 		}
 	}
+}
+
+func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Actions = "", telematics.ControlActions })
+	if got := a.get("/api/v1/admin/vehicles/42").wants(200, "").at("capabilities", "commands"); !reflect.DeepEqual(got, []any{}) {
+		t.Errorf("commands %v", got)
+	}
+	a.controller.start = func(context.Context, telematics.Order) (telematics.Receipt, error) {
+		return telematics.Receipt{}, telematics.NoUnit()
+	}
+	items, _ := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[42]}`)).wants(202, "").at("items").([]any)
+	item, _ := items[0].(map[string]any)
+	failure, _ := item["error"].(map[string]any)
+	if failure["code"] != "vehicle_has_no_unit" || failure["retry_after"] != 3600.0 || failure["outcome"] != "not_executed" {
+		t.Errorf("bulk: %v", item)
+	}
+	client := newBookingAPI(t)
+	client.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+		return telematics.Command{}, telematics.NoUnit()
+	}
+	client.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_has_no_unit").wantsRetryAfter("3600")
 }
 
 func TestAVehicleShowsItsProtocolAndWhatItsUnitChecks(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -30,6 +31,9 @@ func (s *server) stripeWebhook(c echo.Context) error {
 	if err != nil {
 		return forgedNotice(err)
 	}
+	if err := checkNotice(notice, call.body); err != nil {
+		return err // 400
+	}
 	if notice.Live != s.LiveMoney {
 		s.Log.WarnContext(request.Context(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
 			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", call.id)
@@ -48,6 +52,22 @@ func (s *server) stripeWebhook(c echo.Context) error {
 		s.Nudge()
 	}
 	return s.answer(c, "The notice was taken.", nil)
+}
+
+// maxNoticeText bounds the id, the type and the object of a notice in bytes; the processor's have fewer than 100.
+const maxNoticeText = 255
+
+// checkNotice refuses a signed notice that cannot be kept, or that two parsers would read differently.
+func checkNotice(n rental.Notice, body []byte) error {
+	if name, repeated := repeatedName(body); repeated {
+		return malformed(fmt.Sprintf("The notice has the member %q twice.", name), nil)
+	}
+	for _, text := range []string{n.ID, n.Type, n.Object} {
+		if strings.ContainsRune(text, 0) || len(text) > maxNoticeText {
+			return malformed(fmt.Sprintf("The notice's id, type and object must have at most %d bytes, and no NUL.", maxNoticeText), nil)
+		}
+	}
+	return nil
 }
 
 func forgedNotice(cause error) *telematics.Error {

@@ -151,6 +151,27 @@ func TestANoticeHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestNotice_ThatIsSignedAndCannotBeKept(t *testing.T) {
+	e := &ear{}
+	a := newAPI(t, listening(e))
+	for name, body := range map[string]string{
+		"NUL in the object": `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_\u0000","Kind":"intent"}`,
+		"NUL in the id":     `{"ID":"evt\u0000","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
+		"NUL in the type":   `{"ID":"evt_1","Type":"payment_intent.\u0000","Object":"pi_1","Kind":"intent"}`,
+		"too long an id":    `{"ID":"` + strings.Repeat("x", 256) + `","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
+		"a member twice":    `{"ID":"evt_1","ID":"evt_2","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
+		"twice, nested":     `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent","data":{"object":[{"id":1,"id":2}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			a.post(hook, noticed(body)...).wants(400, "malformed_json")
+		})
+	}
+	if len(e.kept) != 0 || e.nudges != 0 {
+		t.Errorf("kept %+v", e.kept)
+	}
+}
+
 func TestANoticeOfTheOtherModeIsNeverActedOn(t *testing.T) {
 	live := strings.Replace(aboutPayment, "{", `{"Live":true,`, 1)
 	for _, wanted := range []bool{false, true} {

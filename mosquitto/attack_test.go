@@ -33,6 +33,7 @@ var attacks = []struct {
 	{"a login is good for its own listener only", usesTheOtherListener},
 	{"the service can neither read commands nor answer for a unit", abusesTheServiceAccount},
 	{"an oversized report is dropped", sendsTooMuch},
+	{"a unit can neither forge nor take the service's probe", spoilsTheProbe},
 }
 
 func TestTheEmbeddedBrokerWithstandsEveryAttack(t *testing.T) {

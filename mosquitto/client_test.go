@@ -12,7 +12,7 @@ import (
 )
 
 // patience bounds every wait for something that must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // client is a connection whose every received message is kept.
 type client struct {

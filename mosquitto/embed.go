@@ -7,7 +7,7 @@ package mosquitto
 
 import _ "embed"
 
-// Conf is mosquitto.conf: ports 1883 (units) and 1884 (service), files under /mosquitto/config and /mosquitto/data.
+// Conf is mosquitto.conf: ports 8883 (units, over TLS) and 1884 (service), files under /mosquitto/config and /mosquitto/data.
 //
 //go:embed mosquitto.conf
 var Conf string

@@ -19,7 +19,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestTheCommentedLinesTurnOnTLSForUnits(t *testing.T) {
+func TestUnitsListener_SpeaksTLS(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	cert, key, pool := certificate(t)
 	broker := startMosquitto(t, devstack.MosquittoConfig{

@@ -16,6 +16,8 @@ const (
 	BookingNotExtendable  telematics.Code = "booking_not_extendable"
 	BookingNotActive      telematics.Code = "booking_not_active"
 	BookingStateConflict  telematics.Code = "booking_state_conflict"
+	BookingOverdue        telematics.Code = "booking_overdue"
+	PaymentRequired       telematics.Code = "payment_required"
 	DefaultMethod         telematics.Code = "default_payment_method"
 	MethodInUse           telematics.Code = "payment_method_in_use"
 	CardDeclined          telematics.Code = "card_declined"

@@ -49,7 +49,7 @@ func (d Dossier) Extend(now, end time.Time) (Change, error) {
 		return Change{}, Forbids(BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")
 	}
 	if d.taken(end) {
-		return Change{}, NotAvailable("The vehicle is booked by somebody else before that end.")
+		return Change{}, NotAvailable("The vehicle has another booking before that end.")
 	}
 	if end.Sub(d.Start) > MaxLength {
 		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("A booking lasts at most %d days.", MaxLength/(24*time.Hour)))

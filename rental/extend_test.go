@@ -114,7 +114,7 @@ func TestHowFarABookingIsExtended(t *testing.T) {
 	d := upcoming()
 	d.Next = d.End.Add(3 * time.Hour)
 	refused(t, "shorter", rental.BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
-	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle is booked by somebody else before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
+	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
 	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
 		t.Errorf("up to the buffer: %+v", c.Booking)
 	}

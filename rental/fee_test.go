@@ -1,6 +1,7 @@
 package rental_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,5 +30,17 @@ func TestWhenThereIsNoFee(t *testing.T) {
 	for _, amount := range []rental.Minor{0, -1} {
 		_, err := active(t).Fine(start, rental.Fee{Kind: "other", Amount: amount})
 		fieldIsWrong(t, err, "amount", "must be more than 0")
+	}
+}
+
+func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
+	d := active(t)
+	standard := 100*d.Price.HourlyRate + d.Price.Deposit
+	for _, c := range []struct{ limit, amount rental.Minor }{{0, standard}, {5_000, 5_000}} {
+		d.Terms.FeeLimit = c.limit
+		do(t)(d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount}))
+		if _, err := d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount + 1}); err == nil || !strings.Contains(err.Error(), "must be at most") {
+			t.Errorf("limit %d: %v", c.limit, err)
+		}
 	}
 }

@@ -16,25 +16,30 @@ const (
 	PaymentRefunded          PaymentStatus = "refunded"           // all that was paid is back
 	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part of what was paid is back
 	PaymentPaid              PaymentStatus = "paid"               // all that was asked for is paid
+	PaymentNotCharged        PaymentStatus = "not_charged"        // the booking was cancelled, and nothing was ever charged
 )
 
 // PaymentStatuses lists every status, in the order in which they are looked at.
 var PaymentStatuses = []PaymentStatus{
-	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid,
+	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid, PaymentNotCharged,
 }
 
 // Payment is what a client is told of the money.
 type Payment struct {
-	Method string // label of the card; empty: there is none
-	Status PaymentStatus
-	PaidAt time.Time // zero: not paid
+	Method   string // label of the card; empty: there is none
+	Status   PaymentStatus
+	PaidAt   time.Time // zero: not paid
+	Charged  Minor     // what was taken: rental, extensions, fees, and what was captured of the deposit
+	Refunded Minor     // what of that is back
+	Held     Minor     // of the deposit, now; not charged
 }
 
 // Payment sums up the charges. The status is the first that applies:
 //
 //   - requires_action: a charge waits for the card's owner.
 //   - failed: a charge was refused, and is owed, though it be tried again by itself.
-//   - pending: nothing was ever charged (a booking that is upcoming, or was cancelled), or a charge is under way: it is to be
+//   - not_charged: the booking was cancelled, and nothing was ever charged.
+//   - pending: nothing was charged yet (the booking is upcoming), or a charge is under way: it is to be
 //     carried out, or may have been. So is a capture that was asked for.
 //   - authorized: the deposit is held, and of all the rest only the charge of the start is under way. (That is
 //     looked at before pending, which would hide it.)
@@ -48,6 +53,7 @@ type Payment struct {
 // PaidAt is when the last of the charges that take money was paid, in the last three states; else zero.
 func (d Dossier) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
+	p.Charged, p.Refunded, p.Held = d.moved()
 	if d.Card != nil {
 		p.Method = d.Card.Label()
 	}
@@ -63,15 +69,7 @@ func (d Dossier) Payment() Payment {
 }
 
 func (d Dossier) paymentStatus() PaymentStatus {
-	var paid, back Minor
-	for _, c := range d.Charges {
-		switch {
-		case c.isTaken():
-			paid += c.Settled
-		case c.Kind == RefundCharge && c.State == Paid:
-			back += c.Settled
-		}
-	}
+	paid, back, _ := d.moved()
 	some := func(is func(Charge) bool) bool { return slices.ContainsFunc(d.Charges, is) }
 	switch {
 	case some(Charge.waitsForOwner):
@@ -80,6 +78,8 @@ func (d Dossier) paymentStatus() PaymentStatus {
 		return PaymentFailed
 	case d.onlyRentalUnderWay():
 		return PaymentAuthorized
+	case d.State == Cancelled && len(d.Charges) == 0:
+		return PaymentNotCharged
 	case some(Charge.isUnderWay), len(d.Charges) == 0:
 		return PaymentPending
 	case back > 0 && back >= paid:
@@ -88,6 +88,21 @@ func (d Dossier) paymentStatus() PaymentStatus {
 		return PaymentPartiallyRefunded
 	}
 	return PaymentPaid
+}
+
+// moved sums up the money that was charged, came back, and is held.
+func (d Dossier) moved() (charged, refunded, held Minor) {
+	for _, c := range d.Charges {
+		switch {
+		case c.isTaken():
+			charged += c.Settled
+		case c.Kind == RefundCharge && c.State == Paid:
+			refunded += c.Settled
+		case c.Kind == DepositCharge && c.State == Authorized:
+			held += c.Settled
+		}
+	}
+	return charged, refunded, held
 }
 
 // onlyRentalUnderWay reports whether the deposit is held, and of all the rest only the charge of the start is under way.

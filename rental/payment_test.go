@@ -88,7 +88,9 @@ func TestWhatAClientIsToldOfTheMoney(t *testing.T) {
 	} {
 		d := upcoming()
 		d.Charges = c.charges
-		if got, want := d.Payment(), (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}); got != want {
+		got := d.Payment()
+		got.Charged, got.Refunded, got.Held = 0, 0, 0 // see TestPayment_SumsWhatMoved
+		if want := (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
@@ -99,5 +101,36 @@ func TestABookingWithoutACardNamesNone(t *testing.T) {
 	d.Card = nil
 	if p := d.Payment(); p != (rental.Payment{Status: rental.PaymentPending}) {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestPayment_SumsWhatMoved(t *testing.T) {
+	charge := func(kind rental.ChargeKind, state rental.ChargeState, settled rental.Minor) rental.Charge {
+		return rental.Charge{Kind: kind, State: state, Amount: 9_999, Settled: settled}
+	}
+	d := upcoming()
+	d.Charges = []rental.Charge{
+		charge(rental.StartCharge, rental.Paid, 13_200), charge(rental.ExtensionCharge, rental.Unknown, 0), charge(rental.FeeCharge, rental.Paid, 2_550),
+		charge(rental.FeeCharge, rental.Declined, 0), charge(rental.DepositCharge, rental.Authorized, 20_000), charge(rental.RefundCharge, rental.Paid, 1_000),
+		charge(rental.RefundCharge, rental.Pending, 0),
+	}
+	if p := d.Payment(); p.Charged != 15_750 || p.Refunded != 1_000 || p.Held != 20_000 {
+		t.Errorf("%+v", p)
+	}
+	d.Charges[4] = charge(rental.DepositCharge, rental.Captured, 5_000)
+	if p := d.Payment(); p.Charged != 20_750 || p.Held != 0 {
+		t.Errorf("captured: %+v", p)
+	}
+}
+
+func TestPayment_CancelledBookingWithoutChargesIsNotCharged(t *testing.T) {
+	d := upcoming()
+	d.State = rental.Cancelled
+	if p := d.Payment(); p.Status != rental.PaymentNotCharged {
+		t.Errorf("%+v", p)
+	}
+	d.Charges = []rental.Charge{{Kind: rental.FeeCharge, State: rental.Pending, Amount: 100}}
+	if p := d.Payment(); p.Status != rental.PaymentPending {
+		t.Errorf("with a fee: %+v", p)
 	}
 }

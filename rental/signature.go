@@ -63,12 +63,8 @@ func (k AgencyKey) Valid(now time.Time) bool {
 // SignatureHeader is the header of a request that bears its agency's signature.
 const SignatureHeader = "X-Agency-Signature"
 
-const (
-	// SignatureSkew is how far the time of a signature may be from ours.
-	SignatureSkew = 300 * time.Second
-	// NonceKept is how long a nonce is remembered: for as long as a signature can be fresh, and a minute.
-	NonceKept = 2*SignatureSkew + time.Minute
-)
+// SignatureSkew is how far the time of a signature may be from ours.
+const SignatureSkew = 300 * time.Second
 
 const (
 	maxSignature = 512 // bytes
@@ -166,6 +162,23 @@ func (s Signature) String() string {
 func (s Signature) Fresh(now time.Time) bool {
 	return now.Truncate(time.Second).Sub(s.At).Abs() <= SignatureSkew
 }
+
+// SignatureUse is the use of a signature for a change, on behalf of a client.
+type SignatureUse struct {
+	Key, Nonce string
+	At         time.Time
+	Actor      telematics.Actor
+}
+
+// UseResult is what has become of a SignatureUse.
+type UseResult int
+
+const (
+	FirstUse    UseResult = iota + 1 // it is used up now
+	UsedBefore                       // nothing changed
+	NotFresh                         // nothing changed: by the record's clock it is too old, or of the future
+	TooManyUses                      // nothing changed: so many of the client's signatures are fresh that no further one is remembered
+)
 
 // SignedRequest is what of a request is signed.
 type SignedRequest struct {

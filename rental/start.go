@@ -16,7 +16,7 @@ func (d Dossier) Begin(now time.Time) (Change, error) {
 	case d.InOther:
 		return Change{}, NotAvailable("The vehicle is still in the hands of another booking.")
 	case d.Before:
-		return Change{}, NotAvailable("The vehicle is booked by somebody else before this booking's start.")
+		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
 	case d.Vehicle.AgencyID != d.Agency: // an import has moved it: nobody could open it for this client
 		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
 	case d.Vehicle.Withdrawn():

@@ -57,7 +57,7 @@ func TestWhenABookingIsNotStarted(t *testing.T) {
 		"cancelled":    {start, func(d *rental.Dossier) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
 		"over":         {start.Add(8 * time.Hour), func(*rental.Dossier) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
 		"overdue car":  {start, func(d *rental.Dossier) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
-		"other before": {start.Add(-time.Hour), func(d *rental.Dossier) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle is booked by somebody else before this booking's start."},
+		"other before": {start.Add(-time.Hour), func(d *rental.Dossier) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
 		"maintenance":  {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
 		"inactive":     {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
 		"moved":        {start, func(d *rental.Dossier) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},

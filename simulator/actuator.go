@@ -11,7 +11,7 @@ type Part string
 
 const (
 	DoorLock         Part = "door_lock"
-	ImmobiliserRelay Part = "immobiliser"
+	ImmobilizerRelay Part = "immobilizer"
 	HornAndLights    Part = "horn_and_lights"
 	TopCaseLatch     Part = "top_case"
 )
@@ -23,19 +23,19 @@ type step struct {
 	takes  time.Duration
 }
 
-// steps returns the movements of an action, in their order. A return engages the immobiliser first, so that a car which
+// steps returns the movements of an action, in their order. A return engages the immobilizer first, so that a car which
 // cannot be locked cannot be driven away either [CMD-6]; a hand-over releases it first, so that a car which cannot be
 // driven stays locked.
 func steps(a telematics.Action, attention *telematics.Attention, effort time.Duration) []step {
 	switch a {
 	case telematics.LockAndDisableDriving:
 		return []step{
-			{action: telematics.DisableDriving, part: ImmobiliserRelay, takes: effort},
+			{action: telematics.DisableDriving, part: ImmobilizerRelay, takes: effort},
 			{action: telematics.Lock, part: DoorLock, takes: effort},
 		}
 	case telematics.UnlockAndEnableDriving:
 		return []step{
-			{action: telematics.EnableDriving, part: ImmobiliserRelay, takes: effort},
+			{action: telematics.EnableDriving, part: ImmobilizerRelay, takes: effort},
 			{action: telematics.Unlock, part: DoorLock, takes: effort},
 		}
 	case telematics.AttentionSignal:
@@ -47,8 +47,8 @@ func steps(a telematics.Action, attention *telematics.Attention, effort time.Dur
 var parts = map[telematics.Action]Part{
 	telematics.Lock:           DoorLock,
 	telematics.Unlock:         DoorLock,
-	telematics.EnableDriving:  ImmobiliserRelay,
-	telematics.DisableDriving: ImmobiliserRelay,
+	telematics.EnableDriving:  ImmobilizerRelay,
+	telematics.DisableDriving: ImmobilizerRelay,
 	telematics.OpenTopCase:    TopCaseLatch,
 }
 

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"bytes"
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
@@ -8,8 +9,11 @@ import (
 )
 
 const (
-	maxHold   = time.Second // how long a reordered answer is held back
-	airMemory = 64          // deliveries by which a resent command is told from a new one
+	maxHold = time.Second // how long a reordered answer is held back
+	// How long after a damaged copy the sound one comes.
+	minApart  = 300 * time.Millisecond
+	maxApart  = 3 * time.Second
+	airMemory = 64 // deliveries by which a resent command is told from a new one
 )
 
 // air is what lies between a unit and its broker: it decides when, how often and whether a message arrives. Messages of
@@ -37,6 +41,28 @@ func (a *air) down(now time.Time, message []byte) (time.Time, bool) {
 	a.trip = a.latency(a.rng) + a.faults.Delay
 	a.heard = later(a.heard, now.Add(a.trip/2))
 	return a.heard, true
+}
+
+// apart returns how long after a damaged copy a message comes, or false where there is none.
+func (a *air) apart() (time.Duration, bool) {
+	if !a.faults.Damage.strikes(a.rng) {
+		return 0, false
+	}
+	return uniform(a.rng, minApart, maxApart), true
+}
+
+// damaged returns a copy of a signed message that no key verifies, though it still says which command it is; false: it is none.
+func damaged(message []byte) ([]byte, bool) {
+	at := bytes.LastIndexByte(message, '.') + 1
+	if at == 0 || at == len(message) {
+		return nil, false
+	}
+	spoilt := bytes.Clone(message)
+	spoilt[at] = 'A'
+	if message[at] == 'A' {
+		spoilt[at] = 'B'
+	}
+	return spoilt, true
 }
 
 // settle draws the conditions anew, as the faults have changed: what is on its way stays as late as it is, but a report of a

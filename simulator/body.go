@@ -6,13 +6,13 @@ import (
 	"motorpool/telematics"
 )
 
-// Immobiliser is the state of what keeps an engine from starting.
-type Immobiliser string
+// Immobilizer is the state of what keeps an engine from starting.
+type Immobilizer string
 
 const (
-	Released Immobiliser = "released"
-	Armed    Immobiliser = "armed" // engages when the ignition is switched off [CMD-7]
-	Engaged  Immobiliser = "engaged"
+	Released Immobilizer = "released"
+	Armed    Immobilizer = "armed" // engages when the ignition is switched off [CMD-7]
+	Engaged  Immobilizer = "engaged"
 )
 
 // Body is a vehicle without its telematics unit: what is true of it, whatever anybody says. What it reports, and in
@@ -32,7 +32,7 @@ type Body struct {
 	Ignition     bool
 	Gear         string // P, R, N or D
 	ParkBrake    bool
-	Immobiliser  Immobiliser // empty: Released
+	Immobilizer  Immobilizer // empty: Released
 	KeyIn        bool
 
 	EnergyPercent float64 // battery of an electric car, fuel of any other
@@ -62,9 +62,9 @@ type Body struct {
 	Unreported []telematics.Field
 }
 
-// EngineRuns reports whether the engine, or an electric drive, is running. With the immobiliser engaged the ignition can
+// EngineRuns reports whether the engine, or an electric drive, is running. With the immobilizer engaged the ignition can
 // be switched on, but nothing starts.
-func (b *Body) EngineRuns() bool { return b.Ignition && b.Immobiliser != Engaged }
+func (b *Body) EngineRuns() bool { return b.Ignition && b.Immobilizer != Engaged }
 
 // stands reports whether the vehicle is known to stand, or crawl [CMD-7].
 func (b *Body) stands() bool { return !b.SpeedUnknown && b.SpeedKmh <= telematics.MovingKmh }
@@ -75,7 +75,7 @@ func (b *Body) drives() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics
 // forbids names what in the vehicle's state keeps an action from being carried out now, or is empty [CMD-7].
 func (b *Body) forbids(a telematics.Action) string {
 	switch {
-	case a.Immobilises() && !b.stands(): // an unknown speed counts as moving
+	case a.Immobilizes() && !b.stands(): // an unknown speed counts as moving
 		return telematics.Moving
 	case a.Opens() && b.drives():
 		return telematics.Moving
@@ -97,10 +97,10 @@ func (b *Body) do(a telematics.Action) {
 	case telematics.Unlock:
 		b.Locked = false
 	case telematics.EnableDriving:
-		b.Immobiliser = Released
+		b.Immobilizer = Released
 	case telematics.DisableDriving:
-		if b.Immobiliser == Released { // an engaged one stays so, whatever the ignition
-			b.Immobiliser = Armed
+		if b.Immobilizer == Released { // an engaged one stays so, whatever the ignition
+			b.Immobilizer = Armed
 		}
 		b.settle()
 	case telematics.OpenTopCase:
@@ -108,10 +108,10 @@ func (b *Body) do(a telematics.Action) {
 	}
 }
 
-// settle engages an armed immobiliser once the ignition is off and the vehicle stands. It never stops a running engine [CMD-7].
+// settle engages an armed immobilizer once the ignition is off and the vehicle stands. It never stops a running engine [CMD-7].
 func (b *Body) settle() {
-	if b.Immobiliser == Armed && !b.Ignition && b.stands() {
-		b.Immobiliser = Engaged
+	if b.Immobilizer == Armed && !b.Ignition && b.stands() {
+		b.Immobilizer = Engaged
 	}
 }
 

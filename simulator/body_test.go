@@ -7,11 +7,11 @@ import (
 )
 
 // [CMD-7]
-func TestImmobilisingAnImmobilisedCarLeavesItSo(t *testing.T) {
+func TestImmobilizingAnImmobilizedCarLeavesItSo(t *testing.T) {
 	b := Hatchback(munich)
-	b.Immobiliser, b.Ignition = Engaged, true
+	b.Immobilizer, b.Ignition = Engaged, true
 	b.do(telematics.DisableDriving)
-	if b.Immobiliser != Engaged || b.EngineRuns() {
-		t.Errorf("the immobiliser is %s, the engine runs %v", b.Immobiliser, b.EngineRuns())
+	if b.Immobilizer != Engaged || b.EngineRuns() {
+		t.Errorf("the immobilizer is %s, the engine runs %v", b.Immobilizer, b.EngineRuns())
 	}
 }

@@ -166,8 +166,24 @@ func (c *Car) hear(m heard) {
 	if !arrives {
 		return
 	}
+	if apart, struck := c.air.apart(); struck {
+		if copy, ok := damaged(m.Payload); ok {
+			c.hearDamaged(at, copy, m.Retained)
+			at = at.Add(apart)
+		}
+	}
 	c.agenda.add(at, func() {
 		c.act(func(at Moment) Effects { return c.unit.Receive(at, m.Payload, m.Retained) })
+	})
+}
+
+func (c *Car) hearDamaged(at time.Time, copy []byte, retained bool) {
+	id, _ := claimedID(copy)
+	c.agenda.add(at, func() {
+		c.act(func(at Moment) Effects {
+			c.config.Recorder.Record(Event{Kind: CommandDamaged, Unit: c.config.Unit, Command: id, Clock: at.Clock, True: at.True})
+			return c.unit.Receive(at, copy, retained)
+		})
 	})
 }
 

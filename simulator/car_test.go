@@ -170,8 +170,8 @@ func TestAUnitThatLosesPowerAtWorkSaysInterruptedWhenItIsBack(t *testing.T) {
 		if n := count(r.recorder.Events(), CommandStarted); n != 1 {
 			t.Errorf("started %d times", n)
 		}
-		if b := r.car.Body(); b.Immobiliser != Engaged {
-			t.Errorf("immobiliser %s: the first half was done", b.Immobiliser)
+		if b := r.car.Body(); b.Immobilizer != Engaged {
+			t.Errorf("immobilizer %s: the first half was done", b.Immobilizer)
 		}
 	})
 }
@@ -191,7 +191,7 @@ type unreadable struct{ error }
 func (u unreadable) Load() (Log, error) { return Log{}, u.error }
 func (unreadable) Save(Log) error       { return nil }
 
-func TestSwitchingTheIgnitionOffLetsAnArmedImmobiliserActAndReportsIt(t *testing.T) {
+func TestSwitchingTheIgnitionOffLetsAnArmedImmobilizerActAndReportsIt(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.car.Change(func(b *Body) { b.Ignition = true })
 		r.send(telematics.DisableDriving, 10*time.Second)
@@ -202,7 +202,7 @@ func TestSwitchingTheIgnitionOffLetsAnArmedImmobiliserActAndReportsIt(t *testing
 		r.wait(100 * time.Millisecond)
 		reports := r.radio.link().reports(t)
 		last := reports[len(reports)-1].Values
-		if last[telematics.Ignition] != "off" || last[telematics.OEMData].(map[string]any)["immobiliser"] != "engaged" {
+		if last[telematics.Ignition] != "off" || last[telematics.OEMData].(map[string]any)["immobilizer"] != "engaged" {
 			t.Errorf("reported %v", last)
 		}
 	})

@@ -153,7 +153,7 @@ func TestWhatTheCarsStateForbids(t *testing.T) {
 	trunkOpen := func(b *Body) { b.Opened = []telematics.Field{telematics.DoorTrunk} }
 	windowOpen := func(b *Body) { b.Opened = []telematics.Field{telematics.WindowFrontLeft} }
 
-	immobilising := []telematics.Action{telematics.DisableDriving, telematics.LockAndDisableDriving}
+	immobilizing := []telematics.Action{telematics.DisableDriving, telematics.LockAndDisableDriving}
 	opening := []telematics.Action{telematics.Unlock, telematics.UnlockAndEnableDriving, telematics.OpenTopCase}
 	locking := []telematics.Action{telematics.Lock, telematics.LockAndDisableDriving}
 	harmless := []telematics.Action{telematics.EnableDriving, telematics.AttentionSignal, telematics.ReportState}
@@ -165,10 +165,10 @@ func TestWhatTheCarsStateForbids(t *testing.T) {
 	}{
 		{"standing", standing, append(telematics.ControlActions, telematics.ReportState), ""},
 		{"crawling", crawling, telematics.ControlActions, ""},
-		{"driving, immobilising", driving, immobilising, telematics.Moving},
+		{"driving, immobilizing", driving, immobilizing, telematics.Moving},
 		{"driving, opening", driving, opening, telematics.Moving},
 		{"driving, harmless", driving, append(harmless, telematics.Lock), ""},
-		{"speed unknown, immobilising", blind, immobilising, telematics.Moving},
+		{"speed unknown, immobilizing", blind, immobilizing, telematics.Moving},
 		{"speed unknown, opening", blind, opening, ""},
 		{"trunk open, locking", trunkOpen, locking, telematics.DoorOpen},
 		{"trunk open, other", trunkOpen, append(harmless, telematics.Unlock, telematics.DisableDriving), ""},

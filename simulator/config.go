@@ -69,7 +69,7 @@ func (p Profile) withDefaults() Profile {
 	if p.Body.Powertrain == "" {
 		p.Body = Hatchback(munich)
 	}
-	p.Body.Immobiliser = cmp.Or(p.Body.Immobiliser, Released)
+	p.Body.Immobilizer = cmp.Or(p.Body.Immobilizer, Released)
 	if p.Latency == nil {
 		p.Latency = Fast
 	}

@@ -5,7 +5,7 @@
 //	              Car: one goroutine owns all of it
 //	┌──────────────────────────────────────────────────────────────┐
 //	│  Radio ◄──► air ◄──────────► Unit ──────► Body               │
-//	│  MQTT       latency, loss,   checks,      doors, immobiliser,│
+//	│  MQTT       latency, loss,   checks,      doors, immobilizer,│
 //	│             order            lanes, Log   motion, energy     │
 //	└───────────────────────────────│──────────────────────────────┘
 //	                            Recorder (what was executed, and when)

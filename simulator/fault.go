@@ -18,6 +18,7 @@ var Always = Rule{Every: 1}
 // Faults is what is wrong with a car. They combine; the zero value is a healthy car.
 type Faults struct {
 	Drop       Rule          // commands lost on the way. Chance takes any delivery; Every the first one of each n-th command
+	Damage     Rule          // commands come twice: a copy whose signature is damaged, and up to 3 s later the sound one
 	DropAnswer Rule          // answers lost on the way
 	Duplicate  Rule          // answers sent twice
 	Reorder    Rule          // answers held back for up to a second, so that later ones overtake

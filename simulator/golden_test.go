@@ -36,6 +36,20 @@ func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) 
 	}
 }
 
+func TestAUnitThatGetsTheKeyBetweenTwoCopiesExecutesTheSecond(t *testing.T) {
+	b := newBench(t)
+	ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := golden(t, filepath.Join("wire", "command-lock.jws"))
+	b.keys, b.now = telematics.Keyring{}, epoch.Add(time.Second)
+	saysOnce(t, b.deliver(lock), telematics.Rejected, telematics.BadSignature, "")
+	b.keys = ring
+	saysOnce(t, b.deliver(lock), telematics.Received, "", "")
+	saysOnce(t, b.pass(2*time.Second), telematics.Succeeded, "", "")
+}
+
 func golden(t *testing.T, file string) []byte {
 	t.Helper()
 	message, err := os.ReadFile(filepath.Join("..", "telematics", "testdata", file))

@@ -70,7 +70,7 @@ func (t *turn) goOn(j *job) {
 
 func (t *turn) succeed(j *job) {
 	detail := ""
-	if j.claims.Action.Immobilises() && t.body.Immobiliser == Armed {
+	if j.claims.Action.Immobilizes() && t.body.Immobilizer == Armed {
 		detail = string(Armed)
 	}
 	t.end(j, telematics.Answer{State: telematics.Succeeded, Detail: detail})

@@ -79,12 +79,12 @@ func TestAClockLostMeanwhileStopsTheWaitingCommand(t *testing.T) {
 }
 
 // [CMD-6]
-func TestAReturnImmobilisesFirstAndLocksSecond(t *testing.T) {
+func TestAReturnImmobilizesFirstAndLocksSecond(t *testing.T) {
 	b := newBench(t)
 	b.body.Locked = false
 	b.send(b.command(telematics.LockAndDisableDriving))
-	if b.body.Immobiliser != Engaged || b.body.Locked {
-		t.Fatalf("first: immobiliser %s, locked %t", b.body.Immobiliser, b.body.Locked)
+	if b.body.Immobilizer != Engaged || b.body.Locked {
+		t.Fatalf("first: immobilizer %s, locked %t", b.body.Immobilizer, b.body.Locked)
 	}
 	b.pass(effort)
 	if !b.body.Locked {
@@ -100,25 +100,25 @@ func TestAHalfDoneCommandFailsAndNamesTheHalf(t *testing.T) {
 		jammed      Part
 		detail      string
 		locked      bool
-		immobiliser Immobiliser
+		immobilizer Immobilizer
 	}{
 		{telematics.LockAndDisableDriving, DoorLock, "disable-driving", false, Engaged},
-		{telematics.LockAndDisableDriving, ImmobiliserRelay, "immobiliser_fault", false, Released},
+		{telematics.LockAndDisableDriving, ImmobilizerRelay, "immobilizer_fault", false, Released},
 		{telematics.UnlockAndEnableDriving, DoorLock, "enable-driving", true, Released},
-		{telematics.UnlockAndEnableDriving, ImmobiliserRelay, "immobiliser_fault", true, Engaged},
+		{telematics.UnlockAndEnableDriving, ImmobilizerRelay, "immobilizer_fault", true, Engaged},
 	} {
 		t.Run(string(c.action)+" "+string(c.jammed), func(t *testing.T) {
 			b := newBench(t)
 			returning := c.action == telematics.LockAndDisableDriving
-			b.body.Locked, b.body.Immobiliser = !returning, either(returning, Released, Engaged)
+			b.body.Locked, b.body.Immobilizer = !returning, either(returning, Released, Engaged)
 			b.faults.Jammed = []Part{c.jammed}
 			got := b.order(b.command(c.action))
 			says(t, got, telematics.Failed, "", c.detail)
-			if b.body.Locked != c.locked || b.body.Immobiliser != c.immobiliser {
-				t.Errorf("locked %t, immobiliser %s", b.body.Locked, b.body.Immobiliser)
+			if b.body.Locked != c.locked || b.body.Immobilizer != c.immobilizer {
+				t.Errorf("locked %t, immobilizer %s", b.body.Locked, b.body.Immobilizer)
 			}
 			values := got.Report.Values
-			if values[telematics.IsLocked] != c.locked || values[telematics.OEMData].(map[string]any)["immobiliser"] != string(c.immobiliser) {
+			if values[telematics.IsLocked] != c.locked || values[telematics.OEMData].(map[string]any)["immobilizer"] != string(c.immobilizer) {
 				t.Errorf("the report says %v", values)
 			}
 		})
@@ -144,31 +144,31 @@ func TestAFailingCarTriesAndNothingMoves(t *testing.T) {
 		if got.State != telematics.Failed || got.Detail == "" || b.starts() != 1 {
 			t.Errorf("%s: %+v after %d starts", action, got, b.starts())
 		}
-		if b.body.Locked != before.Locked || b.body.Immobiliser != before.Immobiliser || b.body.TopCase != before.TopCase {
+		if b.body.Locked != before.Locked || b.body.Immobilizer != before.Immobilizer || b.body.TopCase != before.TopCase {
 			t.Errorf("%s: something moved", action)
 		}
 	}
 }
 
 // [CMD-7]
-func TestWithTheIgnitionOnTheImmobiliserIsArmedAndActsAfterSwitchOff(t *testing.T) {
+func TestWithTheIgnitionOnTheImmobilizerIsArmedAndActsAfterSwitchOff(t *testing.T) {
 	for _, action := range []telematics.Action{telematics.DisableDriving, telematics.LockAndDisableDriving} {
 		b := newBench(t)
 		b.body.Ignition = true
 		says(t, b.order(b.command(action)), telematics.Succeeded, "", "armed")
-		if b.body.Immobiliser != Armed || !b.body.EngineRuns() {
-			t.Fatalf("%s: immobiliser %s, engine runs %t", action, b.body.Immobiliser, b.body.EngineRuns())
+		if b.body.Immobilizer != Armed || !b.body.EngineRuns() {
+			t.Fatalf("%s: immobilizer %s, engine runs %t", action, b.body.Immobilizer, b.body.EngineRuns())
 		}
 		b.boot() // a restart does not forget it
 		b.body.Ignition, b.body.SpeedKmh = false, 8
 		b.take(b.Watch(b.clock.Read(b.now)))
-		if b.body.Immobiliser != Armed {
+		if b.body.Immobilizer != Armed {
 			t.Fatalf("%s: it acted on a rolling car", action)
 		}
 		b.body.SpeedKmh = 0
 		b.take(b.Watch(b.clock.Read(b.now)))
-		if b.body.Immobiliser != Engaged || b.log.Armed {
-			t.Fatalf("%s: immobiliser %s after switch-off", action, b.body.Immobiliser)
+		if b.body.Immobilizer != Engaged || b.log.Armed {
+			t.Fatalf("%s: immobilizer %s after switch-off", action, b.body.Immobilizer)
 		}
 		b.body.Ignition = true
 		if b.body.EngineRuns() {
@@ -185,8 +185,8 @@ func TestEnablingDisarms(t *testing.T) {
 	b.boot()
 	b.body.Ignition = false
 	b.take(b.Watch(b.clock.Read(b.now)))
-	if b.body.Immobiliser != Released {
-		t.Errorf("immobiliser %s", b.body.Immobiliser)
+	if b.body.Immobilizer != Released {
+		t.Errorf("immobilizer %s", b.body.Immobilizer)
 	}
 }
 

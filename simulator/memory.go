@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"motorpool/telematics"
 )
@@ -19,8 +18,7 @@ type Memory interface {
 type Log struct {
 	Commands []Remembered              // oldest first
 	Seq      map[telematics.Lane]int64 // the last one accepted in each lane
-	Armed    bool                      // the immobiliser waits for the ignition to be switched off [CMD-7]
-	Floor    time.Time                 // the earliest that it could be when this was saved [CMD-9]; zero: not known
+	Armed    bool                      // the immobilizer waits for the ignition to be switched off [CMD-7]
 }
 
 // Remembered is a command that the unit has seen.

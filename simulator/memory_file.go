@@ -19,7 +19,6 @@ type fileLog struct {
 	Commands []fileCommand             `json:"commands"`
 	Seq      map[telematics.Lane]int64 `json:"seq"`
 	Armed    bool                      `json:"armed"`
-	Floor    time.Time                 `json:"floor,omitzero"`
 }
 
 type fileCommand struct {
@@ -43,7 +42,7 @@ func (f File) Load() (Log, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return Log{}, fmt.Errorf("read unit memory %s: %w", f.Path, err)
 	}
-	l := Log{Seq: file.Seq, Armed: file.Armed, Floor: file.Floor}
+	l := Log{Seq: file.Seq, Armed: file.Armed}
 	for _, c := range file.Commands {
 		r := Remembered{Command: c.Command, Action: c.Action, Lane: c.Lane, Seq: c.Seq}
 		if c.Answer != nil {
@@ -60,7 +59,7 @@ func (f File) Load() (Log, error) {
 
 // Save replaces the file, and returns when it is on the disk.
 func (f File) Save(l Log) error {
-	file := fileLog{Commands: []fileCommand{}, Seq: l.Seq, Armed: l.Armed, Floor: l.Floor}
+	file := fileLog{Commands: []fileCommand{}, Seq: l.Seq, Armed: l.Armed}
 	for _, r := range l.Commands {
 		c := fileCommand{Command: r.Command, Action: r.Action, Lane: r.Lane, Seq: r.Seq}
 		if r.Answer != nil {

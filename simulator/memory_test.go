@@ -34,7 +34,7 @@ func TestAMemoryReturnsWhatWasSavedLast(t *testing.T) {
 					{Command: answer.Command, Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 4, Answer: &answer},
 					{Command: uuid.New(), Action: telematics.OpenTopCase, Lane: telematics.TopCaseLane, Seq: 5},
 				},
-				Seq: map[telematics.Lane]int64{telematics.AccessLane: 4}, Armed: true, Floor: epoch,
+				Seq: map[telematics.Lane]int64{telematics.AccessLane: 4}, Armed: true,
 			}
 			if err := open().Save(want.clone()); err != nil {
 				t.Fatal(err)

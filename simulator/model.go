@@ -14,7 +14,7 @@ var (
 func Hatchback(at Point) Body {
 	return Body{
 		Powertrain: telematics.Combustion, Latitude: at.Latitude, Longitude: at.Longitude, Heading: 270,
-		MileageKm: 15230.4, Gear: "P", ParkBrake: true, Immobiliser: Released,
+		MileageKm: 15230.4, Gear: "P", ParkBrake: true, Immobilizer: Released,
 		EnergyPercent: 64, FullRangeKm: 720, OnboardV: 12.6, Locked: true,
 		DTCs: []string{"P0420"}, WarningLamps: []string{"tire_failure"}, ServiceDueKm: 4200, OilLife: 61,
 		RSRP: -88, SiteRSRP: -88, Firmware: firmware,

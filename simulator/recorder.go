@@ -16,6 +16,7 @@ type Kind string
 
 const (
 	CommandReceived Kind = "received" // a copy of it reached the unit, signed by a known key
+	CommandDamaged  Kind = "damaged"  // a copy of it reached the unit, damaged by the radio
 	CommandStarted  Kind = "started"  // the car begins to act
 	CommandEnded    Kind = "ended"    // the car has acted, or failed to
 	CommandAnswered Kind = "answered" // the unit handed an answer to its radio

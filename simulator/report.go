@@ -82,7 +82,7 @@ func (b *Body) energy(values map[telematics.Field]any) {
 }
 
 func (b *Body) oem() map[string]any {
-	data := map[string]any{"immobiliser": string(cmp.Or(b.Immobiliser, Released))}
+	data := map[string]any{"immobilizer": string(cmp.Or(b.Immobilizer, Released))}
 	if b.HasTopCase {
 		data["top_case"] = either(b.TopCase, "open", "closed")
 	}

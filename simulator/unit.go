@@ -57,9 +57,9 @@ func (u *Unit) Boot(at Moment) (Effects, error) {
 		return Effects{}, err
 	}
 	u.log, u.lanes = log, map[telematics.Lane][]*job{}
-	u.floor = floor{told: log.Floor, since: at.True} // the time without power is not known, and left out
+	u.floor = floor{} // not kept over a restart: a wrong one must not outlive it [CMD-9]
 	if u.log.Armed {
-		u.body.Immobiliser = Armed
+		u.body.Immobilizer = Armed
 	}
 	t := turn{Unit: u, at: at}
 	for _, r := range u.log.Commands {
@@ -80,10 +80,10 @@ func (u *Unit) Watch(at Moment) Effects {
 	return t.Effects
 }
 
-// watch lets an armed immobiliser act once the ignition is off [CMD-7].
+// watch lets an armed immobilizer act once the ignition is off [CMD-7].
 func (t *turn) watch() {
 	t.body.settle()
-	if armed := t.body.Immobiliser == Armed; armed != t.log.Armed {
+	if armed := t.body.Immobilizer == Armed; armed != t.log.Armed {
 		t.log.Armed = armed
 		t.save()
 	}
@@ -213,7 +213,6 @@ func (t *turn) dated(claims telematics.Claims, a telematics.Answer) telematics.A
 }
 
 func (t *turn) save() bool {
-	t.log.Floor = t.floor.now(t.at.True)
 	if err := t.memory.Save(t.log); err != nil {
 		t.Err = err
 		return false

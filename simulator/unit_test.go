@@ -94,7 +94,7 @@ func TestARestartAnswersWhatWasUnfinishedAsInterruptedWithAReport(t *testing.T) 
 			t.Errorf("report %+v", a.Report)
 		}
 	}
-	if b.body.Immobiliser != Engaged {
+	if b.body.Immobilizer != Engaged {
 		t.Error("the first half was done before the restart")
 	}
 	if more := b.pass(time.Minute); len(more) != 0 {

@@ -56,16 +56,22 @@ func encodeParameters(a telematics.Activity) any {
 	return nil
 }
 
-// decodeParameters reads what was asked for: of a command an attention, of a booking or a card details.
-func (r activityRow) decodeParameters(a *telematics.Activity) (err error) {
-	if r.BookingID == nil && !strings.HasPrefix(r.Action, "payment_method.") || strings.HasPrefix(r.Action, "command") {
-		a.Attention, err = decodeAttention(r.Parameters)
-		return err
-	}
+// decodeParameters reads what was asked for: the parameters of an attention command, else details by name.
+func (r activityRow) decodeParameters(a *telematics.Activity) error {
 	if r.Parameters == nil {
 		return nil
 	}
-	return json.Unmarshal([]byte(*r.Parameters), &a.Details)
+	var details map[string]any
+	if err := json.Unmarshal([]byte(*r.Parameters), &details); err != nil {
+		return err
+	}
+	if _, attention := details["signal"]; attention && strings.HasPrefix(r.Action, "command") {
+		var err error
+		a.Attention, err = decodeAttention(r.Parameters)
+		return err
+	}
+	a.Details = details
+	return nil
 }
 
 func (r activityRow) activity() (telematics.Activity, error) {

@@ -44,19 +44,27 @@ func TestEveryPartOfALineSurvives(t *testing.T) {
 		Outcome:   telematics.NotExecuted, Code: telematics.VehicleNotFound,
 		Command: uuid.New(), RequestID: uuid.New(), Latency: 1500 * time.Microsecond, Late: true,
 	}
+	read := telematics.Activity{
+		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Action: telematics.CommandsRead, Outcome: telematics.Executed,
+		Details: map[string]any{"bulk": "x", "vehicles": 3.0},
+	}
+	listed := telematics.Activity{
+		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Action: telematics.VehiclesRead, Outcome: telematics.Executed,
+		Details: map[string]any{"filter": map[string]any{"q": "a b"}, "vehicles": 50.0},
+	}
 	bare := telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.System}, Action: telematics.StatusRead}
-	for _, line := range []telematics.Activity{full, bare} {
+	for _, line := range []telematics.Activity{full, bare, read, listed} {
 		if err := p.Add(t.Context(), line); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
-	if err != nil || len(lines) != 2 {
+	if err != nil || len(lines) != 4 {
 		t.Fatalf("%v, %v", lines, err)
 	}
 	full.At = morning
-	full.ID, bare.ID = 1, 2
-	if want := []telematics.Activity{bare, full}; !reflect.DeepEqual(lines, want) {
+	full.ID, bare.ID, read.ID, listed.ID = 1, 2, 3, 4
+	if want := []telematics.Activity{listed, read, bare, full}; !reflect.DeepEqual(lines, want) {
 		t.Errorf("lines\n got %+v\nwant %+v", lines, want)
 	}
 }

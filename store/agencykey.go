@@ -164,7 +164,7 @@ func (k *AgencyKeys) List(ctx context.Context) ([]rental.AgencyKey, error) {
 
 // Add makes a key for an agency, with its line of the history, and returns it with its secret, which nobody can read
 // from the database without the installation's key. It reports false where there is no such agency.
-func (k *AgencyKeys) Add(ctx context.Context, agency telematics.AgencyID, by string) (rental.AgencyKey, bool, error) {
+func (k *AgencyKeys) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	const idSize = 16 // of 5 bits each
 	row := agencyKeyRow{ID: "ak_" + strings.ToLower(rand.Text()[:idSize]), AgencyID: int64(agency)}
 	secret := newSecret(rental.SecretSize)
@@ -201,26 +201,26 @@ func (k *AgencyKeys) Opened(ctx context.Context) (opened, all int, err error) {
 }
 
 // Retire lets a key end at a time, with its line of the history; again changes the time. It reports false
-// where there is no such key, or where it is revoked.
-func (k *AgencyKeys) Retire(ctx context.Context, id string, until time.Time, by string) (rental.AgencyKey, bool, error) {
+// where there is no such key, or where it is revoked. An agency other than zero must be the key's.
+func (k *AgencyKeys) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
 		with k as (
-			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked'
+			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked' and $3::bigint in (0, agency_id)
 			returning *
-		)`, id, written(until))
+		)`, id, written(until), agency)
 }
 
-// Revoke ends a key at once and for good, with its line of the history. It reports false where there is no such key.
-func (k *AgencyKeys) Revoke(ctx context.Context, id, by string) (rental.AgencyKey, bool, error) {
+// Revoke ends a key at once and for good, with its line of the history. It reports false where there is no such key. An agency other than zero must be the key's.
+func (k *AgencyKeys) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "revoke agency key", rental.AgencyKeyRevoke, by, "", `
 		with k as (
-			update agency_keys set state = 'revoked', retires_at = null where id = $1::text
+			update agency_keys set state = 'revoked', retires_at = null where id = $1::text and $2::bigint in (0, agency_id)
 			returning *
-		)`, id)
+		)`, id, agency)
 }
 
 // change runs a change of one key, k, and adds its line, in one step.
-func (k *AgencyKeys) change(ctx context.Context, doing, activity, by, note, change string, args ...any) (rental.AgencyKey, bool, error) {
+func (k *AgencyKeys) change(ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any) (rental.AgencyKey, bool, error) {
 	defer k.forget()
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && !searchable(text) {
@@ -230,11 +230,11 @@ func (k *AgencyKeys) change(ctx context.Context, doing, activity, by, note, chan
 	var row agencyKeyRow
 	n := len(args)
 	err := k.postgres.db.GetContext(ctx, &row, fmt.Sprintf(change+`, told as (
-			insert into activity (at, actor_subject, actor_role, agency_id, action, outcome, code, latency_us, late, note)
-			select clock_timestamp(), $%d::text, 'system', agency_id, $%d::text, '', '', 0, false, id || $%d::text from k
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
+			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
 		)
-		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3),
-		append(args, by, activity, note)...)
+		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6),
+		append(args, by.Subject, by.Role, by.Agency, activity, requestOf(by), note)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return rental.AgencyKey{}, false, nil
 	}

@@ -31,7 +31,7 @@ func keysOf(t *testing.T, p *Postgres, seals ...string) *AgencyKeys {
 
 func addKey(t *testing.T, k *AgencyKeys, agency telematics.AgencyID) rental.AgencyKey {
 	t.Helper()
-	key, found, err := k.Add(t.Context(), agency, "eva")
+	key, found, err := k.Add(t.Context(), agency, telematics.OperatorAt("eva"))
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -66,7 +66,7 @@ func TestAnAgencysKeyIsReadWithItsSecretByEveryInstance(t *testing.T) {
 	if _, ok, err := k.AgencyKey(t.Context(), "none\x00"); ok || err != nil {
 		t.Errorf("a key that is not there: %v %v", ok, err)
 	}
-	if _, ok, err := k.Add(t.Context(), 3, "eva"); ok || err != nil {
+	if _, ok, err := k.Add(t.Context(), 3, telematics.OperatorAt("eva")); ok || err != nil {
 		t.Errorf("of an agency that is not there: %v %v", ok, err)
 	}
 	var plain int
@@ -83,23 +83,23 @@ func TestAKeyRetiresAndIsRevokedForGood(t *testing.T) {
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	if got, ok, err := k.Retire(t.Context(), key.ID, until, "eva"); err != nil || !ok || got.State != rental.KeyRetiring || !got.Retires.Equal(until) {
+	if got, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); err != nil || !ok || got.State != rental.KeyRetiring || !got.Retires.Equal(until) {
 		t.Errorf("retire: %+v %v %v", got, ok, err)
 	}
 	if got := found(t, k, key.ID); !got.Valid(until.Add(-time.Second)) || got.Valid(until) {
 		t.Errorf("retiring: %+v", got)
 	}
-	if got, ok, err := k.Revoke(t.Context(), key.ID, "tom"); err != nil || !ok || got.State != rental.KeyRevoked {
+	if got, ok, err := k.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("tom")); err != nil || !ok || got.State != rental.KeyRevoked {
 		t.Errorf("revoke: %+v %v %v", got, ok, err)
 	}
 	if found(t, k, key.ID).Valid(time.Now()) {
 		t.Error("a revoked key is valid")
 	}
-	if _, ok, err := k.Retire(t.Context(), key.ID, until, "eva"); ok || err != nil {
+	if _, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); ok || err != nil {
 		t.Errorf("a revoked key comes back: %v %v", ok, err)
 	}
 	for _, id := range []string{"none", "no\x00ne"} {
-		if _, ok, err := k.Revoke(t.Context(), id, "eva"); ok || err != nil {
+		if _, ok, err := k.Revoke(t.Context(), 0, id, telematics.OperatorAt("eva")); ok || err != nil {
 			t.Errorf("revoke %q: %v %v", id, ok, err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
 	if !found(t, there, key.ID).Valid(time.Now()) {
 		t.Fatal("not valid")
 	}
-	if _, _, err := here.Revoke(t.Context(), key.ID, "eva"); err != nil {
+	if _, _, err := here.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("eva")); err != nil {
 		t.Fatal(err)
 	}
 	if found(t, here, key.ID).Valid(time.Now()) {
@@ -212,13 +212,13 @@ func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
 		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !Away(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, _, err := none.Add(t.Context(), 1, "eva"); !Away(err) {
+		if _, _, err := none.Add(t.Context(), 1, telematics.OperatorAt("eva")); !Away(err) {
 			t.Errorf("%s adds: %v", name, err)
 		}
 		if list, err := none.List(t.Context()); err != nil || len(list) != 2 {
 			t.Errorf("%s lists %d, %v", name, len(list), err)
 		}
-		if _, ok, err := none.Revoke(t.Context(), mine.ID, "eva"); err != nil || !ok {
+		if _, ok, err := none.Revoke(t.Context(), 0, mine.ID, telematics.OperatorAt("eva")); err != nil || !ok {
 			t.Errorf("%s cannot revoke: %v", name, err)
 		}
 	}

@@ -70,11 +70,14 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 }
 
 // FreeVehicles makes vehicles available again whose bookings nobody came for until their end, up to limit of them, and reports
-// whether there may be others.
+// whether there may be others. The end is judged by Postgres's clock.
 func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err error) {
 	var left []telematics.VehicleID
-	now := time.Now()
 	err = p.within(ctx, func(tx *sqlx.Tx) error {
+		var now time.Time
+		if err := tx.GetContext(ctx, &now, `select now()`); err != nil {
+			return err
+		}
 		// Held first: a booking that is made meanwhile is seen below.
 		err := tx.SelectContext(ctx, &left, `
 			select id from vehicles v
@@ -137,7 +140,7 @@ func translated(err error) error {
 	}
 	switch refusal.Constraint {
 	case "bookings_no_overlap":
-		return rental.NotAvailable("The vehicle is booked by somebody else in that time.")
+		return rental.NotAvailable("The vehicle has another booking in that time.")
 	case "bookings_one_active":
 		return rental.NotAvailable("The vehicle is still in the hands of another booking.")
 	}

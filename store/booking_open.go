@@ -15,7 +15,7 @@ import (
 // OpenBooking makes a booking, at the terms and the price of now. It reports true, and makes nothing, where an earlier request under the
 // same idempotency key has made it.
 //
-// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle is booked by somebody else in that time.
+// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has another booking in that time.
 func (p *Postgres) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
 	var made rental.Dossier
 	var replayed bool

@@ -41,7 +41,7 @@ func TestOfManyBookingsForOneVehicleAndTimeOneWins(t *testing.T) {
 			switch {
 			case err == nil:
 				won++
-			case codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "is booked by somebody else in that time"):
+			case codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "has another booking in that time"):
 				t.Errorf("vehicle %d: %v", vehicle, err)
 			}
 		}
@@ -107,7 +107,7 @@ func TestAnExtensionIntoAnotherBookingIsRefusedBySchema(t *testing.T) {
 		return rental.Change{Booking: d.Booking}, nil
 	}
 	_, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingExtend, first.ID, noon), forced)
-	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "booked by somebody else") {
+	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "has another booking") {
 		t.Error(err)
 	}
 }

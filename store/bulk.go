@@ -104,7 +104,7 @@ func (p *Postgres) Bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 }
 
 func (p *Postgres) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk, bool, error) {
-	b, found, err := p.bulkOrder(ctx, id)
+	b, now, found, err := p.bulkOrder(ctx, id)
 	if err != nil || !found {
 		return b, found, err
 	}
@@ -125,14 +125,15 @@ func (p *Postgres) bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 	for _, v := range b.Vehicles {
 		item := telematics.BulkItem{Vehicle: v, Command: made[v], Refusal: refusals[v]}
 		if item.Command == nil && item.Refusal == nil {
-			item.Refusal = b.Forgotten(time.Now())
+			item.Refusal = b.Forgotten(now)
 		}
 		b.Items = append(b.Items, item)
 	}
 	return b, true, nil
 }
 
-func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (telematics.Bulk, bool, error) {
+// bulkOrder returns an order to many vehicles, and what Postgres's clock says.
+func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
 	var rows []struct {
 		Action        string        `db:"action"`
 		Parameters    *string       `db:"parameters"`
@@ -142,16 +143,17 @@ func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (telemat
 		ActorAgencyID *int64        `db:"actor_agency_id"`
 		RequestID     *uuid.UUID    `db:"request_id"`
 		RequestedAt   time.Time     `db:"requested_at"`
+		Now           time.Time     `db:"now"`
 	}
-	err := p.db.SelectContext(ctx, &rows, `
-		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at
+	err = p.db.SelectContext(ctx, &rows, `
+		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at, clock_timestamp() as now
 		from bulks where id = $1`, id)
 	if err != nil || len(rows) == 0 {
-		return telematics.Bulk{}, false, err
+		return telematics.Bulk{}, time.Time{}, false, err
 	}
 	row := rows[0]
 	attention, err := decodeAttention(row.Parameters)
-	b := telematics.Bulk{
+	b = telematics.Bulk{
 		ID: id, Action: telematics.Action(row.Action), Attention: attention,
 		Actor: telematics.Actor{
 			Subject: row.ActorSubject, Role: telematics.Role(row.ActorRole), Agency: telematics.AgencyID(value(row.ActorAgencyID)),
@@ -161,7 +163,7 @@ func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (telemat
 	for _, v := range row.VehicleIDs {
 		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
 	}
-	return b, true, err
+	return b, row.Now, true, err
 }
 
 func (p *Postgres) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[telematics.VehicleID]*telematics.Error, error) {

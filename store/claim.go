@@ -108,7 +108,7 @@ func (p *Postgres) claim(ctx context.Context, commands []*telematics.Command) ([
 }
 
 // takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
-// numbers, and which are stale, or for no vehicle that there is. Of the others the lanes are taken.
+// numbers, with what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the others the lanes are taken.
 //
 // Claims of one vehicle go one after another, whichever instance makes them: each
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
@@ -132,8 +132,10 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command
 	var id uuid.UUID
 	var missing sql.NullInt64
 	var claim telematics.Claim
+	var at sql.NullTime
 	err := p.commands.each(ctx, claimStatements[kind], parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &missing)
+		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &missing, &at)
+		claim.At = at.Time
 		if missing.Valid {
 			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
 		} else {
@@ -158,8 +160,8 @@ var claimStatements = map[claimKind]string{
 }
 
 func claimStatement(held, keys string) string {
-	return `with ` + held + claimThem + keys + ` select id, seq, false as stale, null::bigint as missing from taken
-		union all select id, 0, stale, case when not stale then vehicle_id end from checked where stale or held_id is null`
+	return `with ` + held + claimThem + keys + ` select id, seq, false as stale, null::bigint as missing, clock_timestamp() as at from taken
+		union all select id, 0, stale, case when not stale then vehicle_id end, null from checked where stale or held_id is null`
 }
 
 var (

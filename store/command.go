@@ -31,6 +31,7 @@ type commandRow struct {
 	Detail        string     `db:"detail"`
 	Reported      *string    `db:"reported"`
 	Late          bool       `db:"late"`
+	Overruled     bool       `db:"overruled"`
 	Attempts      int        `db:"attempts"`
 	RequestedAt   time.Time  `db:"requested_at"`
 	SentAt        *time.Time `db:"sent_at"`
@@ -44,7 +45,7 @@ type commandRow struct {
 // commandColumns names the columns that a commandRow has: a newer version of the
 // program may have added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
-	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, attempts,
+	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
 	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id`
 
 func (r commandRow) command() (telematics.Command, error) {
@@ -64,7 +65,7 @@ func (r commandRow) command() (telematics.Command, error) {
 			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
 		},
 		RequestID: value(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
-		Reported: reported, Late: r.Late, Attempts: r.Attempts,
+		Reported: reported, Late: r.Late, Overruled: r.Overruled, Attempts: r.Attempts,
 		Requested: r.RequestedAt.UTC(), SentAt: read(r.SentAt), ReceivedAt: read(r.ReceivedAt),
 		Completed: read(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: value(r.BulkID), Booking: value(r.BookingID),

@@ -149,7 +149,7 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if claim := <-claimed; claim.Seq != 1 {
+	if claim := <-claimed; !claim.Taken() {
 		t.Errorf("claim %+v", claim)
 	}
 }

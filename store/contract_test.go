@@ -17,6 +17,7 @@ var (
 	_ broker.Vehicles     = (*Twins)(nil)
 	_ broker.Commands     = (*Postgres)(nil)
 	_ broker.Halts        = (*Postgres)(nil)
+	_ broker.Clock        = (*Postgres)(nil)
 	_ broker.History      = (*Postgres)(nil)
 	_ broker.Twins        = (*Twins)(nil)
 	_ broker.Strangers    = (*Postgres)(nil)

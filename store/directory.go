@@ -20,6 +20,8 @@ const (
 	directoryFor = 10 * time.Second
 	lookUpFor    = time.Second
 	strangerFor  = 2 * time.Second // or that it was built into one at all
+	// moveEvery is how often an instance looks for vehicles that came to another agency: the former one must not hear of them any more.
+	moveEvery = time.Second
 )
 
 // owner is the vehicle that a unit is built into; zero: none.
@@ -139,26 +141,66 @@ func (d *directory) remembered(units []telematics.Unit) (found map[telematics.Un
 	return found, stale
 }
 
+// watchMoves updates the owners of vehicles that came to another agency lately, until the context ends.
+func (d *directory) watchMoves(ctx context.Context) {
+	every := time.NewTicker(moveEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		if err := d.updateMoved(ctx); err != nil && ctx.Err() == nil && !d.outage.isOn() {
+			d.outage.log.Warn("moved vehicles not read, retrying", "err", err)
+		}
+	}
+}
+
+func (d *directory) updateMoved(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookUpFor)
+	defer cancel()
+	moved, err := d.postgres.movedOwners(ctx)
+	for unit, o := range moved {
+		if known, cached := d.known.Peek(unit); cached && known.owner != o {
+			d.known.Add(unit, entry{owner: o, until: time.Now().Add(directoryFor)})
+		}
+	}
+	return err
+}
+
 // owners returns the vehicles that units are built into; units without one are absent.
 func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
 	serials := make([]string, len(units))
 	for i, unit := range units {
 		serials[i] = string(unit)
 	}
-	var rows []struct {
-		Serial     string `db:"serial"`
-		VehicleID  int64  `db:"vehicle_id"`
-		AgencyID   int64  `db:"agency_id"`
-		Powertrain string `db:"powertrain"`
-		Protocol   string `db:"protocol"`
-	}
-	err := p.commands.selectAll(ctx, &rows, `
+	var rows []ownerRow
+	err := p.commands.selectAll(ctx, &rows, selectOwners+` where u.serial = any ($1)`, pq.Array(serials))
+	return ownersByUnit(rows), wrap("look up units", err)
+}
+
+// movedOwners returns the owners of vehicles that came to another agency in the last quarter of an hour: an import notes the time
+// before it commits, so the window is longer than an import takes.
+func (p *Postgres) movedOwners(ctx context.Context) (map[telematics.Unit]owner, error) {
+	var rows []ownerRow
+	err := p.commands.selectAll(ctx, &rows, selectOwners+` where v.moved_at > now() - interval '15 minutes'`)
+	return ownersByUnit(rows), wrap("look up moved vehicles", err)
+}
+
+type ownerRow struct {
+	Serial     string `db:"serial"`
+	VehicleID  int64  `db:"vehicle_id"`
+	AgencyID   int64  `db:"agency_id"`
+	Powertrain string `db:"powertrain"`
+	Protocol   string `db:"protocol"`
+}
+
+const selectOwners = `
 		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
-		from units u join vehicles v on v.id = u.vehicle_id
-		where u.serial = any ($1)`, pq.Array(serials))
-	if err != nil {
-		return nil, wrap("look up units", err)
-	}
+		from units u join vehicles v on v.id = u.vehicle_id`
+
+func ownersByUnit(rows []ownerRow) map[telematics.Unit]owner {
 	found := make(map[telematics.Unit]owner, len(rows))
 	for _, row := range rows {
 		found[telematics.Unit(row.Serial)] = owner{
@@ -166,5 +208,5 @@ func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[tel
 			powertrain: telematics.Powertrain(row.Powertrain), protocol: telematics.Protocol(row.Protocol),
 		}
 	}
-	return found, nil
+	return found
 }

@@ -54,13 +54,20 @@ type termsRow struct {
 	TaxPPM   int64  `db:"tax_ppm"`
 	CutoffUS int64  `db:"cutoff_us"`
 	BufferUS int64  `db:"buffer_us"`
+	GraceUS  int64  `db:"grace_us"`
+	FeeLimit *int64 `db:"fee_limit"`
 }
 
 func (r termsRow) terms() rental.Terms {
-	return rental.Terms{
+	terms := rental.Terms{
 		Currency: rental.Currency(r.Currency), Tax: rental.TaxRate(r.TaxPPM),
 		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
+		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond,
 	}
+	if r.FeeLimit != nil {
+		terms.FeeLimit = rental.Minor(*r.FeeLimit)
+	}
+	return terms
 }
 
 // cardRow is the payment method that a booking's charges would go to.
@@ -75,7 +82,8 @@ type cardRow struct {
 
 const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
 	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
-	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us"`
+	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
+	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
 
 // Bookings b with what is known beside them. The vehicle's other bookings o are the live ones; $1 is now.
 const selectDossiers = `

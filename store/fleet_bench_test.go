@@ -54,7 +54,7 @@ const benchReport = `{"at":"2026-01-02T10:00:00.250Z",
   "seatbelts":{"driver":"fastened","passenger":"unfastened"}},
  "diagnostics":{"dtcs":["P0420"],"service_due_in_km":-200,"oil_life_percent":61,"warning_lamps":["tire_failure"]},
  "connectivity":{"rsrp_dbm":-97,"firmware_version":"4.2.1"},
- "oem_data":{"immobiliser":"released"}}`
+ "oem_data":{"immobilizer":"released"}}`
 
 // fleetQueries are those of a fleet of 10,000, each at its first page and deep in the list.
 var fleetQueries = []struct {

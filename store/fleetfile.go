@@ -86,8 +86,21 @@ func (p *part) agency() (telematics.Agency, rental.Terms) {
 const maxPause = int64(rental.MaxLength / time.Minute)
 
 func (p *part) terms() rental.Terms {
+	currency := p.currency("currency")
+	grace, named := take[int64](p, "unlock_grace_minutes", "a whole number")
+	if grace < 0 || grace > maxPause {
+		p.problem("unlock_grace_minutes", "%d: want 0 to %d", grace, maxPause)
+	}
+	if !named {
+		grace = int64(rental.DefaultUnlockGrace / time.Minute)
+	}
+	limit, limited := p.amount("fee_limit", currency)
+	if limited && limit <= 0 {
+		p.problem("fee_limit", "want an amount above 0")
+	}
 	return rental.Terms{
-		Currency: p.currency("currency"), Tax: p.tax("tax_percent"),
+		UnlockGrace: time.Duration(grace) * time.Minute, FeeLimit: limit,
+		Currency: currency, Tax: p.tax("tax_percent"),
 		CancelCutoff: time.Duration(p.wholeUpTo("cancel_cutoff_minutes", maxPause)) * time.Minute,
 		Buffer:       time.Duration(p.wholeUpTo("buffer_minutes", maxPause)) * time.Minute,
 	}

@@ -2,59 +2,84 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/telematics"
 )
 
+// haltRow is a halt as it is written down.
+type haltRow struct {
+	AgencyID int64     `db:"agency_id"`
+	Why      string    `db:"why"`
+	By       string    `db:"by"`
+	Since    time.Time `db:"since"`
+}
+
+func (r haltRow) halt() telematics.Halt {
+	return telematics.Halt{Agency: telematics.AgencyID(r.AgencyID), Why: r.Why, By: r.By, Since: r.Since.UTC()}
+}
+
 // Halts returns the halts in force, that of everybody first.
 func (p *Postgres) Halts(ctx context.Context) (telematics.Halts, error) {
-	var rows []struct {
-		AgencyID int64     `db:"agency_id"`
-		Why      string    `db:"why"`
-		By       string    `db:"by"`
-		Since    time.Time `db:"since"`
-	}
+	var rows []haltRow
 	if err := p.db.SelectContext(ctx, &rows, `select agency_id, why, by, since from halts order by agency_id`); err != nil {
 		return nil, wrap("read halts", err)
 	}
 	halts := make(telematics.Halts, len(rows))
 	for i, row := range rows {
-		halts[i] = telematics.Halt{Agency: telematics.AgencyID(row.AgencyID), Why: row.Why, By: row.By, Since: row.Since.UTC()}
+		halts[i] = row.halt()
 	}
 	return halts, nil
 }
 
-// Halt puts a halt in force, with its line of the history. A halt that is in force
-// already gets the new reason. It reports false where there is no such agency.
-func (p *Postgres) Halt(ctx context.Context, h telematics.Halt) (bool, error) {
-	done, err := p.changeHalts(ctx, `
+// Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the same
+// reason stays as it is, and adds no entry to the activity history; another reason replaces the former
+// one. It reports false where there is no such agency.
+func (p *Postgres) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
+	row, done, err := p.changeHalts(ctx, `
 		with changed as (
 			insert into halts (agency_id, why, by)
 			select $1::bigint, $2::text, $3::text where $1::bigint = 0 or exists (select from agencies where id = $1::bigint)
-			on conflict (agency_id) do update set why = excluded.why, by = excluded.by, since = excluded.since
-			returning agency_id
-		)`, telematics.CommandsHalt, h)
-	return done, wrap("halt commands", err)
+			on conflict (agency_id) do update set why = excluded.why,
+				by = case when halts.why = excluded.why then halts.by else excluded.by end,
+				since = case when halts.why = excluded.why then halts.since else excluded.since end
+			returning agency_id, why, by, since, since >= statement_timestamp() as is_new
+		)`, telematics.CommandsHalt, h, by)
+	return row.halt(), done, wrap("halt commands", err)
 }
 
-// Resume lifts a halt, with its line of the history. It reports false where there was none.
-func (p *Postgres) Resume(ctx context.Context, h telematics.Halt) (bool, error) {
-	done, err := p.changeHalts(ctx, `
-		with changed as (delete from halts where agency_id = $1::bigint returning agency_id)`,
-		telematics.CommandsResume, h)
+// Resume lifts a halt, with its entry in the activity history. It reports false where there was none.
+func (p *Postgres) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+	_, done, err := p.changeHalts(ctx, `
+		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
+		telematics.CommandsResume, telematics.Halt{Agency: agency}, by)
 	return done, wrap("resume commands", err)
 }
 
-// changeHalts runs a change of $1, the agency, and adds its line, in one step.
-func (p *Postgres) changeHalts(ctx context.Context, change, activity string, h telematics.Halt) (bool, error) {
-	result, err := p.db.ExecContext(ctx, change+`
-		insert into activity (at, actor_subject, actor_role, agency_id, action, outcome, code, latency_us, late, note)
-		select clock_timestamp(), $3::text, 'system', nullif(agency_id, 0), $4::text, '', '', 0, false, $2::text from changed`,
-		h.Agency, h.Why, h.By, activity)
-	if err != nil {
-		return false, err
+// changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one step.
+func (p *Postgres) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
+	var row haltRow
+	err := p.db.GetContext(ctx, &row, change+`, told as (
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
+			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0, false, $2::text
+			from changed where is_new
+		)
+		select agency_id, why, by, since from changed`,
+		h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
+	if errors.Is(err, sql.ErrNoRows) {
+		return haltRow{}, false, nil
 	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return row, err == nil, err
+}
+
+// requestOf returns nil where there was no request.
+func requestOf(by telematics.Author) any {
+	if by.RequestID == uuid.Nil {
+		return nil
+	}
+	return by.RequestID
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/hex"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -53,10 +52,10 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 		Old         bool       `db:"old"`
 	}
 	err := p.db.SelectContext(ctx, &rows, `
-		select fingerprint, command_id, bulk_id, made_at <= $4 as old
+		select fingerprint, command_id, bulk_id, made_at <= `+keptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,
-		k.Agency, k.Subject, k.Key, keptSince())
+		k.Agency, k.Subject, k.Key)
 	if err != nil || len(rows) == 0 {
 		return telematics.Made{}, false, err
 	}
@@ -64,8 +63,8 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 	if row.Old {
 		_, err := p.db.ExecContext(ctx, `
 			delete from idempotency_keys
-			where agency_id = $1 and subject = $2 and key = $3 and made_at <= $4`,
-			k.Agency, k.Subject, k.Key, keptSince())
+			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+keptSince,
+			k.Agency, k.Subject, k.Key)
 		return telematics.Made{}, false, err
 	}
 	made := telematics.Made{Bulk: value(row.BulkID)}
@@ -96,8 +95,8 @@ func (p *Postgres) ForgetKeys(ctx context.Context, limit int) (more bool, err er
 		delete from idempotency_keys
 		where (agency_id, subject, key) in (
 			select agency_id, subject, key from idempotency_keys
-			where made_at <= $1 order by made_at limit $2 for update skip locked)`,
-		keptSince(), limit)
+			where made_at <= `+keptSince+` order by made_at limit $1 for update skip locked)`,
+		limit)
 	if err != nil {
 		return false, wrap("forget idempotency keys", err)
 	}
@@ -105,4 +104,6 @@ func (p *Postgres) ForgetKeys(ctx context.Context, limit int) (more bool, err er
 	return n == int64(limit), wrap("forget idempotency keys", err)
 }
 
-func keptSince() time.Time { return time.Now().UTC().Add(-telematics.KeptFor) }
+// keptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an instance whose clock is
+// ahead must not free keys that others rely on.
+var keptSince = `now() - ` + interval(telematics.KeptFor)

@@ -80,6 +80,8 @@ type agencyFileRow struct {
 	Tax           rental.TaxRate  `json:"tax_ppm"`
 	CutoffMinutes int64           `json:"cutoff_minutes"`
 	BufferMinutes int64           `json:"buffer_minutes"`
+	GraceMinutes  int64           `json:"grace_minutes"`
+	FeeLimit      *rental.Minor   `json:"fee_limit"` // null: the default
 }
 
 // importAgencies gives a code, which is a key, to those alone that have another one: an agency that is locked by its key keeps
@@ -91,29 +93,33 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		rows = append(rows, agencyFileRow{
 			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency), Tax: terms.Tax,
 			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
+			GraceMinutes: int64(terms.UnlockGrace / time.Minute), FeeLimit: nullable(terms.FeeLimit),
 		})
 	}
 	const fileRows = `
-		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff, make_interval(mins => buffer_minutes) as buffer
+		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff, make_interval(mins => buffer_minutes) as buffer,
+			make_interval(mins => grace_minutes) as unlock_grace, fee_limit
 		from json_to_recordset($1) as f (
-			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer)`
+			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer,
+			grace_minutes integer, fee_limit bigint)`
 	added, err := upsert(ctx, tx, `
-		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer)
+		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, fee_limit)
 		select * from (`+fileRows+`) f
 		where not exists (select from agencies a where a.id = f.id and a.code = f.code)
 		order by id
 		on conflict (id) do update set code = excluded.code, name = excluded.name, currency = excluded.currency, tax_ppm = excluded.tax_ppm,
-			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer`,
+			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace, fee_limit = excluded.fee_limit`,
 		rows)
 	if err != nil {
 		return 0, err
 	}
 	changed, err := upsert(ctx, tx, `
 		update agencies a
-		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer
+		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer,
+			unlock_grace = f.unlock_grace, fee_limit = f.fee_limit
 		from (`+fileRows+`) f
-		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer)
-			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer)`,
+		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.fee_limit)
+			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.fee_limit)`,
 		rows)
 	return added + changed, err
 }
@@ -227,7 +233,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	touched := map[telematics.Unit]bool{}
 	for _, query := range []string{`
 		update units u
-		set vehicle_id = null, status = null, session = '', said_at = null, changed_at = null, last_seen = null,
+		set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
 			actions = null, firmware = '', gap_ms = null
 		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
 		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial

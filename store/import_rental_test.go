@@ -20,15 +20,19 @@ func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, ma
 		Tax      rental.TaxRate      `db:"tax_ppm"`
 		Cutoff   int64               `db:"cutoff"`
 		Buffer   int64               `db:"buffer"`
+		Grace    int64               `db:"grace"`
+		FeeLimit rental.Minor        `db:"fee_limit"`
 	}
 	err := p.db.SelectContext(t.Context(), &agencies, `
-		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer from agencies`)
+		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer,
+			(extract(epoch from unlock_grace))::bigint as grace, coalesce(fee_limit, 0) as fee_limit from agencies`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	terms := map[telematics.AgencyID]rental.Terms{}
 	for _, a := range agencies {
-		terms[a.ID] = rental.Terms{Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second, Buffer: time.Duration(a.Buffer) * time.Second}
+		terms[a.ID] = rental.Terms{Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second, Buffer: time.Duration(a.Buffer) * time.Second,
+			UnlockGrace: time.Duration(a.Grace) * time.Second, FeeLimit: a.FeeLimit}
 	}
 	var vehicles []struct {
 		ID      telematics.VehicleID `db:"id"`
@@ -59,7 +63,7 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 	}
 	check(Imported{Agencies: 2, Stations: 5, Vehicles: 10, Units: 10})
 	check(Imported{})
-	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute}
+	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, FeeLimit: 50_000}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
 	delete(file.Rates, 3) // not for rent any more
 	check(Imported{Agencies: 1, Vehicles: 3})

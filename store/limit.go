@@ -33,15 +33,15 @@ func (r *Redis) Limits() *Limits {
 	}}
 }
 
-// Take takes one of so many in a time. What is unused adds up, to that time's worth. An
+// Take takes n of so many in a time, or none where fewer are left. What is unused adds up, to that time's worth. An
 // error says that the request was not counted; it comes soon.
-func (l *Limits) Take(ctx context.Context, key string, rate telematics.Rate) (telematics.Quota, error) {
+func (l *Limits) Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error) {
 	if !l.outage.mayAsk() {
 		return telematics.Quota{}, errNotAsked
 	}
 	ask, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
-	result, err := l.counter.Allow(ask, limitKey(key), redis_rate.Limit{Rate: rate.Limit, Burst: rate.Limit, Period: rate.Per})
+	result, err := l.counter.AllowN(ask, limitKey(key), redis_rate.Limit{Rate: rate.Limit, Burst: rate.Limit, Period: rate.Per}, n)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
 		l.outage.learn(wrap("count request", err))
 	}

@@ -36,6 +36,9 @@ const (
 // instances may do so at once: one migrates under an advisory lock, the others wait
 // for it. It asks for a table that somebody else uses again and again, for some minutes.
 func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
+	if err := p.Suitable(ctx); err != nil { // a lock that another session holds locks nothing
+		return 0, err
+	}
 	db, err := p.unhurried(ctx, tablePatience)
 	if err != nil {
 		return 0, err

@@ -28,8 +28,8 @@ func takeKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n
 	}
 	_, err = tx.ExecContext(ctx, `
 		delete from idempotency_keys
-		where agency_id = $1 and subject = $2 and key = $3 and made_at <= $4`,
-		key.Agency, key.Subject, key.Key, keptSince())
+		where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+keptSince,
+		key.Agency, key.Subject, key.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func namedBy(ctx context.Context, db sqlx.QueryerContext, key *telematics.Idempo
 	err := sqlx.SelectContext(ctx, db, &rows, `
 		select fingerprint, booking_id, payment_method_id, refusal
 		from idempotency_keys
-		where agency_id = $1 and subject = $2 and key = $3 and made_at > $4`,
-		key.Agency, key.Subject, key.Key, keptSince())
+		where agency_id = $1 and subject = $2 and key = $3 and made_at > `+keptSince,
+		key.Agency, key.Subject, key.Key)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

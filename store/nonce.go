@@ -2,61 +2,75 @@ package store
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/google/uuid"
 
 	"motorpool/rental"
 )
 
-// nonceKey names what was used of one agency's key. Neither part can have a colon.
-func nonceKey(key, nonce string) string { return "motorpool:nonce:" + key + ":" + nonce }
-
-var errNonceNotAsked = awayError{errors.New("spend nonce: redis did not answer a moment ago")}
-
-// Nonces remembers in Redis which signatures were used, for all instances together. It is safe for concurrent use.
-type Nonces struct {
-	redis    *Redis
-	patience time.Duration
-	outage   *outage
+// Signatures remembers in Postgres which signatures were used for changes, for all instances together. It is safe for
+// concurrent use.
+type Signatures struct {
+	postgres  *Postgres
+	perClient int
 }
 
-// Nonces returns the memory of used signatures.
-func (r *Redis) Nonces() *Nonces {
-	return &Nonces{redis: r, patience: askFor, outage: &outage{
-		begins: "clients' changes are refused, and a signature may be used again for reads",
-		ends:   "clients' changes are taken again", log: r.log,
-	}}
+// Signatures returns the memory of used signatures, which takes up to perClient of one client.
+func (p *Postgres) Signatures(perClient int) *Signatures { return &Signatures{p, perClient} }
+
+// freshFor and ahead are the bounds of a fresh signature by Postgres's clock, in seconds: those of the instances, whose clocks may be
+// a second off [LAW-11], rounded up. forgottenAfter is for a clock of Postgres that is set back.
+const (
+	freshFor       = "302"
+	ahead          = "302"
+	forgottenAfter = "600"
+)
+
+// Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An error says that it is not known
+// whether the signature is used up.
+func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
+	var row struct {
+		Fresh bool `db:"fresh"`
+		Room  bool `db:"room"`
+		First bool `db:"first"`
+	}
+	// The library repeats a statement whose answer was lost: then the row in the way may be ours, from a moment ago.
+	err := s.postgres.db.GetContext(ctx, &row, `
+		with asked as (
+			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
+				(select count(*) from (
+					select from used_signatures where agency_id = $3 and subject = $4 and expires_at > now() limit $7) as used) < $7 as room),
+		used as (
+			insert into used_signatures (key_id, nonce, agency_id, subject, attempt, expires_at)
+			select $1, $2, $3, $4, $6, to_timestamp($5) + interval '`+freshFor+` s' from asked where fresh and room
+			on conflict do nothing
+			returning attempt)
+		select fresh, room, exists (select from used)
+			or exists (select from used_signatures where key_id = $1 and nonce = $2 and attempt = $6) as first
+		from asked`,
+		u.Key, u.Nonce, u.Actor.Agency, u.Actor.Subject, u.At.Unix(), uuid.New(), s.perClient)
+	switch {
+	case err != nil:
+		return 0, wrap("use a signature up", err)
+	case row.First:
+		return rental.FirstUse, nil
+	case !row.Fresh:
+		return rental.NotFresh, nil
+	case !row.Room:
+		return rental.TooManyUses, nil
+	}
+	return rental.UsedBefore, nil
 }
 
-// Spend reports whether the nonce is used for the first time with the key. An error says that it cannot be
-// known; it comes soon.
-func (n *Nonces) Spend(ctx context.Context, key, nonce string) (bool, error) {
-	if !n.outage.mayAsk() {
-		return false, errNonceNotAsked
+// ForgetSignatures removes used signatures that are not fresh any more, up to limit of them, and reports whether there may be others.
+func (p *Postgres) ForgetSignatures(ctx context.Context, limit int) (more bool, err error) {
+	result, err := p.db.ExecContext(ctx, `
+		delete from used_signatures where (key_id, nonce) in (
+			select key_id, nonce from used_signatures
+			where expires_at < now() - interval '`+forgottenAfter+` s' order by expires_at limit $1 for update skip locked)`, limit)
+	if err != nil {
+		return false, wrap("forget used signatures", err)
 	}
-	ask, cancel := context.WithTimeout(ctx, n.patience)
-	defer cancel()
-	first, err := n.spend(ask, nonceKey(key, nonce))
-	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
-		n.outage.learn(wrap("spend nonce", err))
-	}
-	return first && err == nil, wrap("spend nonce", err)
-}
-
-// spend writes a mark of its own. The library asks again where an answer was lost: then the mark that is in the way may
-// be ours, from a moment ago.
-func (n *Nonces) spend(ctx context.Context, key string) (bool, error) {
-	mark := n.redis.writer + strconv.FormatUint(n.redis.writings.Add(1), 36)
-	set, err := n.redis.client.SetNX(ctx, key, mark, rental.NonceKept).Result()
-	if set || err != nil {
-		return set, err
-	}
-	there, err := n.redis.client.Get(ctx, key).Result()
-	if errors.Is(err, redis.Nil) { // forgotten in between: it was used eleven minutes ago
-		return false, nil
-	}
-	return there == mark, err
+	n, err := result.RowsAffected()
+	return n == int64(limit), wrap("forget used signatures", err)
 }

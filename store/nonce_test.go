@@ -1,154 +1,129 @@
 package store
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"log/slog"
-	"strings"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
-// noncesAt opens an instance that a busy machine does not make impatient.
-func noncesAt(t *testing.T, address string) *Nonces {
-	t.Helper()
-	n := openRedis(t, address).Nonces()
-	n.patience = patience
-	return n
+const manySignatures = 1000
+
+func useOf(key, nonce string, at time.Time) rental.SignatureUse {
+	return rental.SignatureUse{Key: key, Nonce: nonce, At: at, Actor: telematics.Actor{Subject: "client-1", Agency: 1, Role: telematics.Client}}
 }
 
-func spent(t *testing.T, n *Nonces, key, nonce string) bool {
+func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
 	t.Helper()
-	first, err := n.Spend(t.Context(), key, nonce)
+	result, err := s.Use(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return first
+	return result
 }
 
-func TestANonceIsUsedOnceAtWhicheverInstance(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			instances := []*Nonces{noncesAt(t, address), noncesAt(t, address)}
-			if !spent(t, instances[0], "ak_1", "nonce-1") {
-				t.Error("the first use reads as another")
-			}
-			for _, n := range instances {
-				if spent(t, n, "ak_1", "nonce-1") {
-					t.Error("it is used twice")
-				}
-			}
-			if !spent(t, instances[1], "ak_1", "Nonce-1") || !spent(t, instances[1], "ak_2", "nonce-1") {
-				t.Error("another nonce, or another key's, reads as used")
-			}
-			var first atomic.Int64
-			var all sync.WaitGroup
-			for i := range 60 {
-				all.Go(func() {
-					ok, err := instances[i%2].Spend(t.Context(), "ak_1", "nonce-2")
-					if err != nil {
-						t.Error(err)
-					} else if ok {
-						first.Add(1)
-					}
-				})
-			}
-			all.Wait()
-			if n := first.Load(); n != 1 {
-				t.Errorf("%d of 60 at once were the first", n)
+func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
+	address := newDatabase(t)
+	instances := []*Signatures{open(t, address).Signatures(manySignatures), open(t, address).Signatures(manySignatures)}
+	now := time.Now()
+	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
+		t.Errorf("the first use is %v", got)
+	}
+	for _, s := range instances {
+		if got := used(t, s, useOf("ak_1", "nonce-1", now)); got != rental.UsedBefore {
+			t.Errorf("the second use is %v", got)
+		}
+	}
+	for _, other := range []rental.SignatureUse{useOf("ak_1", "Nonce-1", now), useOf("ak_2", "nonce-1", now)} {
+		if got := used(t, instances[1], other); got != rental.FirstUse {
+			t.Errorf("another nonce, or another key's, is %v", got)
+		}
+	}
+	var first atomic.Int64
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			switch result, err := instances[i%2].Use(t.Context(), useOf("ak_1", "nonce-2", now)); {
+			case err != nil:
+				t.Error(err)
+			case result == rental.FirstUse:
+				first.Add(1)
 			}
 		})
 	}
-}
-
-func TestANonceIsRememberedForAsLongAsItsSignatureCanBeFresh(t *testing.T) {
-	server := startMiniredis(t)
-	n := noncesAt(t, server.URL())
-	spent(t, n, "ak_1", "nonce-1")
-	left, err := n.redis.client.TTL(t.Context(), "motorpool:nonce:ak_1:nonce-1").Result()
-	if err != nil || left > 660*time.Second || left < 650*time.Second || left < 2*rental.SignatureSkew {
-		t.Errorf("it is remembered for %v, %v", left, err)
+	all.Wait()
+	if n := first.Load(); n != 1 {
+		t.Errorf("%d of 60 concurrent uses were the first", n)
 	}
 }
 
-// lossy loses the answer to the first SET, as a connection that breaks does: the library asks again.
-type lossy struct{ lost atomic.Bool }
-
-func (l *lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (l *lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, command redis.Cmder) error {
-		err := next(ctx, command)
-		if err == nil && command.Name() == "set" && l.lost.CompareAndSwap(false, true) {
-			return next(ctx, command)
-		}
-		return err
-	}
-}
-
-func TestAnAnswerThatWasLostDoesNotReadAsAReplay(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			n := noncesAt(t, address)
-			wire := &lossy{}
-			n.redis.client.AddHook(wire)
-			if !spent(t, n, "ak_1", "nonce-1") {
-				t.Error("the first use reads as another")
+// Whether a signature is fresh is decided by the clock that decides when it is forgotten.
+func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
+	s := open(t, newDatabase(t)).Signatures(manySignatures)
+	for age, want := range map[time.Duration]rental.UseResult{
+		-400 * time.Second: rental.NotFresh, -298 * time.Second: rental.FirstUse, 0: rental.FirstUse,
+		298 * time.Second: rental.FirstUse, 400 * time.Second: rental.NotFresh,
+	} {
+		u := useOf("ak_1", fmt.Sprintf("nonce of %v", age), time.Now().Add(-age))
+		for range 2 {
+			if got := used(t, s, u); got != want {
+				t.Errorf("%v old: %v, want %v", age, got, want)
 			}
-			if !wire.lost.Load() {
-				t.Error("no answer was lost")
+			if want == rental.FirstUse {
+				want = rental.UsedBefore
 			}
-			if spent(t, n, "ak_1", "nonce-1") {
-				t.Error("it is used twice")
-			}
-		})
-	}
-}
-
-func TestARedisThatIsAwayHoldsUpNoClient(t *testing.T) {
-	server := startRedis(t)
-	var log bytes.Buffer
-	n := openRedis(t, server.URL()).Nonces()
-	clock := &hands{at: time.Now()}
-	n.outage.log, n.outage.now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	for i := range 1_000 {
-		if first, err := n.Spend(t.Context(), "ak_1", "nonce-1"); first || !Away(err) {
-			t.Fatalf("%d: %v %v", i, first, err)
 		}
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("1000 requests were held up for %v", took)
+}
+
+func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
+	s := open(t, newDatabase(t)).Signatures(3)
+	now := time.Now()
+	for i, want := range []rental.UseResult{rental.FirstUse, rental.FirstUse, rental.FirstUse, rental.TooManyUses, rental.TooManyUses} {
+		if got := used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now)); got != want {
+			t.Errorf("signature %d: %v, want %v", i, got, want)
+		}
 	}
-	if err := server.Resume(); err != nil {
+	other := useOf("ak_1", "nonce-of-another", now)
+	other.Actor.Subject = "client-2"
+	if got := used(t, s, other); got != rental.FirstUse {
+		t.Errorf("another client's: %v", got)
+	}
+	// What is not fresh any more counts for nothing.
+	if _, err := s.postgres.db.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nonces are remembered again", func() bool {
-		clock.move(holdOff)
-		_, err := n.Spend(t.Context(), "ak_1", "nonce-2")
-		return err == nil
-	})
-	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "changes are taken again") {
-		t.Errorf("log:\n%s", text)
+	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
+		t.Errorf("after one expired: %v", got)
 	}
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	if _, err := n.Spend(gone, "ak_1", "nonce-3"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that left: %v", err)
+}
+
+func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
+	p := open(t, newDatabase(t))
+	s := p.Signatures(manySignatures)
+	now := time.Now()
+	for i := range 4 {
+		used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now))
 	}
-	if !n.outage.mayAsk() {
-		t.Error("a caller that left says something of Redis")
+	age := func(nonces, by string) {
+		t.Helper()
+		if _, err := p.db.Exec(`update used_signatures set expires_at = now() - $2::interval where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age("nonce-0 nonce-1 nonce-2", "601 s")
+	age("nonce-3", "590 s")
+	for i, want := range []bool{true, false} {
+		if more, err := p.ForgetSignatures(t.Context(), 2); err != nil || more != want {
+			t.Errorf("%d: ForgetSignatures = %v, %v; want %v", i, more, err, want)
+		}
+	}
+	var left string
+	if err := p.db.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
+		t.Errorf("left is %q, %v", left, err)
 	}
 }

@@ -66,8 +66,9 @@ func (p *Postgres) ForgetNotices(ctx context.Context, limit int) (more bool, err
 		delete from processor_notices
 		where id in (
 			select id from processor_notices
-			where received_at <= $1 and due_at is null order by received_at limit $2 for update skip locked)`,
-		time.Now().UTC().Add(-noticesKept), limit)
+			where received_at <= now() - `+interval(noticesKept)+` and due_at is null
+			order by received_at limit $1 for update skip locked)`,
+		limit)
 	if err != nil {
 		return false, wrap("forget notices of the payment processor", err)
 	}

@@ -181,7 +181,7 @@ func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[tele
 			var r contactRow
 			c := &u.change
 			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.told,
-				&r.Status, &r.Session, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
+				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
 			u.contact = r.contact()
@@ -238,6 +238,7 @@ type unitRow struct {
 	Serial    string                     `json:"serial"`
 	Status    *telematics.PresenceStatus `json:"status"`
 	Session   string                     `json:"session"`
+	Former    []string                   `json:"former_sessions"`
 	SaidAt    *time.Time                 `json:"said_at"`
 	ChangedAt *time.Time                 `json:"changed_at"`
 	LastSeen  *time.Time                 `json:"last_seen"`
@@ -259,7 +260,7 @@ func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*obs
 	for _, u := range units {
 		if u.spoke {
 			contacts = append(contacts, unitRow{
-				Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session,
+				Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
 				SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
 				Actions: u.contact.Actions, Firmware: u.contact.Firmware,
 				GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
@@ -312,11 +313,11 @@ func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
 	}
 	_, err := tx.ExecContext(ctx, `
 		update units u
-		set status = n.status, session = n.session, said_at = n.said_at, changed_at = n.changed_at,
+		set status = n.status, session = n.session, former_sessions = n.former_sessions, said_at = n.said_at, changed_at = n.changed_at,
 			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms,
 			announced = n.announced
 		from json_to_recordset($1) as n (
-			serial text, status text, session text, said_at timestamptz, changed_at timestamptz,
+			serial text, status text, session text, former_sessions text[], said_at timestamptz, changed_at timestamptz,
 			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
 		recordset(rows), pq.Array(serials))
@@ -343,7 +344,7 @@ func (p *Postgres) ForgetContacts(ctx context.Context) error {
 		with locked as (
 			select serial from units order by vehicle_id for update
 		)
-		update units set status = null, session = '', said_at = null, changed_at = null, last_seen = null
+		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null
 		from locked where units.serial = locked.serial`)
 	return wrap("forget contacts", err)
 }

@@ -138,7 +138,7 @@ func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "redis is reached", func() bool { return twins.redis.Ping(t.Context()) == nil })
+	eventually(t, "redis is reached", func() bool { return twins.redis.Ready(t.Context()) == nil })
 	if !twins.offer(t.Context(), told.tell) {
 		t.Error("redis was not reached")
 	}

@@ -22,8 +22,11 @@ import (
 // pendingFor is how long an entry outlives its deadline, for late answers.
 const pendingFor = time.Minute
 
-// deadlinesKey is a sorted set of what is in flight, by deadline in milliseconds.
+// deadlinesKey is a sorted set of what is in flight, by deadline in milliseconds. A cluster has one in each of its parts.
 const deadlinesKey = "motorpool:deadlines"
+
+// readyKey is what readiness writes, likewise.
+const readyKey = "motorpool:ready"
 
 // The serial in braces keeps what belongs to one vehicle on one node of a cluster.
 func pendingKey(unit telematics.Unit, id telematics.CommandID) string {
@@ -71,15 +74,17 @@ func decodePending(entry string) (telematics.Pending, error) {
 // Register begins to add a command, and returns what waits until it is added. The entry goes by itself a minute
 // after its deadline; those in the index of deadlines go with the next that comes.
 func (r *Redis) Register(p telematics.Pending) (added func(context.Context) error) {
-	call := r.registrations.begin(p)
+	registrations := r.partOf(p.Unit).registrations
+	call := registrations.begin(p)
 	return func(ctx context.Context) error {
-		refused, err := r.registrations.wait(ctx, call)
+		refused, err := registrations.wait(ctx, call)
 		return wrap("register command", cmp.Or(err, refused))
 	}
 }
 
-// register adds commands in one trip. Where a part of a cluster is away, the others are added.
-func (r *Redis) register(ctx context.Context, commands []telematics.Pending) ([]error, error) {
+// register adds commands in one trip. Where a part of a cluster is unavailable, the others are added. The index of deadlines is for
+// display alone: where it is not written, the commands are added all the same.
+func (r *Redis) register(ctx context.Context, index string, indexing *outage, commands []telematics.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	deadlines := make([]redis.Z, len(commands))
 	for i, p := range commands {
@@ -90,13 +95,19 @@ func (r *Redis) register(ctx context.Context, commands []telematics.Pending) ([]
 		keep := max(time.Until(p.Deadline)+pendingFor, time.Millisecond)
 		entries[i] = pipe.Set(ctx, pendingKey(p.Unit, p.Command), encodePending(&commands[i]), keep)
 	}
-	index := pipe.ZAdd(ctx, deadlinesKey, deadlines...)
-	pipe.ZRemRangeByScore(ctx, deadlinesKey, "-inf", gone())
-	pipe.Expire(ctx, deadlinesKey, telematics.MaxBudget+pendingFor) // with its last entry, at the latest
-	_, _ = pipe.Exec(ctx)                                           // each command has its own error
+	indexed := pipe.ZAdd(ctx, index, deadlines...)
+	pipe.ZRemRangeByScore(ctx, index, "-inf", gone())
+	pipe.Expire(ctx, index, telematics.MaxBudget+pendingFor) // with its last entry, at the latest
+	_, _ = pipe.Exec(ctx)                                    // each command has its own error
 	refused := make([]error, len(commands))
+	added := 0
 	for i, entry := range entries {
-		refused[i] = cmp.Or(entry.Err(), index.Err())
+		if refused[i] = entry.Err(); refused[i] == nil {
+			added++
+		}
+	}
+	if added > 0 { // else the server itself is unavailable, which the commands' errors say
+		indexing.learn(wrap("index commands in flight", indexed.Err()))
 	}
 	return refused, nil
 }
@@ -119,16 +130,40 @@ func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.
 	return p, err == nil, wrap("look up command", err)
 }
 
+// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
+func (r *Redis) Contains(ctx context.Context, commands []telematics.Pending) ([]bool, error) {
+	found := make([]bool, 0, len(commands))
+	for trip := range slices.Chunk(commands, tripBatch) {
+		entries := make([]*redis.IntCmd, len(trip))
+		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, p := range trip {
+				entries[i] = pipe.Exists(ctx, pendingKey(p.Unit, p.Command)) // one by one: a cluster has them apart
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, wrap("look up commands", err)
+		}
+		for _, entry := range entries {
+			found = append(found, entry.Val() > 0)
+		}
+	}
+	return found, nil
+}
+
 // Release removes commands that nobody waits for any more.
 func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) error {
 	for trip := range slices.Chunk(entries, tripBatch) {
-		members := make([]any, len(trip))
+		members := map[string][]any{}
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, p := range trip {
+			for _, p := range trip {
 				pipe.Del(ctx, pendingKey(p.Unit, p.Command)) // one by one: a cluster has them apart
-				members[i] = deadlinesMember(p.Unit, p.Command)
+				index := r.partOf(p.Unit).deadlines
+				members[index] = append(members[index], deadlinesMember(p.Unit, p.Command))
 			}
-			pipe.ZRem(ctx, deadlinesKey, members...)
+			for index, gone := range members {
+				pipe.ZRem(ctx, index, gone...)
+			}
 			return nil
 		})
 		if err != nil {
@@ -140,9 +175,13 @@ func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) erro
 
 // InFlight returns the commands that wait for an answer, by deadline.
 func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
-	members, err := r.client.ZRangeByScore(ctx, deadlinesKey, &redis.ZRangeBy{Min: "(" + gone(), Max: "+inf"}).Result()
-	if err != nil {
-		return nil, wrap("list commands in flight", err)
+	var members []string
+	for _, p := range r.parts {
+		indexed, err := r.client.ZRangeByScore(ctx, p.deadlines, &redis.ZRangeBy{Min: "(" + gone(), Max: "+inf"}).Result()
+		if err != nil {
+			return nil, wrap("list commands in flight", err)
+		}
+		members = append(members, indexed...)
 	}
 	entries, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, member := range members {
@@ -171,6 +210,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 		}
 		inFlight = append(inFlight, p)
 	}
+	slices.SortStableFunc(inFlight, func(a, b telematics.Pending) int { return a.Deadline.Compare(b.Deadline) })
 	return inFlight, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -23,11 +25,14 @@ import (
 
 // Config says how to reach Postgres.
 type Config struct {
-	URL      string        // postgres://user:password@host:port/database?sslmode=…
+	URL      string        // postgres://user:password@host:port/database?sslmode=…; several servers as host:port,host:port
+	Durable  bool          // refuse a server that runs without fsync or full_page_writes. Defaults to no
 	MaxConns int           // Defaults to 20
 	Timeout  time.Duration // of one statement. Defaults to 3 s
 	MaxBatch int           // calls that share one statement. Defaults to 256
 	Socket   Socket        // Defaults to what package net opens
+
+	lives *lives
 }
 
 func (c Config) withDefaults() Config {
@@ -51,17 +56,21 @@ type Postgres struct {
 
 	commands *plans // what each command runs
 
+	suitable atomic.Bool // was found to be
+
 	claims      *group[*telematics.Command, claimed]
 	settlements *group[*telematics.Settlement, *telematics.Command]
 	lines       *group[telematics.Activity, struct{}]
 	twins       *group[telematics.VehicleID, *vehicleRow]
 	records     *group[telematics.VehicleID, *vehicleRow]
+	unrecorded  *group[telematics.Unrecorded, telematics.UnrecordedFate]
 }
 
 // New assembles the record. It connects when something is asked of it, so that a
 // server may be away at the start. An error says that the address makes no sense.
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
+	config.lives = &lives{}
 	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Socket, config.Timeout+time.Second), nil)
 	if err != nil {
 		return nil, err
@@ -80,6 +89,7 @@ func New(config Config) (*Postgres, error) {
 	p.lines = newGroup(config, p.add)
 	p.twins = newGroup(config, p.readTwins(selectVersionedTwins))
 	p.records = newGroup(config, p.readTwins(selectRecords))
+	p.unrecorded = newGroup(config, p.noteUnrecorded)
 	return p, nil
 }
 
@@ -89,7 +99,7 @@ const listShare = 4
 // commandShare is the part that commands have, and what vehicles say: many of them share a statement.
 const commandShare = 3
 
-func pool(connector *pq.Connector, size int) *sqlx.DB {
+func pool(connector driver.Connector, size int) *sqlx.DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
@@ -103,34 +113,39 @@ const lockShare = 6
 
 // connector opens connections, with further settings, on which a statement may take so long, and wait so long for
 // one lock; zero: as long as it needs.
-func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*pq.Connector, error) {
-	config, err := pq.NewConfig(c.URL)
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*sessions, error) {
+	address, err := severalHosts(c.URL)
+	if err != nil {
+		return nil, badAddress("postgres", err)
+	}
+	config, err := pq.NewConfig(address)
 	if err != nil {
 		return nil, badAddress("postgres", err)
 	}
 	config.FallbackApplicationName = "motorpool"
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, c.Timeout)
-	if config.Runtime == nil {
-		config.Runtime = map[string]string{}
+	if len(config.Multi) > 0 { // a standby takes no writes
+		config.TargetSessionAttrs = cmp.Or(config.TargetSessionAttrs, pq.TargetSessionAttrsReadWrite)
 	}
-	config.Runtime["timezone"] = "UTC"
-	maps.Copy(config.Runtime, settings)
+	// A commit is on disk, and on the synchronous standby where there is one, when it is acknowledged [LAW-1].
+	session := map[string]string{"timezone": "UTC", "synchronous_commit": "on"}
+	maps.Copy(session, settings)
 	if timeout > 0 {
 		milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
-		config.Runtime["statement_timeout"] = milliseconds
+		session["statement_timeout"] = milliseconds
 		// An instance that froze inside a transaction must not hold its locks.
-		config.Runtime["idle_in_transaction_session_timeout"] = milliseconds
+		session["idle_in_transaction_session_timeout"] = milliseconds
 	}
 	if lockTimeout > 0 {
 		// One vehicle's row that somebody holds must not hold up the others of its batch.
-		config.Runtime["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
+		session["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	}
 	connector, err := pq.NewConnectorConfig(config)
 	if err != nil {
 		return nil, badAddress("postgres", err)
 	}
 	connector.Dialer(dialer)
-	return connector, nil
+	return newSessions(connector, session, c), nil
 }
 
 // unhurried opens connections of its own, on which a statement may take as long as it
@@ -157,15 +172,11 @@ func (p *Postgres) Ping(ctx context.Context) error {
 	return wrap("ping postgres", p.db.PingContext(ctx))
 }
 
-// ClockSkew returns by how much Postgres's clock is ahead of ours, to within half of
-// the time that asking takes [LAW-11].
-func (p *Postgres) ClockSkew(ctx context.Context) (time.Duration, error) {
-	asked := time.Now()
-	var theirs time.Time
-	if err := p.db.GetContext(ctx, &theirs, `select clock_timestamp()`); err != nil {
-		return 0, wrap("ask postgres for the time", err)
-	}
-	return theirs.Sub(asked.Add(time.Since(asked) / 2)), nil
+// Time returns what Postgres's clock says [LAW-11].
+func (p *Postgres) Time(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := p.db.GetContext(ctx, &now, `select clock_timestamp()`)
+	return now, wrap("read postgres's clock", err)
 }
 
 // Close closes the connections. Calls that are under way fail.
@@ -192,6 +203,11 @@ func read(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// interval returns a length of time as SQL text, for statements that compare with Postgres's own clock.
+func interval(d time.Duration) string {
+	return fmt.Sprintf("interval '%d microseconds'", d.Microseconds())
 }
 
 // nullable returns null for the zero value.

@@ -44,7 +44,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 	c := brokertest.NewCommand(1, telematics.Lock)
 	return map[string]func(context.Context) error{
 		"Ping":            p.Ping,
-		"ClockSkew":       func(ctx context.Context) error { _, err := p.ClockSkew(ctx); return err },
+		"Time":            func(ctx context.Context) error { _, err := p.Time(ctx); return err },
 		"Version":         func(ctx context.Context) error { _, _, err := p.Version(ctx); return err },
 		"Twin":            func(ctx context.Context) error { _, err := p.Twin(ctx, 1); return err },
 		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
@@ -108,7 +108,7 @@ func TestAKilledPostgresIsNoticedAndFoundAgain(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	wantAway(t, p, time.Second)
+	wantAway(t, p, 10*time.Second)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAFrozenPostgresHoldsNobodyForLong(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	wantAway(t, p, 5*time.Second)
+	wantAway(t, p, 20*time.Second)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -169,18 +169,16 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 	}
 }
 
-func TestTheClockOfPostgresIsComparedWithOurs(t *testing.T) {
+func TestTheTimeIsThatOfPostgres(t *testing.T) {
 	p := open(t, newDatabase(t))
-	best := time.Hour
-	for range 20 { // a busy machine lets some answers wait
-		skew, err := p.ClockSkew(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		best = min(best, skew.Abs())
+	before := time.Now()
+	theirs, err := p.Time(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if best > 100*time.Millisecond {
-		t.Errorf("ClockSkew = %v; on one machine there is one clock", best)
+	const reading = 10 * time.Millisecond // by which two readings of one clock may contradict each other
+	if after := time.Now(); theirs.Before(before.Add(-reading)) || theirs.After(after.Add(reading)) {
+		t.Errorf("Time = %s, asked from %s to %s; on one machine there is one clock", theirs, before, after)
 	}
 }
 

@@ -51,8 +51,15 @@ type Redis struct {
 	writer   string // nobody else's: with writings it names what this instance wrote
 	writings atomic.Uint64
 
+	parts []redisPart // of a cluster; else one
+	reads *group[telematics.VehicleID, readLatest]
+}
+
+// redisPart is a range of a cluster's slots; a server that is no cluster is one part.
+type redisPart struct {
+	deadlines     string // the key of its index of deadlines
+	ready         string // the key that readiness writes
 	registrations *group[telematics.Pending, error]
-	reads         *group[telematics.VehicleID, readLatest]
 }
 
 // tripBatch is how many calls share one trip to Redis, at most, and tripFor is how long it may take in all.
@@ -72,10 +79,39 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	}
 	r := &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}
 	trip := Config{MaxBatch: tripBatch, Timeout: tripFor}
-	r.registrations = newGroup(trip, r.register)
+	if _, cluster := client.(*redis.ClusterClient); cluster {
+		for _, tag := range partTags() {
+			r.addPart(trip, deadlinesKey+":{"+tag+"}", readyKey+":{"+tag+"}")
+		}
+	} else {
+		r.addPart(trip, deadlinesKey, readyKey)
+	}
 	r.reads = newGroup(trip, r.readEach)
 	return r, nil
 }
+
+func (r *Redis) addPart(trip Config, deadlines, ready string) {
+	indexing := &outage{
+		begins: "the index of commands in flight is not written; commands go on",
+		ends:   "the index of commands in flight is written again", log: r.log,
+	}
+	register := func(ctx context.Context, commands []telematics.Pending) ([]error, error) {
+		return r.register(ctx, deadlines, indexing, commands)
+	}
+	r.parts = append(r.parts, redisPart{deadlines: deadlines, ready: ready, registrations: newGroup(trip, register)})
+}
+
+// partOf returns the part in which the keys of a unit are.
+func (r *Redis) partOf(unit telematics.Unit) *redisPart {
+	if len(r.parts) == 1 {
+		return &r.parts[0]
+	}
+	return &r.parts[partOf(string(unit))]
+}
+
+// clusterReload is how old a cluster's topology may be. The library's own default, a minute, is for how long a master that was
+// replaced would still be asked.
+const clusterReload = time.Second
 
 // client knows the three kinds of Redis. All give up early, and for the same reasons:
 // what Redis tells is worth less than the time of a command.
@@ -106,6 +142,7 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
 		o.Dialer = c.dialer(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
+		o.ClusterStateReloadInterval = clusterReload
 		return redis.NewClusterClient(o), nil
 	default:
 		o, err := redis.ParseURL(c.URL)
@@ -126,11 +163,6 @@ func (c RedisConfig) dialer(secured *tls.Config) func(ctx context.Context, netwo
 		return nil
 	}
 	return c.Socket.on(redis.NewDialer(&redis.Options{DialTimeout: c.Timeout}))
-}
-
-// Ping returns nil where Redis answers.
-func (r *Redis) Ping(ctx context.Context) error {
-	return wrap("ping redis", r.client.Ping(ctx).Err())
 }
 
 // Close closes the connections. Calls that are under way fail, and Listen returns

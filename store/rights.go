@@ -12,7 +12,7 @@ var rights = []struct{ table, privileges string }{
 	{"activity", "select insert"},
 	{"addresses", "select insert delete"},
 	{"agencies", "select"},
-	{"agency_keys", "select"},
+	{"agency_keys", "select insert update"},
 	{"booking_numbers", "select insert update"},
 	{"bookings", "select insert update"},
 	{"bulk_refusals", "select insert"},
@@ -21,7 +21,7 @@ var rights = []struct{ table, privileges string }{
 	{"clients", "select insert update"},
 	{"commands", "select insert update"},
 	{"geocoder_turn", "select update"},
-	{"halts", "select"},
+	{"halts", "select insert update delete"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
 	{"payment_methods", "select insert update delete"},
 	{"processor_notices", "select insert update delete"},
@@ -30,7 +30,9 @@ var rights = []struct{ table, privileges string }{
 	{"stations", "select"},
 	{"strangers", "select insert update delete"},
 	{"units", "select update"},
-	{"vehicles", "select update"}, // to lock them, and to tell whether they are booked
+	{"unrecorded_answers", "select insert"},
+	{"used_signatures", "select insert update delete"}, // to update: to lock them
+	{"vehicles", "select update"},                      // to lock them, and to tell whether they are booked
 }
 
 // Allowed says which rights are missing, once the schema is there; nil: none.

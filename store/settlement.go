@@ -133,7 +133,7 @@ func settleKnown(ctx context.Context, db planner, kind settleKind, rows [][]any,
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
 	var r changedRow
 	err := db.each(ctx, settleStatements[kind], parameters(rows), func(found *sql.Rows) error {
-		if err := found.Scan(&r.id, &r.late, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
+		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
 			return err
 		}
 		c, err := r.complete(byID[r.id])
@@ -146,7 +146,7 @@ func settleKnown(ctx context.Context, db planner, kind settleKind, rows [][]any,
 // changedRow is what a settlement of a known command may have changed, and does not say itself.
 type changedRow struct {
 	id                              uuid.UUID
-	late                            bool
+	late, overruled                 bool
 	attempts                        int
 	sentAt, receivedAt, completedAt sql.NullTime
 	reported                        *string
@@ -157,7 +157,7 @@ func (r *changedRow) complete(s *telematics.Settlement) (*telematics.Command, er
 	c := *s.Known
 	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
-	c.Late, c.Attempts = r.late, r.attempts
+	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
 	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
@@ -199,7 +199,8 @@ func (k settleKind) statement() string {
 		update commands as c
 		set state = s.state, reason = s.reason, detail = s.detail,
 			reported = coalesce(s.reported, c.reported),
-			late = c.state in ('unknown', 'expired'),
+			late = c.state in ('unknown', 'expired', 'rejected'),
+			overruled = c.overruled or c.state = 'rejected',
 			sent_at = coalesce(c.sent_at, s.sent_at),
 			attempts = greatest(c.attempts, s.attempts),
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
@@ -241,5 +242,5 @@ const (
 	)`
 
 	returnAll     = ` select ` + commandColumns + ` from settled`
-	returnChanged = ` select id, late, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
+	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
 )

@@ -75,8 +75,9 @@ func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telem
 func (p *Postgres) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
 	result, err := p.db.ExecContext(ctx, `
 		delete from strangers where serial in (
-			select serial from strangers where last_seen <= $1 order by last_seen limit $2 for update skip locked)`,
-		time.Now().UTC().Add(-telematics.StrangersKeptFor), limit)
+			select serial from strangers where last_seen <= now() - `+interval(telematics.StrangersKeptFor)+`
+			order by last_seen limit $1 for update skip locked)`,
+		limit)
 	if err != nil {
 		return false, wrap("forget units without a vehicle", err)
 	}

@@ -386,6 +386,7 @@ func (t *Twins) Run(ctx context.Context, tell func([]telematics.Change)) error {
 	var ways sync.WaitGroup
 	ways.Go(func() { t.writeBehind(ctx, tell) })
 	ways.Go(func() { t.offerBehind(ctx, tell) })
+	ways.Go(func() { t.directory.watchMoves(ctx) })
 	ways.Wait()
 	if left := t.toRecord.size() + t.debts.size(); left > 0 {
 		t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "vehicles", left)

@@ -41,6 +41,7 @@ type vehicleRow struct {
 type contactRow struct {
 	Status    *string        `db:"contact_status"`
 	Session   *string        `db:"session"`
+	Former    pq.StringArray `db:"former_sessions"`
 	SaidAt    *time.Time     `db:"said_at"`
 	ChangedAt *time.Time     `db:"changed_at"`
 	LastSeen  *time.Time     `db:"last_seen"`
@@ -49,7 +50,7 @@ type contactRow struct {
 	GapMS     *int64         `db:"gap_ms"`
 }
 
-const contactColumns = `u.status as contact_status, u.session, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
+const contactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
 
 // Vehicles with their units' contacts, and with their snapshots.
 const (
@@ -73,10 +74,18 @@ const recordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabil
 
 func (r contactRow) contact() telematics.Contact {
 	return telematics.Contact{
-		Status: telematics.PresenceStatus(value(r.Status)), Session: value(r.Session),
+		Status: telematics.PresenceStatus(value(r.Status)), Session: value(r.Session), Former: former(r.Former),
 		SaidAt: read(r.SaidAt), ChangedAt: read(r.ChangedAt), LastSeen: read(r.LastSeen),
 		Actions: actions(r.Actions), Firmware: value(r.Firmware), Gap: time.Duration(value(r.GapMS)) * time.Millisecond,
 	}
+}
+
+// former returns nil for no sessions, as a contact that has had none.
+func former(sessions []string) []string {
+	if len(sessions) == 0 {
+		return nil
+	}
+	return sessions
 }
 
 func (r vehicleRow) twin() (telematics.Twin, error) {
@@ -210,6 +219,14 @@ func (p *Postgres) readTwins(query string) func(context.Context, []telematics.Ve
 // the position in the page.
 func (p *Postgres) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	return p.twinsAt(ctx, q, time.Now())
+}
+
+// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that is
+// one of them, as 0 or 1.
+func (p *Postgres) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
+	var n int
+	err := p.lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
+	return n, wrap("count vehicles", err)
 }
 
 // connectivity says in SQL what telematics.Contact.At says of the unit u at an instant.

@@ -71,6 +71,22 @@ func TestVehiclesAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
+func TestCountVehicles(t *testing.T) {
+	p := open(t, newDatabase(t))
+	if _, err := p.Import(t.Context(), demoFleet(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		agency  telematics.AgencyID
+		vehicle telematics.VehicleID
+		want    int
+	}{{0, 0, 10}, {1, 0, 9}, {2, 0, 1}, {3, 0, 0}, {0, 9, 1}, {2, 9, 1}, {1, 9, 0}, {0, 11, 0}, {0, -1, 0}} {
+		if n, err := p.CountVehicles(t.Context(), c.agency, c.vehicle); err != nil || n != c.want {
+			t.Errorf("%+v: %d, %v", c, n, err)
+		}
+	}
+}
+
 // The filter is SQL, the rule is Go: they must agree on every contact there can be.
 func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 	p := open(t, newDatabase(t))

@@ -12,8 +12,8 @@ type Action string
 const (
 	Lock                   Action = "lock"
 	Unlock                 Action = "unlock"
-	EnableDriving          Action = "enable-driving"            // release the immobiliser
-	DisableDriving         Action = "disable-driving"           // engage the immobiliser
+	EnableDriving          Action = "enable-driving"            // release the immobilizer
+	DisableDriving         Action = "disable-driving"           // engage the immobilizer
 	UnlockAndEnableDriving Action = "unlock-and-enable-driving" // hand-over
 	LockAndDisableDriving  Action = "lock-and-disable-driving"  // return
 	AttentionSignal        Action = "attention"                 // horn, lights or both
@@ -26,7 +26,7 @@ const (
 type Lane string
 
 const (
-	AccessLane    Lane = "access" // locks and immobiliser
+	AccessLane    Lane = "access" // locks and immobilizer
 	AttentionLane Lane = "attention"
 	TopCaseLane   Lane = "top_case"
 	RefreshLane   Lane = "refresh"
@@ -62,8 +62,8 @@ func ParseAction(s string) (Action, error) {
 // Lane returns the lane that the action occupies.
 func (a Action) Lane() Lane { return lanes[a] }
 
-// Immobilises reports whether the action engages the immobiliser.
-func (a Action) Immobilises() bool {
+// Immobilizes reports whether the action engages the immobilizer.
+func (a Action) Immobilizes() bool {
 	return a == DisableDriving || a == LockAndDisableDriving
 }
 

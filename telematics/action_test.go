@@ -10,7 +10,7 @@ func TestEveryActionHasItsLaneAndItsEffect(t *testing.T) {
 	cases := []struct {
 		action             Action
 		lane               Lane
-		immobilises, opens bool
+		immobilizes, opens bool
 	}{
 		{"lock", "access", false, false},
 		{"unlock", "access", false, true},
@@ -30,8 +30,8 @@ func TestEveryActionHasItsLaneAndItsEffect(t *testing.T) {
 		if err != nil || a != c.action {
 			t.Errorf("ParseAction(%q) = %q, %v", c.action, a, err)
 		}
-		if a.Lane() != c.lane || a.Immobilises() != c.immobilises || a.Opens() != c.opens {
-			t.Errorf("%s: lane %s immobilises %t opens %t, want %+v", a, a.Lane(), a.Immobilises(), a.Opens(), c)
+		if a.Lane() != c.lane || a.Immobilizes() != c.immobilizes || a.Opens() != c.opens {
+			t.Errorf("%s: lane %s immobilizes %t opens %t, want %+v", a, a.Lane(), a.Immobilizes(), a.Opens(), c)
 		}
 		if ordered := slices.Contains(ControlActions, a); ordered != (a != ReportState) {
 			t.Errorf("%s can be ordered by an administrator: %t", a, ordered)

@@ -9,10 +9,14 @@ import (
 // Activities that are no command.
 const (
 	StatusRead     = "status.read"
+	VehiclesRead   = "vehicles.read" // a list of vehicles, with their positions
+	CommandsRead   = "commands.read" // commands, with what units reported after them
 	EventsRead     = "events.read"   // from then on, until the stream ends
 	BulkOrder      = "commands.bulk" // its commands have lines of their own
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
+	// AnswerUnrecorded is a unit's answer to a command that is not on record.
+	AnswerUnrecorded = "answer.unrecorded"
 )
 
 // CommandActivity is the name of an action in the history.

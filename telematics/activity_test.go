@@ -24,7 +24,7 @@ func TestALineOfTheHistoryTellsHowACommandWasSettled(t *testing.T) {
 	}{
 		{Succeeded, "", false, Executed, ""},
 		{Succeeded, "", true, Executed, ""},
-		{Rejected, BadSignature, false, NotExecuted, CommandRejected},
+		{Unknown, BadSignature, false, MayHave, CommandRejected},
 		{Rejected, StateConflict, false, NotExecuted, VehicleStateConflict},
 		{Failed, "", false, HasFailed, CommandFailed},
 		{Expired, "", false, NotExecuted, TelematicsUnavailable},

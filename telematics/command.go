@@ -58,7 +58,8 @@ type Command struct {
 	Reason     string // the unit's, from a closed list [CMD-4]; ByHalt is ours
 	Detail     string // the unit's, such as "moving"
 	Reported   *Report
-	Late       bool // settled by an answer after the deadline
+	Late       bool // settled by an answer that came after the command was believed over
+	Overruled  bool // its unit had rejected it, and said later that it was executed
 	Attempts   int
 	Requested  time.Time
 	SentAt     time.Time // zero: never

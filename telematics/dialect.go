@@ -138,7 +138,10 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 // Refuse says why a vehicle cannot be asked to do a now, by its abilities, its dialect and
 // what is known of its unit; nil: nothing speaks against it.
 func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
-	if t.Unit == "" || !t.Supports(a) {
+	if t.Unit == "" {
+		return NoUnit()
+	}
+	if !t.Supports(a) {
 		return NotSupported(a)
 	}
 	d, ok := ds.Find(t.Protocol)

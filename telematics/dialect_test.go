@@ -36,6 +36,16 @@ func TestARecordThatNamesNoProtocolMeansTheDefault(t *testing.T) {
 	}
 }
 
+func TestRefuse_VehicleWithoutUnit(t *testing.T) {
+	for _, a := range append([]telematics.Action{telematics.ReportState, "fly"}, telematics.ControlActions...) {
+		twin := telematics.Twin{Vehicle: telematics.Vehicle{Actions: telematics.ControlActions}}
+		refusal := telematics.Spoken.Refuse(twin, a, time.Now())
+		if refusal == nil || refusal.Code != telematics.VehicleHasNoUnit || refusal.Outcome != telematics.NotExecuted || refusal.Retryable {
+			t.Errorf("%s: %+v", a, refusal)
+		}
+	}
+}
+
 func TestAProtocolOfAnotherVersionIsRefusedAndMayBeTriedAgain(t *testing.T) {
 	twin := telematics.Twin{Vehicle: telematics.Vehicle{Unit: "u", Protocol: "tomorrow", Actions: telematics.ControlActions}}
 	refusal := telematics.Spoken.Refuse(twin, telematics.Lock, time.Now())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,29 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("the public test keys", strings.TrimSpace(string(ring)))
+}
+
+// [PRE-1] The document asks for 16 characters, or more.
+func TestSessionsOfTheExamplesAreAsLongAsTheDocumentAsksFor(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "wire", "presence-*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range append(paths, filepath.Join("..", "docs", "protocol.md")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, session := range regexp.MustCompile(`"session":"([^"]*)"`).FindAllSubmatch(text, -1) {
+			if found++; len(session[1]) < 16 {
+				t.Errorf("%s: session %q has %d characters", path, session[1], len(session[1]))
+			}
+		}
+	}
+	if found < 7 {
+		t.Errorf("only %d sessions found", found)
+	}
 }
 
 func TestEveryGoldenMessageIsExplained(t *testing.T) {

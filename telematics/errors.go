@@ -15,6 +15,7 @@ const (
 	VehicleNotFound       Code = "vehicle_not_found"
 	CommandNotFound       Code = "command_not_found"
 	BulkNotFound          Code = "bulk_not_found"
+	VehicleHasNoUnit      Code = "vehicle_has_no_unit"
 	CommandNotSupported   Code = "command_not_supported"
 	VehicleStateConflict  Code = "vehicle_state_conflict"
 	CommandInProgress     Code = "command_in_progress"
@@ -62,6 +63,7 @@ const (
 	retryLook        = 10 * time.Second // a late answer has usually come by then
 	retryHalted      = time.Minute
 	retryRepeated    = time.Second
+	retryEquipment   = time.Hour // another unit, or another version of its firmware
 )
 
 // NoSuchVehicle is the error for a vehicle that is unknown, or not the caller's:
@@ -80,10 +82,15 @@ func NoSuchBulk(id BulkID) *Error {
 	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk %s.", id)}
 }
 
-// NotSupported is the error for an action that the vehicle does not have. It is the one
-// failed command without a retry hint: no waiting mends it.
+// NoUnit is the error for a vehicle in which no unit is installed.
+func NoUnit() *Error {
+	return &Error{Code: VehicleHasNoUnit, Outcome: NotExecuted, RetryAfter: retryEquipment,
+		Message: "No telematics unit is installed in this vehicle; nothing was sent."}
+}
+
+// NotSupported is the error for an action that the vehicle does not have.
 func NotSupported(a Action) *Error {
-	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, Reason: Unsupported,
+	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, RetryAfter: retryEquipment, Reason: Unsupported,
 		Message: fmt.Sprintf("This vehicle does not support %s.", a)}
 }
 
@@ -165,6 +172,9 @@ func (c *Command) outcomeError() *Error {
 		return Conflict(c.Action, c.Detail)
 	case c.State == Rejected && c.Reason == Unsupported:
 		return NotSupported(c.Action)
+	case c.State == Unknown && c.Reason != "":
+		return &Error{Code: CommandRejected, RetryAfter: retryLook,
+			Message: fmt.Sprintf("The vehicle's unit refused the message%s, but may still execute another copy of it.", because(c.Reason))}
 	case c.State == Rejected:
 		return &Error{Code: CommandRejected, RetryAfter: retryLook,
 			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", because(c.Reason))}

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -29,13 +30,13 @@ var (
 		IssuedAt: now, Expires: now.Add(10 * time.Second),
 	}
 	goldenAttention = Claims{
-		Command: aCommand, Unit: goldenUnit, Action: AttentionSignal, Attention: &Attention{Both, time.Second},
+		Command: vectorID(vectorAttention), Unit: goldenUnit, Action: AttentionSignal, Attention: &Attention{Both, time.Second},
 		Lane: AttentionLane, Seq: 43, IssuedAt: now, Expires: now.Add(11 * time.Second),
 		Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 	// Signed well, and valid for longer than a unit accepts [CMD-4].
 	goldenTooLong = Claims{
-		Command: aCommand, Unit: goldenUnit, Action: Unlock, Lane: AccessLane, Seq: 44,
+		Command: vectorID(vectorTooLong), Unit: goldenUnit, Action: Unlock, Lane: AccessLane, Seq: 44,
 		IssuedAt: now, Expires: now.Add(36 * time.Second),
 	}
 )
@@ -64,20 +65,23 @@ func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
 
 func TestGoldenForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	payload := lockParts(t)[1]
-	header := func(alg string) []byte {
-		h := `{"alg":"` + alg + `","kid":"fleet-1","typ":"motorpool-command+jwt"}`
-		return append(append([]byte(base64.RawURLEncoding.EncodeToString([]byte(h))), '.'), payload...)
+	// The claims of the lock, each time with an id of its own.
+	payload := func(id byte) string {
+		return strings.Replace(unbase64(t, lockParts(t)[1]), aCommand.String(), vectorID(id).String(), 1)
 	}
-	signed := func(header string) []byte { return signedRaw(keys[0], header, unbase64(t, payload)) }
+	unsigned := func(alg string, id byte) []byte {
+		h := `{"alg":"` + alg + `","kid":"fleet-1","typ":"motorpool-command+jwt"}`
+		return []byte(base64.RawURLEncoding.EncodeToString([]byte(h)) + "." + base64.RawURLEncoding.EncodeToString([]byte(payload(id))))
+	}
+	signed := func(header string, id byte) []byte { return signedRaw(keys[0], header, payload(id)) }
 	mac := hmac.New(sha256.New, ring["fleet-1"])
-	mac.Write(header("HS256"))
+	mac.Write(unsigned("HS256", vectorHS256))
 	for file, forged := range map[string][]byte{
-		"command-alg-none.jws": append(header("none"), '.'),
-		"command-hs256.jws":    append(append(header("HS256"), '.'), base64.RawURLEncoding.EncodeToString(mac.Sum(nil))...),
+		"command-alg-none.jws": append(unsigned("none", vectorAlgNone), '.'),
+		"command-hs256.jws":    append(append(unsigned("HS256", vectorHS256), '.'), base64.RawURLEncoding.EncodeToString(mac.Sum(nil))...),
 		// Signed well, and still no commands [CMD-1].
-		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`),
-		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`),
+		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`, vectorCritical),
+		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`, vectorAnotherType),
 	} {
 		if claims, err := ring.Verify(golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v", file, claims, err)
@@ -205,9 +209,9 @@ func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
 
 func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
 	for file, want := range map[string]Presence{
-		"presence-online.json":  {Status: Online, Session: "f3a9c1", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(ControlActions), ReportState)},
-		"presence-standby.json": {Status: Standby, Session: "f3a9c1", At: now.Add(minute)},
-		"presence-offline.json": {Status: Offline, Session: "f3a9c1"}, // a last will bears no time
+		"presence-online.json":  {Status: Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(ControlActions), ReportState)},
+		"presence-standby.json": {Status: Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
+		"presence-offline.json": {Status: Offline, Session: "f3a9c1d07b5e2846"}, // a last will bears no time
 	} {
 		got, err := DecodePresence(golden(t, file, EncodePresence(want)), now.Add(2*minute))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -234,6 +238,31 @@ func golden(t *testing.T, file string, written []byte) []byte {
 		t.Errorf("%s: the codec writes\n%s\nwant\n%s", file, written, message)
 	}
 	return message
+}
+
+// goldenCommands lists the files of all golden commands.
+func goldenCommands(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "wire", "command-*.jws"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden commands: %v", err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	return paths
+}
+
+// goldenID returns the jti of a golden command, whoever signed it.
+func goldenID(t *testing.T, file string) string {
+	t.Helper()
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal([]byte(unbase64(t, strings.Split(string(golden(t, file, nil)), ".")[1])), &claims); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return claims.ID
 }
 
 // goldenKeys returns the test keys of testdata, and the ring that accepts them all.

@@ -43,7 +43,7 @@ func TestASignedCommandHasTheFormOfTheProtocol(t *testing.T) {
 	if got, want := unbase64(t, parts[0]), `{"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"}`; got != want {
 		t.Errorf("header %s, want %s", got, want)
 	}
-	if got, want := unbase64(t, parts[1]), `{"iss":"motorpool","aud":"356938035643809","jti":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c",`+
+	if got, want := unbase64(t, parts[1]), `{"iss":"motorpool","aud":"356938035643809","jti":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b01",`+
 		`"iat":1767348000,"exp":1767348011,"cmd":"attention","params":{"signal":"both","duration_ms":1000},"lane":"attention","seq":43,`+
 		`"tp":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`; got != want {
 		t.Errorf("claims %s, want %s", got, want)

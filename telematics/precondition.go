@@ -11,7 +11,7 @@ const (
 )
 
 // Conditional reports whether the vehicle's state may forbid the action.
-func (a Action) Conditional() bool { return a.Immobilises() || a.Opens() }
+func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 
 // Forbids reports why an action must not be sent to a vehicle in this state, or
 // nil. Only what fresh readings say counts: a stale one forbids nothing.
@@ -21,9 +21,9 @@ func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 		return nil
 	}
 	speed := s.Number(SpeedKmh)
-	blind := speed == nil // a vehicle that says it does not know counts as moving, for the immobiliser
+	blind := speed == nil // a vehicle that says it does not know counts as moving, for the immobilizer
 	switch {
-	case a.Immobilises() && (blind || *speed > MovingKmh),
+	case a.Immobilizes() && (blind || *speed > MovingKmh),
 		a.Opens() && !blind && *speed > MovingKmh:
 		return Conflict(a, Moving)
 	}

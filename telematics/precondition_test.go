@@ -6,7 +6,7 @@ import (
 )
 
 // [CMD-7]
-func TestAMovingVehicleIsNeitherImmobilisedNorOpened(t *testing.T) {
+func TestAMovingVehicleIsNeitherImmobilizedNorOpened(t *testing.T) {
 	forbidden := map[Action]bool{
 		DisableDriving: true, LockAndDisableDriving: true,
 		Unlock: true, UnlockAndEnableDriving: true, OpenTopCase: true,

@@ -35,6 +35,7 @@ const (
 type Contact struct {
 	Status    PresenceStatus // as last said; empty: never
 	Session   string
+	Former    []string  // sessions before it, the latest first; at most formerSessions
 	SaidAt    time.Time // by the unit's clock
 	ChangedAt time.Time // by ours: when the last presence arrived
 	LastSeen  time.Time // by ours: the last sign of life
@@ -93,7 +94,7 @@ func (c Contact) Heard(at time.Time) Contact {
 // the unit spoke, if they say, and not that it speaks now.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	said := c.saidAt(p, received, retained)
-	if c.refuses(p, said) != "" {
+	if c.refuses(p, said, retained) != "" {
 		return c, false
 	}
 	if c.Status != p.Status || c.Session != p.Session {
@@ -107,6 +108,7 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 		}
 	}
 	c = c.Heard(spoken)
+	c.Former = c.formerAfter(p.Session)
 	c.Status, c.Session = p.Status, p.Session
 	if p.Status != Offline {
 		c.SaidAt = said
@@ -118,6 +120,18 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 		}
 	}
 	return c, true
+}
+
+// formerSessions is how many sessions before the current one are recorded.
+const formerSessions = 4
+
+// formerAfter returns the former sessions once a session is the current one.
+func (c Contact) formerAfter(session string) []string {
+	if c.Session == "" || c.Session == session {
+		return c.Former
+	}
+	former := append([]string{c.Session}, c.Former...) // others read the list
+	return former[:min(len(former), formerSessions)]
 }
 
 // saidAt returns when a presence message was said. A clock that is wrong must not

@@ -18,10 +18,10 @@ const (
 	Sent      State = "sent"      // handed to the MQTT client at least once
 	Received  State = "received"  // the unit says that it works on it
 	Succeeded State = "succeeded" // the vehicle did it
-	Rejected  State = "rejected"  // the unit refused; nothing was executed
+	Rejected  State = "rejected"  // the unit refused, and remembers that it did; nothing was executed
 	Failed    State = "failed"    // the unit tried, and it did not work
 	Expired   State = "expired"   // never left us in time; nothing was executed
-	Unknown   State = "unknown"   // no answer in time; it may have been executed
+	Unknown   State = "unknown"   // no answer in time, or none that promises anything; it may have been executed
 )
 
 // Outcome is what a caller may believe about the vehicle.
@@ -40,6 +40,7 @@ var lifecycle = map[State]struct {
 	next    []State
 	outcome Outcome
 	open    bool // occupies its lane
+	final   bool // settled by an answer that the unit remembers
 }{
 	Accepted: {next: []State{Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}, outcome: Undecided, open: true},
 	Sent:     {next: []State{Received, Succeeded, Rejected, Failed, Unknown}, outcome: Undecided, open: true},
@@ -48,9 +49,10 @@ var lifecycle = map[State]struct {
 	// that alarms, but the vehicle's word stands [ACK-4].
 	Unknown:   {next: []State{Succeeded, Rejected, Failed}, outcome: MayHave},
 	Expired:   {next: []State{Succeeded, Rejected, Failed}, outcome: NotExecuted},
-	Succeeded: {outcome: Executed},
-	Rejected:  {outcome: NotExecuted},
-	Failed:    {outcome: HasFailed},
+	Succeeded: {outcome: Executed, final: true},
+	// A unit that executes what it has rejected breaks the protocol. That alarms, and its later word stands, too.
+	Rejected: {next: []State{Succeeded, Failed}, outcome: NotExecuted, final: true},
+	Failed:   {outcome: HasFailed, final: true},
 }
 
 // States lists every state in the order of a command's life.
@@ -62,8 +64,8 @@ func (s State) Outcome() Outcome { return lifecycle[s].outcome }
 // IsOpen reports whether a command in this state occupies its lane.
 func (s State) IsOpen() bool { return lifecycle[s].open }
 
-// IsFinal reports whether nothing can follow.
-func (s State) IsFinal() bool { return len(lifecycle[s].next) == 0 }
+// IsFinal reports whether the state is the unit's last word: a unit that keeps the protocol says nothing else afterwards.
+func (s State) IsFinal() bool { return lifecycle[s].final }
 
 // MayBecome reports whether a command in this state may enter next.
 func (s State) MayBecome(next State) bool { return slices.Contains(lifecycle[s].next, next) }

@@ -27,6 +27,18 @@ func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
 // receives a part. The group's name is a secret of the installation [TOP-3].
 func SharedFilter(group, filter string) string { return "$share/" + group + "/" + filter }
 
+// probePrefix begins the serial of a unit that does not exist.
+const probePrefix = "probe-"
+
+// ProbeTopic returns a topic of that name which the service may read and write and no unit may: the presence of a unit that does not
+// exist. So it needs no right that the service does not have anyway [PRE-1].
+func ProbeTopic(name string) string { return PresenceChannel.Topic(Unit(probePrefix + name)) }
+
+// IsProbe reports whether a message on a topic of presence is what an instance sends itself on a ProbeTopic, which is empty.
+func (m Message) IsProbe() bool {
+	return len(m.Payload) == 0 && strings.HasPrefix(string(m.Unit), probePrefix)
+}
+
 // ParseTopic returns the unit and the channel that a topic names.
 func ParseTopic(topic string) (Unit, Channel, error) {
 	rest, ok := strings.CutPrefix(topic, topicRoot)

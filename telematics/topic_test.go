@@ -58,3 +58,16 @@ func TestASerialIsLettersDigitsDashAndUnderscore(t *testing.T) {
 		}
 	}
 }
+
+func TestAProbeIsAnEmptyMessageOfAUnitThatDoesNotExist(t *testing.T) {
+	unit, channel, err := ParseTopic(ProbeTopic("3F9K2M7Q"))
+	if err != nil || channel != PresenceChannel {
+		t.Fatalf("%s: %v, %v", ProbeTopic("3F9K2M7Q"), channel, err)
+	}
+	if !(Message{Unit: unit}).IsProbe() {
+		t.Error("a probe is not known as one")
+	}
+	if (Message{Unit: "unit-1"}).IsProbe() || (Message{Unit: unit, Payload: []byte("{}")}).IsProbe() {
+		t.Error("what a unit says is taken for a probe")
+	}
+}

@@ -88,8 +88,8 @@ func NewCommand(vehicle telematics.VehicleID, action telematics.Action) telemati
 func (r CommandRecord) claim(t *testing.T, c telematics.Command) telematics.Command {
 	t.Helper()
 	claim, err := r.Here.Claim(t.Context(), c)
-	if err != nil || claim.Occupant != nil || claim.Seq == 0 {
-		t.Fatalf("Claim = %+v, %v; want the lane", claim, err)
+	if err != nil || claim.Occupant != nil || claim.Seq == 0 || claim.At.IsZero() {
+		t.Fatalf("Claim = %+v, %v; want the lane, and the time", claim, err)
 	}
 	c.Seq = claim.Seq
 	return c

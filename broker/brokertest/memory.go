@@ -16,10 +16,12 @@ var (
 	_ broker.Vehicles     = (*Memory)(nil)
 	_ broker.Commands     = (*Memory)(nil)
 	_ broker.Halts        = (*Memory)(nil)
+	_ broker.Clock        = (*Memory)(nil)
 	_ broker.History      = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
 	_ broker.Twins        = (*Memory)(nil)
 	_ broker.Strangers    = (*Memory)(nil)
+	_ broker.Unrecorded   = (*Memory)(nil)
 	_ broker.Contacts     = (*Memory)(nil)
 	_ broker.Events       = (*Memory)(nil)
 )
@@ -38,9 +40,12 @@ type Memory struct {
 	lines    []telematics.Activity
 	made     map[callerKey]telematics.CommandID
 	halts    telematics.Halts
+	ahead    time.Duration // of the clock, to everybody's
 
 	strangers map[telematics.Unit]telematics.Stranger
 	notes     int // of strangers
+
+	unrecorded map[unitCommand]telematics.Unrecorded
 
 	pending   map[pendingKey]telematics.Pending
 	listeners map[string][]chan telematics.CommandID
@@ -57,10 +62,12 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
 		strangers: map[telematics.Unit]telematics.Stranger{},
-		pending:   map[pendingKey]telematics.Pending{},
-		listeners: map[string][]chan telematics.CommandID{},
-		told:      map[telematics.VehicleID]telematics.PresenceStatus{},
-		events:    NewEvents(),
+
+		unrecorded: map[unitCommand]telematics.Unrecorded{},
+		pending:    map[pendingKey]telematics.Pending{},
+		listeners:  map[string][]chan telematics.CommandID{},
+		told:       map[telematics.VehicleID]telematics.PresenceStatus{},
+		events:     NewEvents(),
 	}
 	for _, twin := range twins {
 		m.Put(twin)
@@ -165,7 +172,7 @@ func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Cl
 	c.Seq, c.State = m.seq, telematics.Accepted
 	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
 	m.commands[c.ID] = c
-	return telematics.Claim{Seq: c.Seq}, nil
+	return telematics.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
 }
 
 // Note implements broker.Commands.
@@ -199,7 +206,7 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (*telemati
 	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
 		return nil, false, nil
 	}
-	c.Late = c.State == telematics.Unknown || c.State == telematics.Expired
+	c.Late, c.Overruled = !c.State.IsOpen(), c.Overruled || c.State == telematics.Rejected
 	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
 	if s.Reported != nil {
 		c.Reported = s.Reported

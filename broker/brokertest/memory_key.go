@@ -63,3 +63,19 @@ func (m *Memory) Halts(ctx context.Context) (telematics.Halts, error) {
 	defer m.mu.Unlock()
 	return m.halts, nil
 }
+
+// SetClock lets the record's clock differ from everybody's by so much.
+func (m *Memory) SetClock(ahead time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ahead = ahead
+}
+
+// Time implements broker.Clock.
+func (m *Memory) Time(ctx context.Context) (time.Time, error) {
+	if err := m.enter(ctx, "Time"); err != nil {
+		return time.Time{}, err
+	}
+	defer m.mu.Unlock()
+	return time.Now().Add(m.ahead), nil
+}

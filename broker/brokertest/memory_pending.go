@@ -59,6 +59,20 @@ func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics
 	return p, ok, nil
 }
 
+// Contains implements broker.PendingTable.
+func (m *Memory) Contains(ctx context.Context, entries []telematics.Pending) ([]bool, error) {
+	if err := m.enter(ctx, "Contains"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	found := make([]bool, len(entries))
+	for i, e := range entries {
+		p, ok := m.pending[pendingKey{e.Unit, e.Command}]
+		found[i] = ok && time.Since(p.Deadline) < pendingFor
+	}
+	return found, nil
+}
+
 // Release implements broker.PendingTable.
 func (m *Memory) Release(ctx context.Context, entries ...telematics.Pending) error {
 	if err := m.enter(ctx, "Release"); err != nil {

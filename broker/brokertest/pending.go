@@ -3,6 +3,7 @@ package brokertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,9 +48,30 @@ func newPending() telematics.Pending {
 // wantPending fails unless the table holds exactly p.
 func wantPending(t *testing.T, table broker.PendingTable, p telematics.Pending) {
 	t.Helper()
+	wantFound(t, table, p)
+	wantContained(t, table, p.Unit, p.Command, true)
+}
+
+// wantFound fails unless a look-up finds the entry.
+func wantFound(t *testing.T, table broker.PendingTable, p telematics.Pending) {
+	t.Helper()
 	got, ok, err := table.Lookup(t.Context(), p.Unit, p.Command)
 	if err != nil || !ok || got != p {
 		t.Errorf("Lookup = %+v, %v, %v; want %+v", got, ok, err, p)
+	}
+}
+
+// wantContained fails unless the table says so of a command, alone and among many others.
+func wantContained(t *testing.T, table broker.PendingTable, unit telematics.Unit, id telematics.CommandID, want bool) {
+	t.Helper()
+	asked := make([]telematics.Pending, 300)
+	for i := range asked {
+		asked[i] = telematics.Pending{Unit: unit, Command: uuid.New()}
+	}
+	asked[len(asked)-1].Command = id
+	got, err := table.Contains(t.Context(), asked)
+	if err != nil || len(got) != len(asked) || got[len(got)-1] != want || slices.Contains(got[:len(got)-1], true) {
+		t.Errorf("Contains = %v, %v; want %t at the end alone", got, err, want)
 	}
 }
 
@@ -59,6 +81,7 @@ func wantNoPending(t *testing.T, table broker.PendingTable, unit telematics.Unit
 	if got, ok, err := table.Lookup(t.Context(), unit, id); err != nil || ok || got != (telematics.Pending{}) {
 		t.Errorf("Lookup = %+v, %v, %v; want nothing", got, ok, err)
 	}
+	wantContained(t, table, unit, id, false)
 }
 
 func register(t *testing.T, table broker.PendingTable, p telematics.Pending) {
@@ -161,11 +184,13 @@ func manyUseTheTable(t *testing.T, tables PendingTables) {
 			if err := table.Register(p)(t.Context()); err != nil {
 				t.Errorf("Register: %v", err)
 			}
-			wantPending(t, tables.Here, p)
+			wantFound(t, tables.Here, p)
 			if err := table.Release(t.Context(), p); err != nil {
 				t.Errorf("Release: %v", err)
 			}
-			wantNoPending(t, tables.There, p.Unit, p.Command)
+			if got, ok, err := tables.There.Lookup(t.Context(), p.Unit, p.Command); err != nil || ok {
+				t.Errorf("Lookup of a released entry = %+v, %v, %v", got, ok, err)
+			}
 		})
 	}
 	wg.Wait()

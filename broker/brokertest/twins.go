@@ -36,6 +36,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"AVehicleWithoutAReportHasNoSnapshot":     noReportNoSnapshot,
 		"NullMeansNoLongerKnown":                  nullMeansNoLongerKnown,
 		"APresenceMakesTheContact":                presenceMakesContact,
+		"AFormerSessionIsRecognised":              formerSessionIsRecognised,
 		"AUnitThatSaysItCanDoNothingIsBelieved":   noActionsAreBelieved,
 		"UnitsWithoutAVehicleAreNamedOnce":        strangersAreNamed,
 		"WhateverTheOrderTheSnapshotIsTheSame":    orderDoesNotMatter,
@@ -123,6 +124,20 @@ func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
 	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
 	observe(t, r.There, telematics.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
+}
+
+// formerSessionIsRecognised: another instance hands in late what was said before a session that began by a clock that went back [PRE-1].
+func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	presence := func(status telematics.PresenceStatus, session string, at time.Time) telematics.Observation {
+		return telematics.Observation{Unit: unit, At: instant, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
+	}
+	observe(t, r.Here, presence(telematics.Online, "one", instant), presence(telematics.Online, "two", instant.Add(-time.Minute)))
+	observe(t, r.Here, presence(telematics.Online, "three", instant.Add(-2*time.Minute)))
+	observe(t, r.There, presence(telematics.Online, "one", instant), presence(telematics.Standby, "two", instant))
+	if c := r.Twin(id).Contact; c.Session != "three" || c.Status != telematics.Online || !slices.Equal(c.Former, []string{"two", "one"}) {
+		t.Errorf("contact %+v, want online in three after two and one", c)
+	}
 }
 
 func noReportNoSnapshot(t *testing.T, r TwinRecord) {

@@ -77,6 +77,7 @@ func (r growthResult) ratios() []float64 {
 // aims prints what was aimed at, and what it is.
 func (r allResult) aims(to *tabwriter.Writer) {
 	fmt.Fprintln(to, "\taim\tmedian\tleast\tmost\t\t")
+	missed := false
 	for _, a := range aims {
 		bound := ">="
 		if a.most {
@@ -91,6 +92,10 @@ func (r allResult) aims(to *tabwriter.Writer) {
 		if a.most && s.Median <= a.figure || !a.most && s.Median >= a.figure {
 			verdict = "met"
 		}
+		missed = missed || verdict == "missed"
 		fmt.Fprintf(to, "%s\t%s %g\t%.2f\t%.2f\t%.2f\t%s\t\n", a.what, bound, a.figure, s.Median, s.Least, s.Most, verdict)
+	}
+	if missed {
+		fmt.Fprintf(to, "\n\"missed\" means little where something else runs on the machine (its load was %.1f on %d cores at the start): repeat the run on an idle one\n", r.Machine.Load, r.Machine.Cores)
 	}
 }

@@ -47,7 +47,11 @@ func TestAnAimIsMetOrMissedOrNotMeasured(t *testing.T) {
 	if err := to.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range strings.Split(strings.TrimSpace(text.String()), "\n")[1:] {
+	table, note, _ := strings.Cut(strings.TrimSpace(text.String()), "\n\n")
+	if !strings.Contains(note, "means little") {
+		t.Errorf("what a missed aim means is not said: %q", note)
+	}
+	for i, line := range strings.Split(table, "\n")[1:] {
 		want := map[string]string{
 			"throughput_256": "met", "throughput_256_fair": "missed", "p50_added_ms": "met", "growth": "missed",
 		}[aims[i].name]

@@ -87,7 +87,7 @@ func (c command) measure(ctx context.Context, result *commandResult) (err error)
 			for _, side := range []struct {
 				rounds *[]callRound
 				run    func(context.Context, int, time.Duration) (callRound, error)
-			}{{&at.Floor, traffic.floor}, {&at.Fair, traffic.fair}, {&at.Service, traffic.service}} {
+			}{{&at.Floor, repeated(traffic.floor)}, {&at.Fair, repeated(traffic.fair)}, {&at.Service, traffic.service}} {
 				if !c.Floors && side.rounds != &at.Service {
 					continue
 				}

@@ -88,7 +88,7 @@ func (i ingest) measure(ctx context.Context, vehicles int) (result fleetIngests,
 	load := &load{world: w, window: i.Window, lines: i.Lines}
 	for n := range i.Rounds {
 		say("%d vehicles: round %d of %d", vehicles, n+1, i.Rounds)
-		floor, err := load.floor(ctx, i.Duration)
+		floor, err := again(ctx, func() (ingestRound, error) { return load.floor(ctx, i.Duration) }, anything)
 		if err != nil {
 			return result, err
 		}

@@ -12,7 +12,7 @@ import (
 type ledger map[string]int64
 
 // A report that was taken comes to one of these ends.
-var ends = []string{reportsMerged, "reports_dropped", "reports_malformed", "reports_too_large", "reports_retained", "observations_lost", "units_unknown", "units_foreign"}
+var ends = []string{reportsMerged, "reports_dropped", "reports_limited", "reports_malformed", "reports_too_large", "reports_retained", "observations_lost", "units_unknown", "units_foreign"}
 
 // Names of counts.
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // losses are the counts that stay zero where nothing is lost.
-var losses = []string{"reports_dropped", "reports_malformed", "reports_too_large", "reports_retained", "report_fields_dropped", "observations_lost", "units_unknown"}
+var losses = []string{"reports_dropped", "reports_limited", "reports_malformed", "reports_too_large", "reports_retained", "report_fields_dropped", "observations_lost", "units_unknown"}
 
 // ended returns how many reports came to an end. Who says nothing of merging has no more to do than to take them.
 func (l ledger) ended() int64 {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// sparedFiles are what the service holds open beside its callers' connections: those to its servers, its listeners, and room.
-const sparedFiles = 150
+// sparedFiles are what the service holds open beside its callers' connections: what it reserves for its servers and listeners, and room.
+const sparedFiles = 1000
 
 // mayOpen lets this process, and those that it starts, have so many files open, or as many as it is allowed to, and returns how
 // many that are.

@@ -93,7 +93,9 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 		over := readsOver{Connections: connections}
 		for round := range s.Rounds {
 			say("%d connections: round %d of %d", connections, round+1, s.Rounds)
-			bare, err := s.round(ctx, w, "http://"+address, connections, meters{"floor": floor.pid()})
+			bare, err := again(ctx, func() (callRound, error) {
+				return s.round(ctx, w, "http://"+address, connections, meters{"floor": floor.pid()})
+			}, noneRefused)
 			if err != nil {
 				return err
 			}

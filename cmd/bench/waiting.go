@@ -117,7 +117,9 @@ func (w waiting) measure(ctx context.Context, result *waitingResult) (err error)
 	c := crowd{world: world, waiting: w, eyes: eyes}
 	for round := range w.Rounds {
 		say("%d commands that wait at once: round %d of %d", result.Vehicles, round+1, w.Rounds)
-		floor, err := c.floor(ctx)
+		floor, err := again(ctx, func() (waitingRound, error) { return c.floor(ctx) }, func(r waitingRound) bool {
+			return r.Refused == 0 && r.Answered == c.vehicles && r.Started == int64(c.vehicles)
+		})
 		if err != nil {
 			return err
 		}
@@ -208,7 +210,7 @@ func (c crowd) service(ctx context.Context) (r waitingRound, err error) {
 		}
 		counts, err := readLedger(ctx, n.Internal+"/counts")
 		return book{
-			lines: lines, publications: counts["publications"], lost: counts["answers_dropped"] + counts["answers_lost"], settles: true,
+			lines: lines, publications: counts["publications"], lost: counts["answers_dropped"] + counts["answers_limited"] + counts["answers_lost"], settles: true,
 		}, err
 	})
 }

@@ -114,7 +114,7 @@ func (w *world) makeKeys(context.Context) error {
 		return err
 	}
 	w.admin, err = app.Grant{
-		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour,
+		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour, Scope: app.AllAgencies,
 		Actor: telematics.Actor{Subject: "bench", Role: telematics.Admin},
 	}.Mint(tokens)
 	return errors.Join(err,
@@ -191,7 +191,7 @@ func (w *world) start(ctx context.Context, settings ...string) (*service.Instanc
 		Name: name, Binary: w.Binary, Dir: w.dir,
 		MQTTURL: w.mosquitto.ServiceURL(), MQTTPassword: servicePassword, RedisURL: w.redis.URL(), DatabaseURL: w.postgres.URL(),
 		SigningKeys: w.path("signing.jwks"), TokenKeys: w.path("tokens.jwks"), TokenIssuer: tokenIssuer,
-		Settings: settings, Logger: w.logFile(name),
+		Settings: append(settings, "MOTORPOOL_PROFILES=true"), Logger: w.logFile(name),
 	})
 }
 

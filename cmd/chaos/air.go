@@ -108,7 +108,7 @@ func (a *air) hear(m paho.Message) {
 		return
 	}
 	a.taken = append(a.taken, audit.Message{
-		At: at, Unit: unit, Command: claims.Command, Expires: claims.Expires, Signed: verdict == nil, Retained: m.Retained(),
+		At: at, Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: verdict == nil, Retained: m.Retained(),
 		Key: keyOf(m.Payload()), Echoed: a.echoes[what],
 	})
 	if verdict == nil {

@@ -18,6 +18,7 @@ import (
 func (w *world) gather(ctx context.Context, l *load, strikes []strike) (audit.Evidence, error) {
 	e := audit.Evidence{Seed: w.Seed, Calls: l.calls, Flights: w.recorder.Events(), Up: w.uptime.up(), Reach: w.uptime.reach(), Taken: w.air.messages()}
 	e.Tampered = w.tamper(ctx)
+	e.Clocks = w.wrongClocks(strikes)
 	e.Halts, e.Delayed, e.Agencies = w.halts.all, w.delayed(strikes), map[telematics.Unit]telematics.AgencyID{}
 	for car := 1; car <= w.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)

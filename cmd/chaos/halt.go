@@ -65,7 +65,7 @@ func (w *world) haltCommands(ctx context.Context, f fault) error {
 	halt.Lifting = time.Now()
 	w.halts.note(halt)
 	return service.Eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
-		said, err := w.operate(ctx, nil, append([]string{"resume"}, flagOf(agency)...)...)
+		said, err := w.operate(ctx, nil, append([]string{"resume", "--direct"}, flagOf(agency)...)...)
 		return succeeded(ctx, err == nil || strings.Contains(said, "there is no halt of")) // an earlier try did it, whose answer was lost
 	})
 }
@@ -95,7 +95,7 @@ func (w *world) orderUnanswered(ctx context.Context, d *draw, agency telematics.
 // writeHalt returns when a halt was surely written down; zero: it may not have been.
 func (w *world) writeHalt(ctx context.Context, agency telematics.AgencyID) time.Time {
 	heard := &writtenDown{}
-	if _, err := w.operate(ctx, heard, append([]string{"halt", "--why", "chaos"}, flagOf(agency)...)...); err != nil {
+	if _, err := w.operate(ctx, heard, append([]string{"halt", "--direct", "--why", "chaos"}, flagOf(agency)...)...); err != nil {
 		w.log.Info("not halted", "err", err)
 	}
 	return heard.at

@@ -29,7 +29,7 @@ func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
 		Name: instanceName(i), Binary: w.Binary, Dir: w.dir,
 		MQTTURL: servers[0], MQTTPassword: servicePassword, RedisURL: servers[1], DatabaseURL: servers[2],
 		SigningKeys: w.path("signing.jwks"), TokenKeys: w.path("tokens.jwks"), TokenIssuer: tokenIssuer,
-		Settings: []string{"MOTORPOOL_BUDGET=" + budget.String()},
+		Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + w.clockFile(i), "MOTORPOOL_AGENCY_SECRETS_KEY=" + w.app.sealing},
 		Logger:   w.logFile(fmt.Sprintf("instance-%d", i)),
 	})
 	if err != nil {

@@ -38,6 +38,7 @@ type flags struct {
 	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings  int           `default:"0" placeholder:"N" help:"Another round instead, of money: so many bookings are started, extended and fined, and each charge must be made once. Of the other flags --seed, --duration, --instances and those below count."`
+	Failover  bool          `help:"Another round instead, of a failover: Postgres's primary is killed, and a standby that is seconds behind is promoted. Of the other flags --seed, --instances and those below count."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`
 	Keep      bool          `help:"Keep the logs of a round without violations, too."`
@@ -84,6 +85,9 @@ func run(ctx context.Context, args []string) (int, error) {
 	if f.Bookings > 0 {
 		return f.roundOfMoney(ctx)
 	}
+	if f.Failover {
+		return f.roundOfFailover(ctx)
+	}
 	return f.round(ctx, p)
 }
 
@@ -94,6 +98,9 @@ const (
 
 // complete fills in what follows from the rest.
 func (f *flags) complete() error {
+	if f.Failover {
+		return f.completeFailover()
+	}
 	if f.Bookings > 0 {
 		return f.completeMoney()
 	}
@@ -146,7 +153,7 @@ func (f flags) round(ctx context.Context, p plan) (code int, err error) {
 			return code, err
 		}
 	}
-	if f.Binary, err = service.Program(ctx, f.Binary, dir, f.Race); err != nil {
+	if f.Binary, err = service.Program(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
 		return code, err
 	}
 	ctx, fall := context.WithCancelCause(ctx)
@@ -205,14 +212,20 @@ func (w *world) play(ctx context.Context, p plan) (summary, error) {
 	if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
-	say("all faults are lifted: settling")
-	if err := w.settle(ctx, l, s.Strikes); err != nil {
+	say("all faults are lifted: one unit floods its topics")
+	flood, err := w.flood(ctx, l)
+	if err != nil {
 		return s, err
 	}
-	var err error
+	say("one client floods the service; settling")
+	clientFlood, err := w.settle(ctx, l, s.Strikes)
+	if err != nil {
+		return s, err
+	}
 	if s.Evidence, err = w.gather(ctx, l, s.Strikes); err != nil {
 		return s, err
 	}
+	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
 	s.Report = audit.Check(s.Evidence)
 	return s, nil
 }

@@ -18,22 +18,21 @@ const (
 	steadyFor = 4 * time.Second
 	// redisKeeps is how long an entry may outlive the last command, with a margin.
 	redisKeeps = 95 * time.Second
+	// floodAfter is for what an instance does not ask a server that has failed a moment ago.
+	floodAfter = 2 * time.Second
 	// redisForgets is after how long behind its deadline an entry must be gone.
 	redisForgets = 65 * time.Second
 )
 
 // settle makes everything right again, and waits until all that can be known is. What does not settle in time is for the
-// audit to judge.
-func (w *world) settle(ctx context.Context, l *load, strikes []strike) error {
-	for i, c := range w.fleet.Cars() {
-		c.SetClock(simulator.Clock{})
-		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to connect again connects now
+// audit to judge. As soon as everything is right again one client floods the service, which must harm nobody.
+func (w *world) settle(ctx context.Context, l *load, strikes []strike) (flood audit.ClientFlood, err error) {
+	if err := w.heal(ctx); err != nil {
+		return flood, fmt.Errorf("settle: %w", err)
 	}
-	if err := w.ready(ctx); err != nil {
-		return fmt.Errorf("settle: %w", err)
-	}
-	if err := w.carsConnected(ctx); err != nil {
-		return fmt.Errorf("settle: %w", err)
+	pause(ctx, floodAfter)
+	if flood, err = w.clientFlood(ctx, l); err != nil {
+		return flood, fmt.Errorf("flood: %w", err)
 	}
 	for _, s := range strikes {
 		if s.Kind.name == radioLate {
@@ -66,7 +65,19 @@ func (w *world) settle(ctx context.Context, l *load, strikes []strike) error {
 		l.note(w.call(ctx, order{car: car, action: telematics.Lock}, d.id(), 0, callTimeout))
 	}
 	pause(ctx, time.Second)
-	return ctx.Err()
+	return flood, ctx.Err()
+}
+
+// heal sets right what faults have left in cars, and waits until all cars and instances are there.
+func (w *world) heal(ctx context.Context) error {
+	for i, c := range w.fleet.Cars() {
+		c.SetClock(simulator.Clock{})
+		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to connect again connects now
+	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	return w.carsConnected(ctx)
 }
 
 // short rounds do not wait for what Redis keeps for a minute: there it must have an end, at least.

@@ -42,6 +42,12 @@ func (s summary) write(out io.Writer) {
 	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them cut short by a restart\n", d.started, d.interrupted)
 	p50, p99, n := s.latency()
 	fmt.Fprintf(t, "executed in calm\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
+	for _, f := range e.Floods {
+		p50, p99, n := s.latencyWithin(func(from, to time.Time) bool { return from.After(f.From) && to.Before(f.To) })
+		fmt.Fprintf(t, "executed while one unit floods\t%d calls: p50 %v, p99 %v; %d of its answers dropped\n", n, p50, p99, f.Limited)
+	}
+	fmt.Fprintf(t, "flood of one client\t%d requests in %v, %d over its limit; %d signatures kept\n",
+		e.ClientFlood.Requests, e.ClientFlood.To.Sub(e.ClientFlood.From).Round(100*time.Millisecond), e.ClientFlood.Limited, e.ClientFlood.Kept)
 	fmt.Fprintf(t, "service up\t%v in %d stretches\n", s.up().Round(time.Second), len(e.Up))
 
 	fmt.Fprintf(t, "\nfault\tstruck\ttotal time\n")
@@ -125,9 +131,16 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 // latency is that of executed commands while nothing was wrong.
 func (s summary) latency() (p50, p99 time.Duration, n int) {
 	undisturbed := calm(s.Strikes)
+	return s.latencyWithin(func(from, to time.Time) bool {
+		return undisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) && !slices.ContainsFunc(s.Evidence.Floods, func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) })
+	})
+}
+
+// latencyWithin is that of executed commands in some stretches of time.
+func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 time.Duration, n int) {
 	var took []time.Duration
 	for _, c := range s.Evidence.Calls {
-		if c.Outcome == telematics.Executed && !c.Replayed && undisturbed(c.Start, c.End) {
+		if c.Outcome == telematics.Executed && !c.Replayed && counts(c.Start, c.End) {
 			took = append(took, c.End.Sub(c.Start))
 		}
 	}
@@ -199,6 +212,9 @@ func (s summary) worthless() string {
 	}
 	if s.keys() < 2 {
 		return "one key signed everything"
+	}
+	if s.Evidence.ClientFlood.Requests < clientFloodRequests/4 {
+		return fmt.Sprintf("a flood of only %d requests", s.Evidence.ClientFlood.Requests)
 	}
 	for _, k := range kinds {
 		if count, _, missing := s.struck(k.name); count == 0 && !missing {

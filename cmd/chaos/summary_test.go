@@ -32,6 +32,7 @@ func goodRound() summary {
 		{Status: 503, Code: telematics.TelematicsUnavailable},
 		{},
 	}
+	s.Evidence.ClientFlood = audit.ClientFlood{Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)}, Requests: clientFloodRequests}
 	return s
 }
 
@@ -79,6 +80,7 @@ func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
 		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
 		{func(s *summary) { s.Wanted = 100 }, "only 2 commands of 100"},
 		{func(s *summary) { s.Evidence.Taken = s.Evidence.Taken[1:] }, "one key signed everything"},
+		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
 		{func(s *summary) { s.Strikes = s.Strikes[1:] }, `"instance killed" never struck`},
 	} {
 		s := goodRound()

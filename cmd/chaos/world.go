@@ -39,6 +39,7 @@ type world struct {
 	foreign, tokens telematics.SigningKey
 	keys            *fleetKeys
 	admin           string // token of the callers
+	app             clientApp
 
 	mosquitto *devstack.Mosquitto
 	redis     *devstack.Redis
@@ -71,6 +72,7 @@ func (w *world) build(ctx context.Context) error {
 		{"keys", w.makeKeys},
 		{"servers", w.startServers},
 		{"record", func(ctx context.Context) error { return service.Furnish(ctx, w.postgres.URL(), w.fleetFile) }},
+		{"an agency's app", w.provideApp},
 		{"instances", w.startInstances},
 		{"watchers", w.startWatchers},
 		{"cars", w.startCars},
@@ -105,7 +107,7 @@ func (w *world) makeKeys(context.Context) error {
 		}
 		*key = made
 	}
-	w.keys = newFleetKeys(first)
+	w.keys, w.app.sealing = newFleetKeys(first), newSealing()
 	signing, err := telematics.EncodeSigningKeys(first)
 	if err != nil {
 		return err
@@ -115,7 +117,7 @@ func (w *world) makeKeys(context.Context) error {
 		return err
 	}
 	w.admin, err = app.Grant{
-		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour,
+		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour, Scope: app.AllAgencies,
 		Actor: telematics.Actor{Subject: "chaos", Role: telematics.Admin},
 	}.Mint(w.tokens)
 	return errors.Join(err,
@@ -126,6 +128,10 @@ func (w *world) makeKeys(context.Context) error {
 func (w *world) startServers(ctx context.Context) error {
 	passwords := map[string]string{}
 	w.fleetFile = fleetOf(w.Vehicles)
+	w.fleetFile.Vehicles = append(w.fleetFile.Vehicles, telematics.Vehicle{
+		ID: telematics.VehicleID(w.Vehicles + 1), AgencyID: agencyOf(1), Unit: floodUnit, Status: telematics.Available,
+		Powertrain: telematics.Combustion, Plate: "C-HA FL", Actions: telematics.ControlActions,
+	})
 	for _, v := range w.fleetFile.Vehicles {
 		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
 	}

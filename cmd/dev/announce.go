@@ -47,13 +47,5 @@ Paste into another terminal, in this folder:
 
 Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(w.started).Seconds(), base, base, units, fleet.String(), env, w.folders())
-}
-
-// folders names where the data lie.
-func (w *world) folders() string {
-	if inside, err := filepath.Rel(w.Dir, w.data); w.data == "" || err == nil && filepath.IsLocal(inside) {
-		return w.Dir
-	}
-	return w.Dir + " and " + w.data
+`, time.Since(w.started).Seconds(), base, base, units, fleet.String(), env, w.Dir)
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"motorpool/cmd/internal/app"
@@ -53,14 +54,15 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 	for _, t := range []struct {
 		name  string
 		actor telematics.Actor
+		scope string
 	}{
-		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}},
-		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}},
-		{"CLIENT_TOKEN", firstClient},
-		{"OTHER_CLIENT_TOKEN", otherClient},
-		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn},
+		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, strings.Join([]string{app.AllAgencies, app.Halt, app.AgencyKeys}, " ")},
+		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, ""},
+		{"CLIENT_TOKEN", firstClient, ""},
+		{"OTHER_CLIENT_TOKEN", otherClient, ""},
+		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn, ""},
 	} {
-		token, err := app.Grant{Issuer: tokenIssuer, Audience: tokenAudience, Actor: t.actor, Lifetime: tokenLifetime}.Mint(w.secrets.tokens)
+		token, err := app.Grant{Issuer: tokenIssuer, Audience: tokenAudience, Actor: t.actor, Scope: t.scope, Lifetime: tokenLifetime}.Mint(w.secrets.tokens)
 		if err != nil {
 			return place{}, err
 		}

@@ -78,9 +78,9 @@ func (l *live) signingKey() string {
 
 func (l *live) eventually(what string, holds func() bool) {
 	l.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			l.Fatalf("after 10 s still not: %s", what)
+			l.Fatalf("after a minute still not: %s", what)
 		}
 	}
 }

@@ -8,15 +8,12 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/store"
+	"motorpool/telematics"
 )
 
-// rent opens the commercial side of the world: the key of agency 1's app, cards and bookings. It
+// rent opens the commercial side of the world: the key of agency 1's app is told, cards and bookings are made. It
 // returns when what is charged for them is paid.
-func (w *world) rent(ctx context.Context, here *place, postgres *store.Postgres, processorURL string) error {
-	key, err := w.agencyKey(ctx, postgres)
-	if err != nil {
-		return err
-	}
+func (w *world) rent(ctx context.Context, here *place, postgres *store.Postgres, key rental.AgencyKey, processorURL string) error {
 	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
 		variable{"SANDBOX_URL", processorURL})
 	processor := stripe.New(stripe.Config{Key: w.secrets.payments, BaseURL: processorURL, Logger: w.log})
@@ -65,7 +62,7 @@ func (w *world) agencyKey(ctx context.Context, postgres *store.Postgres) (rental
 			return key, nil
 		}
 	}
-	key, _, err := keys.Add(ctx, firstClient.Agency, demoOperator.Subject)
+	key, _, err := keys.Add(ctx, firstClient.Agency, telematics.OperatorAt(demoOperator.Subject))
 	return key, err
 }
 

@@ -30,7 +30,6 @@ type world struct {
 	log     *slog.Logger
 	out     io.Writer
 	secrets secrets
-	data    string // folder of the database; empty: not ours
 	started time.Time
 }
 
@@ -55,7 +54,7 @@ func (w *world) run(ctx context.Context) (err error) {
 		}
 	}()
 
-	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(w.Dir, 0o711); err != nil { // passable, so that Postgres as another user keeps its data inside
 		return fmt.Errorf("--dir: %w", err)
 	}
 	unlock, err := devstack.LockFolder(w.Dir)
@@ -87,7 +86,12 @@ func (w *world) run(ctx context.Context) (err error) {
 	if err := w.furnish(ctx, postgres); err != nil {
 		return err
 	}
+	key, err := w.agencyKey(ctx, postgres)
+	if err != nil {
+		return err
+	}
 	config := w.config(s)
+	config.DocsScript = docsScript(key)
 	if err := config.Check(); err != nil {
 		return err
 	}
@@ -109,7 +113,7 @@ func (w *world) run(ctx context.Context) (err error) {
 			return err
 		}
 		s.processor.SetWebhook(here.base + "/webhooks/stripe")
-		if err := w.rent(ctx, &here, postgres, s.processor.URL()); err != nil {
+		if err := w.rent(ctx, &here, postgres, key, s.processor.URL()); err != nil {
 			return err
 		}
 		// Only now: what a car reports before the service listens is lost.
@@ -190,7 +194,6 @@ func (w *world) startPostgres(ctx context.Context, undo *[]func() error) (string
 		return "", err
 	}
 	*undo = append(*undo, postgres.Close)
-	w.data = postgres.DataDir()
 	return postgres.URL(), nil
 }
 
@@ -234,7 +237,8 @@ func (w *world) config(s servers) app.Config {
 		AgencySecretsKey: app.Secret(w.secrets.agencies), ClientRate: w.ClientRate, CardRate: w.CardRate,
 		VehicleRate: w.VehicleRate, RefreshRate: w.RefreshRate, AdminRate: w.AdminRate,
 		AdminStreams: w.Streams, GeocoderURL: w.GeocoderURL, GeocoderContact: w.Contact,
-		Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",
+		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: w.LogLevel, LogFormat: "text",
+		AllowUnsafePostgres: true, // the one in the folder waits for no disk
 	}
 }
 

@@ -2,6 +2,10 @@ package main
 
 import (
 	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +46,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		return key
 	}
 
-	printed, said, err := told(t, "agency", "key", "add", "2")
+	printed, said, err := told(t, "agency", "key", "add", "--direct", "2")
 	if err != nil || !inOrder(said, "shown this once", "agency 2 (TWO)", "motorpool sign", "agency key retire") {
 		t.Fatalf("add: %q %q %v", printed, said, err)
 	}
@@ -50,24 +54,24 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	if key := state(id); key.Agency != 2 || string(key.Secret) != string(secret) || !key.Valid(time.Now()) || strings.Contains(said, hex.EncodeToString(secret)) {
 		t.Errorf("%+v", key)
 	}
-	list, err := output(t, "agency", "key", "list")
+	list, err := output(t, "agency", "key", "list", "--direct", "--output", "table")
 	if err != nil || !lineHas(list, id, "active") || !lineHas(list, id, "TWO") || strings.Contains(list, hex.EncodeToString(secret)) {
 		t.Errorf("list: %s %v", list, err)
 	}
 
-	printed, said, err = told(t, "agency", "key", "retire", id, "720h")
-	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") || !strings.Contains(said, "revoke "+id) ||
+	printed, said, err = told(t, "agency", "key", "retire", "--direct", id, "720h")
+	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") || !strings.Contains(said, "revoke --agency 2 "+id) ||
 		key.State != rental.KeyRetiring || time.Until(key.Retires).Round(time.Minute) != 720*time.Hour {
 		t.Errorf("retire: %q %q %v, %+v", printed, said, err, key)
 	}
-	if list, err := output(t, "agency", "key", "list"); err != nil || !lineHas(list, id, "retiring") {
+	if list, err := output(t, "agency", "key", "list", "--direct", "--output", "table"); err != nil || !lineHas(list, id, "retiring") {
 		t.Errorf("list: %s %v", list, err)
 	}
-	printed, said, err = told(t, "agency", "key", "revoke", id)
+	printed, said, err = told(t, "agency", "key", "revoke", "--direct", id)
 	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" || !strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
 		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
 	}
-	if _, _, err := told(t, "agency", "key", "retire", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
+	if _, _, err := told(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
 		t.Errorf("retire a revoked one: %v", err)
 	}
 
@@ -86,7 +90,7 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	add := func(seals string) (id string, err error) {
 		t.Helper()
-		printed, _, err := told(t, "agency", "key", "add", "1", "--agency-secrets-key", seals)
+		printed, _, err := told(t, "agency", "key", "add", "--direct", "1", "--agency-secrets-key", seals)
 		if err == nil {
 			id, _ = keyPrinted(t, printed)
 		}
@@ -105,7 +109,7 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{first, second} { // the key of the installation is lost
-		if _, _, err := told(t, "agency", "key", "revoke", id); err != nil {
+		if _, _, err := told(t, "agency", "key", "revoke", "--direct", id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,22 +122,22 @@ func TestWhatMakesNoSenseForAnAgencyKeyIsRefused(t *testing.T) {
 	_, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	for want, args := range map[string][]string{
-		"there is no agency 7":        {"add", "7", "--agency-secrets-key", sealKey},
-		"make one: openssl rand":      {"add", "1"},
+		"there is no agency 7":        {"add", "--direct", "7", "--agency-secrets-key", sealKey},
+		"make one: openssl rand":      {"add", "--direct", "1"},
 		"want the key that":           {"reseal"},
-		"is not 32 bytes":             {"add", "1", "--agency-secrets-key", "hush"},
-		"there is no key none":        {"revoke", "none"},
-		"there is no key none, or":    {"retire", "none", "1h"},
-		"is over; to end the key now": {"retire", "none", "2020-01-31"},
-		"to end the key now":          {"retire", "none", "--", "-1h"},
-		"no duration such as":         {"retire", "none", "tomorrow"},
+		"is not 32 bytes":             {"add", "--direct", "1", "--agency-secrets-key", "hush"},
+		"there is no key none":        {"revoke", "--direct", "none"},
+		"there is no key none, or":    {"retire", "--direct", "none", "1h"},
+		"is over; to end the key now": {"retire", "--direct", "none", "2020-01-31"},
+		"to end the key now":          {"retire", "--direct", "none", "--", "-1h"},
+		"no duration such as":         {"retire", "--direct", "none", "tomorrow"},
 	} {
 		printed, _, err := told(t, append([]string{"agency", "key"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%v: %q %v, want %q", args, printed, err, want)
 		}
 	}
-	if _, _, err := told(t, "agency", "key", "list", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
+	if _, _, err := told(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
 		t.Errorf("no database: %v", err)
 	}
 }
@@ -159,6 +163,44 @@ func TestAKeyWhoseDateHasComeReadsRetired(t *testing.T) {
 	} {
 		if got := keyState(key, now); got != want {
 			t.Errorf("%+v: %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestAgencyKeys_GoThroughTheService(t *testing.T) {
+	var asked []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))
+		key := `{"id":"ak_1","agency_id":2,"agency_code":"TWO","state":"active","retires_at":"2030-01-01T00:00:00Z","created_at":"2026-01-02T10:00:00Z","secret":"0a0b"}`
+		if r.Method == http.MethodGet {
+			key = "[" + key + "]"
+		}
+		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":`+key+`}`)
+	}))
+	defer service.Close()
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	if printed, said, err := told(t, "agency", "key", "add", "2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
+		t.Errorf("add: %q %q %v", printed, said, err)
+	}
+	if printed, err := output(t, "agency", "key", "list", "--agency", "2", "--output", "table"); err != nil || !lineHas(printed, "ak_1", "active") {
+		t.Errorf("list: %q %v", printed, err)
+	}
+	if printed, _, err := told(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil || !strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
+		t.Errorf("retire: %q %v", printed, err)
+	}
+	if printed, _, err := told(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil || printed != "ak_1 of agency 2 is revoked, at every instance" {
+		t.Errorf("revoke: %q %v", printed, err)
+	}
+	const keys = "/api/v1/admin/agencies/2/keys"
+	want := []string{"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`, "POST " + keys + "/ak_1/revoke"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
+		if _, err := output(t, append([]string{"agency", "key"}, args...)...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--agency") {
+			t.Errorf("%v without an agency: %d %v", args, exitCode(err), err)
 		}
 	}
 }

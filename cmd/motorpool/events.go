@@ -17,7 +17,7 @@ import (
 // events prints what changes, and comes back where a stream was cut.
 type events struct {
 	remote
-	Vehicle int64  `placeholder:"N" env:"-" help:"Only of this vehicle (default all)."`
+	Vehicle string `placeholder:"N|PLATE" env:"-" help:"Only of this vehicle (default all)."`
 	Event   string `placeholder:"KINDS" env:"-" help:"Only these, separated by commas: command, status, presence (default all)."`
 	After   string `placeholder:"ID" env:"-" help:"Go on behind the event with this id (default from now on)."`
 }
@@ -26,15 +26,22 @@ type events struct {
 const comeBack = 3 * time.Second
 
 func (e events) Run(ctx context.Context) error {
+	vehicle := int64(0)
+	if e.Vehicle != "" {
+		var err error
+		if vehicle, err = e.vehicleID(ctx, e.Vehicle); err != nil {
+			return err
+		}
+	}
 	at := place{last: e.After, wait: comeBack}
 	for {
-		err := e.follow(ctx, &at)
-		var refused refusal
+		err := e.follow(ctx, vehicle, &at)
+		var final refusal
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &refused):
-			return err
+		case errors.As(err, &final):
+			return final.error
 		}
 		fmt.Fprintf(os.Stderr, "motorpool: the stream was cut (%v); again in %v\n", err, at.wait)
 		select {
@@ -54,19 +61,18 @@ type place struct {
 // refusal is an answer that asking again does not change.
 type refusal struct{ error }
 
-func (e events) follow(ctx context.Context, at *place) error {
+func (e events) follow(ctx context.Context, vehicle int64, at *place) error {
 	query := url.Values{}
-	if e.Vehicle != 0 {
-		query.Set("vehicle_id", fmt.Sprint(e.Vehicle))
+	if vehicle != 0 {
+		query.Set("vehicle_id", fmt.Sprint(vehicle))
 	}
 	if e.Event != "" {
 		query.Set("event", e.Event)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(e.URL, "/")+"/api/v1/admin/events?"+query.Encode(), nil)
+	request, err := e.request(ctx, http.MethodGet, "events?"+query.Encode(), nil)
 	if err != nil {
 		return refusal{err}
 	}
-	request.Header.Set("Authorization", "Bearer "+e.Token)
 	if at.last != "" {
 		request.Header.Set("Last-Event-ID", at.last)
 	}
@@ -76,18 +82,18 @@ func (e events) follow(ctx context.Context, at *place) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return refused(response)
+		return notFollowed(response)
 	}
 	return at.print(os.Stdout, response.Body)
 }
 
-// refused says why there is no stream.
-func refused(response *http.Response) error {
+// notFollowed says why there is no stream.
+func notFollowed(response *http.Response) error {
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
-	err = report(answer, response)
+	_, err = readAnswer(answer, response)
 	if response.StatusCode < http.StatusInternalServerError {
 		return refusal{err}
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/user"
 	"strings"
@@ -14,29 +16,58 @@ import (
 	"motorpool/telematics"
 )
 
-// switching is what halting and lifting a halt have in common. They go to the database, past
-// the service: a halt must be possible when nothing else works.
-type switching struct {
+// direct lets a command go to the database, past the service.
+type direct struct {
 	database
-	Agency *int64 `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
-	By     string `env:"-" placeholder:"NAME" help:"Who it is, for the history (default the name of this account)."`
+	Direct bool   `env:"-" help:"Write to the database itself (--database-url), past the service: for when no instance answers."`
+	By     string `env:"-" placeholder:"NAME" help:"With --direct: who it is, for the activity history (default the name of this account)."`
 }
 
-// change writes a halt's change down.
-func (s switching) change(ctx context.Context, why string, write func(*store.Postgres, context.Context, telematics.Halt) (bool, error)) (bool, error) {
-	if s.Agency != nil && *s.Agency < 1 { // 0 would be everybody
-		return false, fmt.Errorf("--agency: want a number from 1")
+func (d direct) check() error {
+	if d.By != "" && !d.Direct {
+		return badUsage("--by: only with --direct; otherwise the token says who it is")
 	}
+	return nil
+}
+
+func (d direct) author() telematics.Author { return telematics.OperatorAt(cmp.Or(d.By, account())) }
+
+// switching is what halting and lifting a halt have in common.
+type switching struct {
+	remote
+	direct
+	Agency *int64 `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
+}
+
+func (s switching) check() error {
+	if s.Agency != nil && *s.Agency < 1 { // 0 would be everybody
+		return badUsage("--agency: want a number from 1")
+	}
+	return s.direct.check()
+}
+
+// change tries for a while to write a halt's change to the database.
+func (s switching) change(ctx context.Context, write func(*store.Postgres) (bool, error)) (bool, error) {
 	postgres, err := s.open()
 	if err != nil {
-		return false, err
+		return false, badUsage("%w", err)
 	}
 	defer postgres.Close()
-	h := telematics.Halt{Agency: s.agency(), Why: why, By: cmp.Or(s.By, account())}
+	var done bool
+	err = insistently(ctx, func() error {
+		var err error
+		done, err = write(postgres)
+		return err
+	})
+	return done, where(err)
+}
+
+// insistently repeats what does no harm twice while a server is unavailable.
+func insistently(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(insist); ; {
-		done, err := write(postgres, ctx, h)
-		if !store.Away(err) || ctx.Err() != nil || time.Now().After(end) {
-			return done, where(err)
+		err := do()
+		if code := exitCode(err); code != exitUnavailable && code != exitUnknown || ctx.Err() != nil || time.Now().After(end) {
+			return err
 		}
 		fmt.Fprintf(os.Stderr, "motorpool: %v; trying again\n", err)
 		select {
@@ -50,6 +81,10 @@ func (s switching) change(ctx context.Context, why string, write func(*store.Pos
 // give up at the first lock that it meets.
 const insist = 10 * time.Second
 
+// haltBudget is how long the service may take to answer: it waits until the halt holds. One that hangs is tried again soon,
+// or by --direct.
+const haltBudget = broker.HaltWithin + 6*time.Second
+
 // where says how to name the server, where it is away.
 func where(err error) error {
 	if store.Away(err) {
@@ -58,15 +93,51 @@ func where(err error) error {
 	return err
 }
 
-// inForce returns the halts in force.
+// orDirect says what to do where no instance answers.
+func orDirect(err error) error {
+	if exitCode(err) == exitUnavailable {
+		return failure{exitUnavailable, fmt.Errorf("%w\nwhere no instance answers: --direct", err)}
+	}
+	return err
+}
+
+// inForce returns the halts in force, as the database has them.
 func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 	postgres, err := d.open()
 	if err != nil {
-		return nil, err
+		return nil, badUsage("%w", err)
 	}
 	defer postgres.Close()
 	inForce, err := postgres.Halts(ctx)
 	return inForce, where(err)
+}
+
+// haltJSON is a halt as the service has it.
+type haltJSON struct {
+	AgencyID *int64    `json:"agency_id"`
+	Reason   string    `json:"reason"`
+	By       string    `json:"by"`
+	Since    time.Time `json:"since"`
+}
+
+// remoteHalts returns the halts in force, as the service has them.
+func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
+	e, err := r.ask(ctx, http.MethodGet, "halts", nil)
+	if err != nil {
+		return nil, orDirect(err)
+	}
+	var list []haltJSON
+	if err := json.Unmarshal(e.Data, &list); err != nil {
+		return nil, fmt.Errorf("read halts: %w", err)
+	}
+	halts := make(telematics.Halts, len(list))
+	for i, h := range list {
+		halts[i] = telematics.Halt{Why: h.Reason, By: h.By, Since: h.Since}
+		if h.AgencyID != nil {
+			halts[i].Agency = telematics.AgencyID(*h.AgencyID)
+		}
+	}
+	return halts, nil
 }
 
 // agency returns zero for all.
@@ -101,24 +172,55 @@ type halt struct {
 
 // Run returns when the halt holds at every instance.
 func (h halt) Run(ctx context.Context) error {
-	if h.Why == "" {
-		return fmt.Errorf("--why: say why; callers read it")
+	if err := h.check(); err != nil {
+		return err
 	}
-	known, err := h.change(ctx, h.Why, (*store.Postgres).Halt)
+	if h.Why == "" {
+		return badUsage("--why: say why; callers read it")
+	}
+	halting := h.throughService
+	if h.Direct {
+		halting = h.throughDatabase
+	}
+	if err := halting(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.whom(), h.flag())
+	return nil
+}
+
+func (h halt) throughService(ctx context.Context) error {
+	body := map[string]any{"reason": h.Why, "agency_id": h.Agency}
+	err := insistently(ctx, func() error {
+		trying, cancel := context.WithTimeout(ctx, haltBudget)
+		defer cancel()
+		_, err := h.ask(trying, http.MethodPut, "halts", body)
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s may be in force: motorpool halts", h.whom())}
+	}
+	return orDirect(err)
+}
+
+func (h halt) throughDatabase(ctx context.Context) error {
+	known, err := h.change(ctx, func(p *store.Postgres) (bool, error) {
+		_, known, err := p.Halt(ctx, telematics.Halt{Agency: h.agency(), Why: h.Why}, h.author())
+		return known, err
+	})
 	switch {
 	case err != nil:
 		return err
 	case !known:
-		return fmt.Errorf("there is no %s", h.whom())
+		return refused("there is no %s", h.whom())
 	}
 	fmt.Fprintf(os.Stderr, "written down; it holds everywhere within %v\n", broker.HaltWithin)
 	select {
 	case <-time.After(broker.HaltWithin):
+		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.whom(), h.flag())
+		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.whom(), h.flag())}
 	}
-	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.whom(), h.flag())
-	return nil
 }
 
 func (s switching) flag() string {
@@ -133,15 +235,21 @@ type resume struct{ switching }
 // Run says which halts stay: that of everybody stops an agency whose own is lifted, and an
 // agency's own outlives that of everybody.
 func (r resume) Run(ctx context.Context) error {
-	lifted, err := r.change(ctx, "", (*store.Postgres).Resume)
-	switch {
-	case err != nil:
+	if err := r.check(); err != nil {
 		return err
 	}
-	inForce, err := r.inForce(ctx)
+	lifting, list := r.throughService, r.remoteHalts
+	if r.Direct {
+		lifting, list = r.throughDatabase, r.inForce
+	}
+	lifted, err := lifting(ctx)
+	if err != nil {
+		return err
+	}
+	inForce, err := list(ctx)
 	switch {
 	case err != nil && lifted:
-		return fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.whom(), err)
+		return failure{exitCode(err), fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.whom(), err)}
 	case err != nil:
 		return err
 	case !lifted:
@@ -160,10 +268,37 @@ func (r resume) Run(ctx context.Context) error {
 	return nil
 }
 
+func (r resume) throughService(ctx context.Context) (bool, error) {
+	path := "halts"
+	if r.Agency != nil {
+		path = fmt.Sprintf("halts?agency_id=%d", *r.Agency)
+	}
+	again, lifted := false, false
+	err := insistently(ctx, func() error {
+		trying, cancel := context.WithTimeout(ctx, haltBudget)
+		defer cancel()
+		e, err := r.ask(trying, http.MethodDelete, path, nil)
+		switch {
+		case err == nil:
+			lifted = true
+		case e.Error.Code == "halt_not_found":
+			lifted = again // by an earlier try, whose answer was lost
+			return nil
+		}
+		again = again || exitCode(err) == exitUnknown
+		return err
+	})
+	return lifted, orDirect(err)
+}
+
+func (r resume) throughDatabase(ctx context.Context) (bool, error) {
+	return r.change(ctx, func(p *store.Postgres) (bool, error) { return p.Resume(ctx, r.agency(), r.author()) })
+}
+
 // notHalted names the halts that may have been meant.
 func notHalted(whom string, inForce telematics.Halts) error {
 	if len(inForce) == 0 {
-		return fmt.Errorf("there is no halt of %s, and no other either", whom)
+		return refused("there is no halt of %s, and no other either", whom)
 	}
 	var others []string
 	for _, h := range inForce {
@@ -173,21 +308,40 @@ func notHalted(whom string, inForce telematics.Halts) error {
 		}
 		others = append(others, "motorpool resume"+s.flag())
 	}
-	return fmt.Errorf("there is no halt of %s; what is in force is lifted with: %s", whom, strings.Join(others, ", "))
+	return refused("there is no halt of %s; what is in force is lifted with: %s", whom, strings.Join(others, ", "))
 }
 
-type halts struct{ database }
+type halts struct {
+	remote
+	direct
+}
 
 func (h halts) Run(ctx context.Context) error {
-	inForce, err := h.inForce(ctx)
+	if err := h.check(); err != nil {
+		return err
+	}
+	list := h.remoteHalts
+	if h.Direct {
+		list = h.inForce
+	}
+	inForce, err := list(ctx)
 	if err != nil {
 		return err
 	}
-	if len(inForce) == 0 {
-		fmt.Println("no halt is in force")
+	shown := make([]haltJSON, len(inForce))
+	for i, halt := range inForce {
+		shown[i] = haltJSON{Reason: halt.Why, By: halt.By, Since: halt.Since}
+		if agency := int64(halt.Agency); agency != 0 {
+			shown[i].AgencyID = &agency
+		}
 	}
-	for _, h := range inForce {
-		fmt.Printf("%s\tsince %s by %s: %s\n", whom(h.Agency), h.Since.Format(time.RFC3339), h.By, h.Why)
+	data, err := json.Marshal(shown)
+	if err != nil {
+		return err
 	}
-	return nil
+	message := "no halt is in force"
+	if len(shown) > 0 {
+		message = "halts in force; an agency of - is all agencies:"
+	}
+	return h.show(envelope{Message: message, Data: data}, []column{{"AGENCY", "agency_id"}, {"SINCE", "since"}, {"BY", "by"}, {"REASON", "reason"}})
 }

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,13 +44,13 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	postgres, url := recorded(t)
 	halt := func(agency telematics.AgencyID, why string) {
 		t.Helper()
-		if done, err := postgres.Halt(t.Context(), telematics.Halt{Agency: agency, Why: why, By: "eva"}); !done || err != nil {
+		if _, done, err := postgres.Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
 			t.Fatal(done, err)
 		}
 	}
 	resume := func(args ...string) string {
 		t.Helper()
-		printed, err := output(t, append([]string{"resume", "--database-url", url}, args...)...)
+		printed, err := output(t, append([]string{"resume", "--direct", "--database-url", url}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +73,7 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 // A variable that is empty or zero in an operator's script must not stop everybody.
 func TestAgencyZeroIsNotEverybody(t *testing.T) {
 	for _, args := range [][]string{{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""}} {
-		if err := run(t.Context(), append(args, "--database-url", "postgres://127.0.0.1:1/none")); err == nil || !strings.Contains(err.Error(), "--agency") {
+		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil || !strings.Contains(err.Error(), "--agency") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -79,7 +83,9 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 	postgres, url := recorded(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"halt", "--why", "recall", "--agency", "2", "--database-url", url}) }()
+	go func() {
+		ended <- run(ctx, []string{"halt", "--direct", "--why", "recall", "--agency", "2", "--database-url", url})
+	}()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if halts, err := postgres.Halts(t.Context()); err != nil || len(halts) == 1 {
 			break
@@ -91,5 +97,100 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 	interrupt()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "is in force and stays so, until: motorpool resume --agency 2") {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// asked is what a service was asked.
+type asked struct{ method, target, body string }
+
+// haltService keeps halts as the service does.
+func haltService(t *testing.T, answers ...func(http.ResponseWriter, *http.Request) bool) (*[]asked, string) {
+	t.Helper()
+	var log []asked
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		log = append(log, asked{r.Method, r.RequestURI, string(body)})
+		if len(answers) > 0 {
+			answer := answers[0]
+			answers = answers[1:]
+			if answer(w, r) {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	return &log, server.URL
+}
+
+func TestHalt_GoesThroughTheService(t *testing.T) {
+	log, url := haltService(t)
+	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
+	if err != nil || printed != "commands to vehicles of all agencies are halted; lift it with: motorpool resume\n" {
+		t.Errorf("%q %v", printed, err)
+	}
+	printed, err = output(t, "halt", "--why", "recall", "--agency", "2", "--url", url, "--token", "x")
+	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
+		t.Errorf("%q %v", printed, err)
+	}
+	if printed, err = output(t, "resume", "--agency", "2", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 may leave again, within a second\n" {
+		t.Errorf("%q %v", printed, err)
+	}
+	want := []asked{
+		{"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`}, {"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
+		{"DELETE", "/api/v1/admin/halts?agency_id=2", ""}, {"GET", "/api/v1/admin/halts", ""},
+	}
+	if !slices.Equal(*log, want) {
+		t.Errorf("asked %q, want %q", *log, want)
+	}
+}
+
+func TestHalt_TriesAgainAndNamesTheWayPastTheService(t *testing.T) {
+	busy := func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"success":false,"message":"Not available.","error":{"code":"service_unavailable","retryable":true}}`)
+		return true
+	}
+	log, url := haltService(t, busy)
+	if _, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x"); err != nil || len(*log) != 2 {
+		t.Errorf("%v after %q", err, *log)
+	}
+	_, err := output(t, "halts", "--url", "http://127.0.0.1:1", "--token", "x")
+	if exitCode(err) != exitUnavailable || !strings.Contains(err.Error(), "--direct") {
+		t.Errorf("%d %v", exitCode(err), err)
+	}
+}
+
+func TestResume_ThatWasDoneByATryWhoseAnswerWasLost(t *testing.T) {
+	lost := func(w http.ResponseWriter, _ *http.Request) bool {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+		return true
+	}
+	none := func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"success":false,"message":"There is no halt.","error":{"code":"halt_not_found"}}`)
+		return true
+	}
+	_, url := haltService(t, lost, none)
+	if printed, err := output(t, "resume", "--url", url, "--token", "x"); err != nil || !strings.Contains(printed, "may leave again") {
+		t.Errorf("%q %v", printed, err)
+	}
+	_, url = haltService(t, none)
+	if _, err := output(t, "resume", "--url", url, "--token", "x"); exitCode(err) != exitRefused || !strings.Contains(err.Error(), "there is no halt of all agencies") {
+		t.Errorf("%d %v", exitCode(err), err)
+	}
+}
+
+func TestHalts_AreListed(t *testing.T) {
+	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, `{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z"}]}`)
+		return true
+	})
+	printed, err := output(t, "halts", "--output", "table", "--url", url, "--token", "x")
+	if err != nil || !inOrder(printed, "AGENCY", "SINCE", "BY", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "recall") {
+		t.Errorf("%q %v", printed, err)
 	}
 }

@@ -41,7 +41,13 @@ func (s signingKeys) read() (telematics.Keychain, error) {
 }
 
 func (s signingKeys) edit(ctx context.Context, change func(telematics.Keychain) (telematics.Keychain, error)) error {
-	return s.explain(keyfile.Edit(ctx, s.SigningKeys, change))
+	return s.explain(keyfile.Edit(ctx, s.SigningKeys, func(c telematics.Keychain) (telematics.Keychain, error) {
+		changed, err := change(c)
+		if err != nil {
+			return changed, failure{exitRefused, err}
+		}
+		return changed, nil
+	}))
 }
 
 func (s signingKeys) explain(err error) error {
@@ -178,7 +184,7 @@ copy of the file, give it the new one, and count the %.0f s from the last one's 
 type retireKey struct {
 	signingKeys
 	keyID
-	Force bool `help:"Even where vehicles may still have commands that it signed. Never the active key."`
+	Force bool `env:"-" help:"Even where vehicles may still have commands that it signed. Never the active key."`
 }
 
 func (r retireKey) Run(ctx context.Context) error {

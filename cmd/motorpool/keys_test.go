@@ -84,8 +84,8 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if printed, said, err := told(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
 		t.Errorf("activate again: %q %q %v", printed, said, err)
 	}
-	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") {
-		t.Errorf("retire at once: %v", err)
+	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") || exitCode(err) != exitRefused {
+		t.Errorf("retire at once: %v, exit code %d", err, exitCode(err))
 	}
 	err = keyfile.Edit(t.Context(), file, func(c telematics.Keychain) (telematics.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes

@@ -26,6 +26,8 @@ type commands struct {
 	Resume resume `cmd:"" help:"Lift a halt."`
 	Halts  halts  `cmd:"" help:"List the halts in force."`
 
+	Seq seq `cmd:"" help:"Keep the numbers of commands growing."`
+
 	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
 	Keys   keys   `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
 	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
@@ -34,8 +36,8 @@ type commands struct {
 
 	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`
 	Unlock                 control   `cmd:"" group:"operator" help:"Unlock all doors."`
-	EnableDriving          control   `cmd:"" group:"operator" help:"Release the immobiliser."`
-	DisableDriving         control   `cmd:"" group:"operator" help:"Engage the immobiliser."`
+	EnableDriving          control   `cmd:"" group:"operator" help:"Release the immobilizer."`
+	DisableDriving         control   `cmd:"" group:"operator" help:"Engage the immobilizer."`
 	UnlockAndEnableDriving control   `cmd:"" group:"operator" help:"Hand the vehicle over."`
 	LockAndDisableDriving  control   `cmd:"" group:"operator" help:"Take the vehicle back."`
 	Attention              attention `cmd:"" group:"operator" help:"Sound the horn, flash the lights, or both."`
@@ -43,11 +45,20 @@ type commands struct {
 	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
 	Command                command   `cmd:"" group:"operator" help:"Show what became of a command."`
 
+	Bulk       bulk       `cmd:"" group:"operator" help:"Give one command to many vehicles."`
+	BulkStatus bulkStatus `cmd:"" group:"operator" help:"Show what became of a command to many vehicles."`
+	Vehicles   vehicles   `cmd:"" group:"operator" help:"List vehicles."`
+	Bookings   bookings   `cmd:"" group:"operator" help:"List bookings."`
+	Activity   activity   `cmd:"" group:"operator" help:"List who did what, newest first."`
+
 	Events events `cmd:"" group:"operator" help:"Print what changes, as it changes: commands, reports, who is in touch."`
 
 	Units units `cmd:"" help:"Look after telematics units, through a running service."`
 
-	Version printVersion `cmd:"" help:"Print the version."`
+	Version     printVersion `cmd:"" help:"Print the version."`
+	Help        help         `cmd:"" help:"Show what a command does: motorpool help status."`
+	Completion  completion   `cmd:"" help:"Print a script that completes commands and flags: source <(motorpool completion bash)."`
+	ShowVersion showVersion  `name:"version" env:"-" help:"Print the version."`
 }
 
 func main() {
@@ -57,7 +68,7 @@ func main() {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(os.Stderr, "motorpool: %s\n", strings.TrimSpace(line))
 		}
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -66,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	var settings app.Settings
 	parser, err := kong.New(&c, append(settings.Options("MOTORPOOL"),
 		kong.Name("motorpool"),
-		kong.Description("The control plane of a shared vehicle fleet. Every flag can be set by the environment: --mqtt-url is MOTORPOOL_MQTT_URL."),
+		kong.Description("The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: --mqtt-url is MOTORPOOL_MQTT_URL."),
 		kong.ExplicitGroups([]kong.Group{{Key: "operator", Title: "Operate a vehicle, through a running service:"}}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&settings),
@@ -79,14 +90,26 @@ func run(ctx context.Context, args []string) error {
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return errors.Join(settings.Problems(), err)
+		return badUsage("%w", errors.Join(settings.Problems(), err, helpFor(err)))
 	}
 	if parsed.Command() != "serve" { // which adds what it finds itself
 		if err := settings.Problems(); err != nil {
-			return err
+			return badUsage("%w", err)
 		}
 	}
 	return parsed.Run()
+}
+
+// showVersion is the flag --version.
+type showVersion bool
+
+// BeforeReset prints the version and ends the program, before anything else is looked at.
+func (showVersion) BeforeReset(app *kong.Kong) error {
+	if err := (printVersion{}).Run(); err != nil {
+		return err
+	}
+	app.Exit(0)
+	return nil
 }
 
 type printVersion struct{}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
 	"motorpool/telematics"
 )
 
@@ -100,6 +102,8 @@ func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
 		"/api/v1/admin/vehicles/42/control/lock":   `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
 		"/api/v1/admin/vehicles/42/status":         `{"success":false,"message":"There is no vehicle 42.","data":null,"request_id":"r-1"}`,
 		"/api/v1/admin/vehicles/42/control/unlock": `{"success":false,"message":"No answer.","request_id":"r-2","error":{"retryable":false,"retry_after":10,"command_id":"c-1"}}`,
+		"/api/v1/admin/vehicles/43/control/unlock": `{"success":false,"message":"Not supported.","request_id":"r-3","error":{"retryable":false,"retry_after":3600,"outcome":"not_executed","command_id":"c-2"}}`,
+		"/api/v1/admin/vehicles/44/control/unlock": `{"success":false,"message":"It failed.","request_id":"r-4","error":{"retryable":false,"retry_after":10,"outcome":"failed","command_id":"c-3"}}`,
 		"/api/v1/admin/commands/c-1":               `{"success":true,"message":"The command.","data":{"late":true}}`,
 	}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,6 +124,12 @@ func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
 	}
 	if _, err := output(t, "unlock", "42"); err == nil || err.Error() != "No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2" {
 		t.Errorf("unlock 42: %v", err)
+	}
+	if _, err := output(t, "unlock", "43"); err == nil || err.Error() != "Not supported.\nrequest r-3" {
+		t.Errorf("unlock 43: %v", err)
+	}
+	if _, err := output(t, "unlock", "44"); err == nil || err.Error() != "It failed.\ndetails: motorpool command c-3\nrequest r-4" {
+		t.Errorf("unlock 44: %v", err)
 	}
 	if printed, err := output(t, "command", "c-1"); err != nil || !strings.Contains(printed, "late") {
 		t.Errorf("command c-1: %q %v", printed, err)
@@ -148,9 +158,21 @@ func TestATokenIsOfAnAgencyOrOfAll(t *testing.T) {
 	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}} {
+	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}, {}, {"--scope", "all_agencies_read"}} {
 		if token, err := output(t, append([]string{"token", "--key", file}, args...)...); err == nil {
 			t.Errorf("token %v prints %s", args, token)
 		}
+	}
+	token, err := output(t, "token", "--key", file, "--scope", "all_agencies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := jwt.ParseInsecure([]byte(strings.TrimSpace(token)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scope string
+	if err := parsed.Get("scope", &scope); err != nil || scope != "all_agencies" || parsed.Has("agency_id") {
+		t.Errorf("a token of all agencies: scope %q %v", scope, err)
 	}
 }

@@ -21,13 +21,13 @@ type passwd struct {
 func (p passwd) Run() error {
 	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
 	if p.ServicePassword != "" && forUnits {
-		return fmt.Errorf("want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)")
+		return badUsage("want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)")
 	}
 	if p.ServicePassword != "" {
 		return show(mosquitto.PasswordLine(mosquitto.ServiceUser, string(p.ServicePassword)))
 	}
 	if p.Units == "" || p.UnitSecret == "" {
-		return fmt.Errorf("want --units FILE with --unit-secret SECRET, or --service-password SECRET")
+		return badUsage("want --units FILE with --unit-secret SECRET, or --service-password SECRET")
 	}
 	file, err := os.Open(p.Units)
 	if err != nil {

@@ -16,7 +16,7 @@ type serve struct{ app.Config }
 
 func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
-		return err
+		return badUsage("%w", err)
 	}
 	log, flush := logger.NewGathering(os.Stderr, s.LogLevel, s.LogFormat)
 	defer flush() // before main says why it ended

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,7 +35,7 @@ func (s sign) Run() error {
 	}
 	secret, err := hex.DecodeString(string(s.Secret))
 	if err != nil || len(secret) != rental.SecretSize {
-		return fmt.Errorf("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
+		return badUsage("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
 	}
 	request, err := s.request()
 	if err != nil {
@@ -53,7 +52,7 @@ func (s sign) Run() error {
 	}
 	header := request.Sign(s.KeyID, secret, at, nonce).String()
 	if _, err := rental.ParseSignature(header); err != nil { // by the same rules as the service
-		return fmt.Errorf("the service would refuse it: %w (see --key-id, --time and --nonce)", err)
+		return badUsage("the service would refuse it: %w (see --key-id, --time and --nonce)", err)
 	}
 	if s.Explain {
 		say("%s", request.Canonical(at, nonce))
@@ -75,23 +74,23 @@ func (s sign) complete() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("set %s; a development world has them in its file env: set -a; source .dev/env; set +a", strings.Join(missing, ", "))
+	return badUsage("set %s; a development world has them in its file env: set -a; source .dev/env; set +a", strings.Join(missing, ", "))
 }
 
 func (s sign) request() (rental.SignedRequest, error) {
 	target, _, _ := strings.Cut(s.Path, "#") // which is never sent
 	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
-		return rental.SignedRequest{}, fmt.Errorf("%q is neither a path from / on nor an http:// or https:// URL", s.Path)
+		return rental.SignedRequest{}, badUsage("%q is neither a path from / on nor an http:// or https:// URL", s.Path)
 	}
 	if strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return rental.SignedRequest{}, fmt.Errorf("%q must be percent-encoded, exactly as it is sent", s.Path)
+		return rental.SignedRequest{}, badUsage("%q must be percent-encoded, exactly as it is sent", s.Path)
 	}
 	body, err := s.body()
 	if err != nil {
 		return rental.SignedRequest{}, err
 	}
 	if strings.ContainsAny(string(s.Token), " \t\r\n") {
-		return rental.SignedRequest{}, errors.New("--token: want the access token alone, without 'Bearer'")
+		return rental.SignedRequest{}, badUsage("--token: want the access token alone, without 'Bearer'")
 	}
 	path, query := rental.SplitTarget(target)
 	return rental.SignedRequest{Method: strings.ToUpper(s.Method), Path: path, Query: query, Body: body, Token: string(s.Token)}, nil

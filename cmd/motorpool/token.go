@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"motorpool/cmd/internal/app"
@@ -12,7 +13,8 @@ import (
 type token struct {
 	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"Private JWKS; the service must know its public half (--token-keys)."`
 	Role     string        `enum:"admin,client" default:"admin" help:"admin or client (default ${default})."`
-	Agency   *int64        `placeholder:"N" help:"Bind the token to an agency (default none: an admin sees all)."`
+	Agency   *int64        `env:"-" placeholder:"N" help:"Bind the token to an agency; an admin needs it, or --scope all_agencies."`
+	Scope    string        `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces: all_agencies; see docs/tokens.md (default none)."`
 	Sub      string        `default:"dev" placeholder:"NAME" help:"Who it is (default ${default})."`
 	TTL      time.Duration `default:"24h" placeholder:"DURATION" help:"How long it is good for (default ${default})."`
 	Issuer   string        `default:"motorpool" help:"Issuer (default ${default})."`
@@ -22,20 +24,23 @@ type token struct {
 func (t token) Run() error {
 	private, err := keyfile.Read(t.Key)
 	if err != nil {
-		return fmt.Errorf("%w (want what 'motorpool keys new' prints)", err)
+		return badUsage("%w (want what 'motorpool keys new' prints)", err)
 	}
 	actor := telematics.Actor{Subject: t.Sub, Role: telematics.Role(t.Role)}
 	if t.Agency != nil {
 		if *t.Agency < 1 {
-			return fmt.Errorf("--agency: want 1 or more; leave it out for all agencies")
+			return badUsage("--agency: want 1 or more; for all agencies leave it out, and give --scope all_agencies")
 		}
 		actor.Agency = telematics.AgencyID(*t.Agency)
 	}
 	if actor.Role == telematics.Client && actor.Agency == 0 {
-		return fmt.Errorf("--agency: a client is of one agency")
+		return badUsage("--agency: a client is of one agency")
+	}
+	if actor.Role == telematics.Admin && actor.Agency == 0 && !slices.Contains(strings.Fields(t.Scope), app.AllAgencies) {
+		return badUsage("--agency: an admin is of one agency; for one of all agencies: --scope %s", app.AllAgencies)
 	}
 	minted, err := app.Grant{
-		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor,
+		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor, Scope: t.Scope,
 	}.Mint(private.Active().SigningKey)
 	return show(minted, err)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 )
 
 type units struct {
@@ -16,5 +15,5 @@ type unknownUnits struct {
 }
 
 func (u unknownUnits) Run(ctx context.Context) error {
-	return u.call(ctx, http.MethodGet, fmt.Sprintf("units/unknown?limit=%d", u.Limit), nil)
+	return u.list(ctx, fmt.Sprintf("units/unknown?limit=%d", u.Limit), unitColumns)
 }

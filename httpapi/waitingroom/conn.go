@@ -37,6 +37,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// NetConn returns the connection that was taken over.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite is what net/http asks for, to end its own side before it hangs up on a caller who is still sending.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

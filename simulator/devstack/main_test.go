@@ -18,7 +18,7 @@ const (
 	dirVariable    = "DEVSTACK_TEST_DIR"
 
 	// patience bounds every wait for something that must come.
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 func TestMain(m *testing.M) {

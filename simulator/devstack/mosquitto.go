@@ -35,7 +35,10 @@ type MosquittoConfig struct {
 	// account. Defaults to none.
 	GatewayPassword string
 
-	// CertFile and KeyFile turn on TLS on the units' listener, as the comment in mosquitto.conf says. Defaults to no TLS.
+	// MaxUnitConnections replaces max_connections of the units' listener. Defaults to that of mosquitto.conf.
+	MaxUnitConnections int
+
+	// CertFile and KeyFile are for TLS on the units' listener. Defaults to no TLS: the broker is on loopback.
 	CertFile, KeyFile string
 
 	Logger *slog.Logger // Defaults to silence
@@ -145,14 +148,17 @@ func (m *Mosquitto) writeFiles() error {
 // configuration is the production configuration with this machine's ports and paths.
 func (m *Mosquitto) configuration() (string, error) {
 	changes := [][2]string{
-		{"\nlistener 1883\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.unitsPort)},
+		{"\nlistener 8883\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.unitsPort)},
 		{"\nlistener 1884 127.0.0.1\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)},
 	}
+	certificate := "\ncertfile /mosquitto/config/tls/server.crt\nkeyfile /mosquitto/config/tls/server.key\n"
 	if m.cfg.CertFile != "" {
-		changes = append(changes,
-			[2]string{"\n#tls_version ", "\ntls_version "},
-			[2]string{"\n#certfile /mosquitto/config/tls/server.crt\n", "\ncertfile " + m.cfg.CertFile + "\n"},
-			[2]string{"\n#keyfile /mosquitto/config/tls/server.key\n", "\nkeyfile " + m.cfg.KeyFile + "\n"})
+		changes = append(changes, [2]string{certificate, "\ncertfile " + m.cfg.CertFile + "\nkeyfile " + m.cfg.KeyFile + "\n"})
+	} else {
+		changes = append(changes, [2]string{"\ntls_version tlsv1.2" + certificate, "\n"})
+	}
+	if m.cfg.MaxUnitConnections > 0 {
+		changes = append(changes, [2]string{"\nmax_connections 60000\n", fmt.Sprintf("\nmax_connections %d\n", m.cfg.MaxUnitConnections)})
 	}
 	changes = append(changes,
 		[2]string{"/mosquitto/config/", m.cfg.Dir + "/"},

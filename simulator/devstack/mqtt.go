@@ -27,6 +27,10 @@ type MQTTConfig struct {
 	ServiceUser     string // Defaults to mosquitto.ServiceUser
 	ServicePassword string // Defaults to none: the service cannot connect
 
+	// NothingShared reports whether shared subscriptions are granted and get nothing at the moment, as with MQTT brokers that do not know
+	// them. It is called from any goroutine. Defaults to never
+	NothingShared func() bool
+
 	Logger *slog.Logger // Defaults to silence
 }
 

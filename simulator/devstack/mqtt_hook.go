@@ -54,7 +54,7 @@ func (h *mqttHook) ID() string { return "mosquitto access rules" }
 
 func (h *mqttHook) Provides(event byte) bool {
 	return bytes.IndexByte([]byte{
-		mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnPublish, mochi.OnPublishDropped,
+		mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnPublish, mochi.OnPublishDropped, mochi.OnSelectSubscribers,
 	}, event) >= 0
 }
 
@@ -105,6 +105,14 @@ func (h *mqttHook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packe
 		return pk, packets.CodeSuccessIgnore
 	}
 	return pk, nil
+}
+
+// OnSelectSubscribers takes a message from those that share a subscription, where that is wanted.
+func (h *mqttHook) OnSelectSubscribers(to *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
+	if h.cfg.NothingShared != nil && h.cfg.NothingShared() {
+		clear(to.Shared)
+	}
+	return to
 }
 
 // OnPublishDropped is told of a message that found its receiver's queue full.

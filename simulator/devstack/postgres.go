@@ -48,7 +48,7 @@ type Postgres struct {
 // StartPostgres returns when the server answers queries. It uses the installed programs; where there are none it installs or
 // downloads them, which can take minutes, or says how to get them.
 //
-// Started by root, the server runs as an unprivileged user; DataDir tells where the data went if that user cannot reach cfg.Dir.
+// Started by root, the server runs as an unprivileged user; DataDir tells where the data are meanwhile if that user cannot reach cfg.Dir.
 // The error for a port in use is a syscall.EADDRINUSE. A folder serves one server at a time.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -171,10 +171,15 @@ func (p *Postgres) URL() string { return p.urlOf(postgresDatabase) }
 // DataDir is where the data lies.
 func (p *Postgres) DataDir() string { return p.cluster.dataDir() }
 
-// Close stops the server and returns when it is gone. The data stays.
+// Close stops the server and returns when it is gone. The data stay, in PostgresConfig.Dir if its file system has them.
 func (p *Postgres) Close() error {
 	err := p.child.Close()
-	p.once.Do(p.unlock)
+	p.once.Do(func() {
+		if err == nil {
+			err = p.cluster.moveHome()
+		}
+		p.unlock()
+	})
 	return err
 }
 

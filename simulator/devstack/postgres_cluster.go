@@ -21,9 +21,10 @@ import (
 //
 //	{Dir}/lock              held while a server runs, or is being prepared
 //	{Dir}/password          the superuser's
-//	{Dir}/cluster/data      the data, or, if the server's user cannot reach it:
+//	{Dir}/cluster/data      the data; if the server's user cannot reach them there, then while the server runs:
 //	/var/tmp/motorpool-postgres-{hash of Dir}/data
 type cluster struct {
+	home     string // the folder inside Dir, where the data are kept while no server runs
 	root     string // the folder that belongs to the server's user; "" before there is one
 	secret   string // the file of the password
 	password string
@@ -57,7 +58,7 @@ func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{secret: filepath.Join(dir, "password")}
+	c := &cluster{home: insideOf(dir), secret: filepath.Join(dir, "password")}
 	if c.root, err = findCluster(dir); err != nil {
 		return nil, err
 	}
@@ -106,8 +107,10 @@ func (c *cluster) reopen(dir string, log *slog.Logger) error {
 	if c.account, err = ownerOf(c.root); err != nil {
 		return err
 	}
-	if !c.account.reaches(c.root) {
-		return fmt.Errorf("user %s cannot reach %s; let it pass through the folders above", c.account.name, c.root)
+	if c.root == c.home && !c.account.reaches(c.root) {
+		if err := c.moveOutside(dir); err != nil {
+			return fmt.Errorf("user %s cannot reach %s; let it pass through the folders above: %w", c.account.name, c.root, err)
+		}
 	}
 	if c.root != insideOf(dir) {
 		log.Info("postgres keeps its data outside of the data folder", "folder", dir, "data", c.dataDir())
@@ -138,15 +141,53 @@ func (c *cluster) place(dir string, log *slog.Logger) error {
 	c.root = outsideOf(dir)
 	log.Info("postgres keeps its data outside of the data folder, which its user cannot reach",
 		"user", c.account.name, "folder", dir, "data", c.dataDir())
-	if exists(c.root) {
-		if _, err := ownerOf(c.root); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(c.root); err != nil {
-			return err
-		}
+	if err := removeStale(c.root); err != nil {
+		return err
 	}
 	return c.account.mkdir(c.root)
+}
+
+// removeStale removes the data of a folder that was removed since.
+func removeStale(outside string) error {
+	if !exists(outside) {
+		return nil
+	}
+	if _, err := ownerOf(outside); err != nil {
+		return err
+	}
+	return os.RemoveAll(outside)
+}
+
+// moveOutside moves the data to where the server's user can reach them.
+func (c *cluster) moveOutside(dir string) error {
+	outside := outsideOf(dir)
+	if err := removeStale(outside); err != nil {
+		return err
+	}
+	if err := os.Rename(c.root, outside); err != nil {
+		return err
+	}
+	c.root = outside
+	return nil
+}
+
+// moveHome moves the data back into the folder that they belong to, so that removing it leaves nothing elsewhere. Where it
+// was removed already, they are removed, too. Between two file systems they stay where they are. The server must not run.
+func (c *cluster) moveHome() error {
+	if c.root == c.home || !exists(c.root) {
+		return nil
+	}
+	if !exists(filepath.Dir(c.home)) {
+		return os.RemoveAll(c.root)
+	}
+	err := os.Rename(c.root, c.home)
+	if errors.Is(err, syscall.EXDEV) {
+		return nil
+	}
+	if err == nil {
+		c.root = c.home
+	}
+	return err
 }
 
 // create makes the cluster under another name first, so that a half-made one is never taken for a whole.

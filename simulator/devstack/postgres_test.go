@@ -76,12 +76,16 @@ func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	mustExecute(t, first.URL(), `create table cars (id int)`)
+	before := first.DataDir()
 	closeNow(t, first)
+	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a stopped server left its data at %s (%v)", devstack.OutsideOf(dir), err)
+	}
 
 	second := startPostgres(t, dir)
 	mustExecute(t, second.URL(), `insert into cars values (1)`)
-	if first.DataDir() != second.DataDir() {
-		t.Errorf("data moved from %s to %s", first.DataDir(), second.DataDir())
+	if before != second.DataDir() {
+		t.Errorf("data moved from %s to %s", before, second.DataDir())
 	}
 	inside := strings.HasPrefix(second.DataDir(), dir)
 	if root := os.Geteuid() == 0; root == inside {
@@ -136,6 +140,9 @@ func TestARemovedFolderTakesItsDataWithIt(t *testing.T) {
 	closeNow(t, first)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("data of the removed folder are at %s (%v)", devstack.OutsideOf(dir), err)
 	}
 	second := startPostgres(t, dir)
 	if err := execute(t, second.URL(), `select * from cars`); err == nil {

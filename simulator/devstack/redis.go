@@ -61,12 +61,12 @@ func StartRedis(dir string) (*Redis, error) {
 	return onFreePorts(1, func(ports []int) (*Redis, error) { return startRedisOn(program, dir, ports[0]) })
 }
 
-func startRedisOn(program, dir string, port int) (*Redis, error) {
+func startRedisOn(program, dir string, port int, more ...string) (*Redis, error) {
 	c, err := startChild(context.Background(), childConfig{
 		name: "redis-server",
 		command: func() (*exec.Cmd, error) {
-			return exec.Command(program, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-				"--save", "", "--appendonly", "no", "--daemonize", "no"), nil
+			return exec.Command(program, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+				"--save", "", "--appendonly", "no", "--daemonize", "no"}, more...)...), nil
 		},
 		ready:  func(_ context.Context, out *output) bool { return out.contains("Ready to accept connections") },
 		within: 20 * time.Second,

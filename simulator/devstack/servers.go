@@ -13,6 +13,8 @@ const (
 	MosquittoServer = "mosquitto"
 	RedisServer     = "redis"
 	PostgresServer  = "postgres"
+	PgBouncerServer = "pgbouncer"
+	HAProxyServer   = "haproxy"
 )
 
 // RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets it.
@@ -75,6 +77,10 @@ func Available(server string) error {
 		_, err = findRedis()
 	case PostgresServer:
 		_, err = findPostgres(anyMajor)
+	case PgBouncerServer:
+		_, err = findPgBouncer()
+	case HAProxyServer:
+		_, err = findHAProxy()
 	default:
 		err = fmt.Errorf("no server is called %q", server)
 	}
@@ -84,6 +90,9 @@ func Available(server string) error {
 func findMosquitto() (string, error) { return findProgram("mosquitto", "mosquitto") }
 
 func findRedis() (string, error) { return findProgram("redis-server", "redis-server") }
+
+func findPgBouncer() (string, error) { return findProgram("pgbouncer", "pgbouncer") }
+func findHAProxy() (string, error)   { return findProgram("haproxy", "haproxy") }
 
 // findProgram looks where servers lie, too: a user's PATH often lacks those folders.
 func findProgram(name, debianPackage string) (string, error) {

@@ -10,9 +10,9 @@ func historyAppendOnly(h *hearing) {
 	for _, attempt := range h.Tampered {
 		h.must(false, command(), "not refused: %s", attempt)
 	}
-	byID := make(map[int64]*Line, len(h.History))
-	for i := range h.History {
-		l := &h.History[i]
+	byID := make(map[int64]*Line, len(h.written))
+	for i := range h.written {
+		l := &h.written[i]
 		h.must(byID[l.ID] == nil, about(l), "two lines have the id %d", l.ID)
 		byID[l.ID] = l
 	}

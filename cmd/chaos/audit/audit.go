@@ -25,6 +25,10 @@ var laws = []struct {
 	{"seq grows", seqGrows},
 	{"a halt holds", haltHolds},
 	{"signed for its unit", signedForItsUnit},
+	{"signed by a right clock", signedByARightClock},
+	{"a fresh command is not refused", freshIsNotRefused},
+	{"a flood starves nobody", aFloodStarvesNobody},
+	{"a client's flood harms nobody", clientFloodHarmsNobody},
 }
 
 const (

@@ -34,6 +34,13 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		of     int // the command; zero: none
 		commit func(*Evidence)
 	}{
+		{"a flood leaves its signatures", "a client's flood harms nobody", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
+		{"a flood fills Redis", "a client's flood harms nobody", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
+		{"a flood passes", "a client's flood harms nobody", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
+		{"a flood stops another's command", "a client's flood harms nobody", "refused with telematics_unavailable", 0, func(e *Evidence) {
+			e.ClientFlood.From, e.ClientFlood.To = noon.Add(7*time.Minute), noon.Add(9*time.Minute)
+		}},
+		{"a signature is used again", "a client's flood harms nobody", "after Redis was emptied", 0, func(e *Evidence) { e.ClientFlood.Replayed = "payment_method_not_found" }},
 		{"a command starts twice", "executed at most once", "started again", doneOne, func(e *Evidence) {
 			again := *e.event(doneOne, simulator.CommandStarted)
 			again.True = again.True.Add(time.Second)
@@ -109,6 +116,21 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		{"settled too late", "final in time", "settled 5.3s after", lostOne, func(e *Evidence) {
 			at := e.row(lostOne).Deadline.Add(5300 * time.Millisecond)
 			e.row(lostOne).Completed, e.History[e.linesOf(lostOne)[0]].At = at, at
+		}},
+		{"a message is dated ahead", "signed by a right clock", "ahead of its arrival", doneOne, func(e *Evidence) {
+			e.message(doneOne).Issued = e.message(doneOne).At.Add(31 * time.Second)
+		}},
+		{"an instance with a wrong clock goes on publishing", "signed by a right clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
+			m := e.message(lateOne)
+			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 1100*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
+		}},
+		{"a unit is locked out", "a fresh command is not refused", "as expired 9.85s before its expiry", rejectedOne, func(e *Evidence) {
+			a := e.event(rejectedOne, simulator.CommandAnswered)
+			a.Reason, a.Clock = telematics.TooLate, a.True
+		}},
+		{"a right unit says that it is behind", "a fresh command is not refused", "its clock was behind by 0s only", rejectedOne, func(e *Evidence) {
+			a := e.event(rejectedOne, simulator.CommandAnswered)
+			a.Clock = a.True
 		}},
 		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
 			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: []telematics.CommandID{id(doneOne), id(doneTwo)}}}
@@ -186,6 +208,19 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		{"a unit does not know the key", "signed for its unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
 			e.event(rejectedOne, simulator.CommandAnswered).Reason = telematics.BadSignature
 		}},
+		{"a flood takes an answer's place", "a flood starves nobody", "the command ended unknown", doneTwo, func(e *Evidence) {
+			e.row(doneTwo).State = telematics.Unknown
+		}},
+		{"a flood delays an answer", "a flood starves nobody", "ended succeeded, late true", doneTwo, func(e *Evidence) {
+			e.row(doneTwo).Late = true
+		}},
+		{"callers hear late during a flood", "a flood starves nobody", "the callers of 1 heard of it more than 2s later", doneTwo, func(e *Evidence) {
+			e.call(doneTwo).End = e.event(doneTwo, simulator.CommandAnswered).True.Add(3 * time.Second)
+		}},
+		{"nobody knows of a flood", "a flood starves nobody", "counts none", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
+		{"a unit does not know the key, and the radio damaged another copy", "signed for its unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
+			e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered, simulator.CommandAnswered)
+		}},
 	} {
 		t.Run(c.breach, func(t *testing.T) {
 			e := healthy()
@@ -230,6 +265,43 @@ func TestWhatTheLawsExempt(t *testing.T) {
 		{"a message of a halted agency that somebody else published", func(e *Evidence) {
 			e.message(lateOne).At, e.message(lateOne).Echoed = e.Halts[0].Written.Add(ms(5500)), true
 		}},
+		{"a message before its instance can have noticed its clock", func(e *Evidence) {
+			m := e.message(lateOne)
+			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 900*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
+		}},
+		{"a message of an instance whose clock is right", func(e *Evidence) {
+			m := e.message(lateOne)
+			e.Clocks = map[int][]ClockFault{2: {{From: m.At.Add(-time.Minute), To: m.At.Add(time.Second), Ahead: time.Minute}}}
+		}},
+		{"a unit whose own clock is ahead", func(e *Evidence) {
+			a := e.event(rejectedOne, simulator.CommandAnswered)
+			a.Reason, a.Clock = telematics.TooLate, a.True.Add(time.Minute)
+		}},
+		{"a command that expired on its way", func(e *Evidence) {
+			a := e.event(rejectedOne, simulator.CommandAnswered)
+			a.Reason, a.True = telematics.TooLate, a.Expires
+		}},
+		{"what a right clock has dated long after a wrong one", func(e *Evidence) {
+			from := e.Sampled[0].At.Add(-100 * time.Second)
+			e.Clocks = map[int][]ClockFault{1: {{From: from.Add(-time.Second), To: from.Add(time.Second), Ahead: 100 * time.Second}}}
+		}},
+		{"a row that a wrong clock has dated", func(e *Evidence) {
+			const ahead = 250 * time.Second
+			r := e.row(lostOne)
+			at := r.Requested.Add(ms(10))
+			e.Clocks = map[int][]ClockFault{1: {{From: r.Requested.Add(-time.Second), To: r.Requested.Add(time.Minute), Ahead: ahead}}}
+			e.Taken = slices.DeleteFunc(e.Taken, func(m Message) bool { return m.Command == r.ID })
+			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == r.ID })
+			r.State, r.Attempts, r.SentAt, r.Completed = telematics.Expired, 0, time.Time{}, at.Add(ahead)
+			r.Requested, r.Deadline = r.Requested.Add(ahead), r.Deadline.Add(ahead)
+			line := &e.History[e.linesOf(lostOne)[0]]
+			line.At, line.Outcome = r.Completed, telematics.NotExecuted
+			c := e.call(lostOne)
+			c.Status, c.Code, c.Outcome, c.End = 503, telematics.TelematicsUnavailable, telematics.NotExecuted, at.Add(ms(5))
+			w := &world{Evidence: *e, n: len(e.Commands), line: 2000} // and the next one in the lane, a moment later
+			w.add(order{vehicle: 2, action: telematics.Lock, at: at.Add(time.Second), end: telematics.Succeeded})
+			*e = w.Evidence
+		}},
 		{"a message of another agency than the halted one", func(e *Evidence) {
 			e.message(lateOne).At, e.Halts[0].Agency = e.Halts[0].Written.Add(ms(5500)), 2
 		}},
@@ -239,6 +311,9 @@ func TestWhatTheLawsExempt(t *testing.T) {
 				Kind: simulator.CommandAnswered, Unit: "unit-2", Command: id(lostOne), Status: telematics.Rejected,
 				Reason: telematics.BadSignature, True: e.row(lostOne).Deadline.Add(30 * time.Second),
 			})
+		}},
+		{"a message that the radio damaged", func(e *Evidence) {
+			e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered)
 		}},
 		{"a start at the edge of the allowed clock error", func(e *Evidence) {
 			for _, kind := range []simulator.Kind{simulator.CommandStarted, simulator.CommandEnded} {
@@ -275,6 +350,14 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			line.At = r.Deadline
 			later.ID, later.At, later.Late = 1000, r.Completed, true
 			e.History = append(e.History, later)
+		}},
+		{"an answer that a flood delays while the machine stands still", func(e *Evidence) {
+			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
+			at := noon.Add(40 * time.Minute)
+			w.add(order{vehicle: 1, action: telematics.AttentionSignal, at: at, end: telematics.Succeeded, lost: true})
+			w.Floods = append(w.Floods, Flood{Interval: Interval{From: at.Add(-ms(1)), To: at.Add(time.Second)}, Limited: 7})
+			w.Delayed = map[int][]Interval{0: {{From: at.Add(ms(10)), To: at.Add(ms(500))}}}
+			*e = w.Evidence
 		}},
 		{"a request that waited while the lane was taken", func(e *Evidence) {
 			e.row(doneTwo).Requested = e.row(doneOne).Requested.Add(100 * time.Millisecond)

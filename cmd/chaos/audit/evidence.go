@@ -40,6 +40,12 @@ type Evidence struct {
 	Agencies map[telematics.Unit]telematics.AgencyID
 	// Delayed lists when what an instance, by Call.Instance, had handed over could be held up on its way to Mosquitto.
 	Delayed map[int][]Interval
+	// Clocks lists when the clock of an instance, by Call.Instance, was ahead.
+	Clocks map[int][]ClockFault
+	// Floods lists when one unit published far more than it may.
+	Floods []Flood
+	// ClientFlood is what one client's flood has left behind.
+	ClientFlood ClientFlood
 }
 
 // Halt is a time in which commands were halted.
@@ -118,6 +124,7 @@ type Message struct {
 	At       time.Time
 	Unit     telematics.Unit // of the topic
 	Command  telematics.CommandID
+	Issued   time.Time // iat
 	Expires  time.Time
 	Signed   bool // by a key of the fleet
 	Retained bool

@@ -34,7 +34,7 @@ func nothingLeft(h *hearing) {
 		if e.isLog() {
 			continue
 		}
-		most := leftFor
+		most := leftFor + h.ahead[commandOf(e)]
 		if e.isLatest() {
 			most = latestFor
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,20 +25,25 @@ type view struct {
 	air        map[telematics.CommandID][]*Message
 	left       map[telematics.CommandID][]*Entry
 	executions []execution
+	ahead      map[telematics.CommandID]time.Duration // by which a wrong clock dated a command
+	written    []Line                                 // the history with the times that it has, not corrected
 }
 
 func newView(e Evidence) *view {
+	var ahead map[telematics.CommandID]time.Duration
+	written := e.History
+	e.Commands, e.History, ahead = e.corrected()
 	v := &view{
-		Evidence: e,
-		rows:     make(map[telematics.CommandID]*Row, len(e.Commands)),
-		made:     gather(e.Commands, func(r *Row) string { return r.RequestID }),
-		called:   gather(e.Calls, func(c *Call) string { return c.RequestID }),
-		naming:   gather(e.Calls, func(c *Call) telematics.CommandID { return c.Command }),
-		lines:    gather(e.History, func(l *Line) telematics.CommandID { return l.Command }),
-		noted:    gather(e.History, func(l *Line) string { return l.RequestID }),
-		flights:  gather(e.Flights, func(f *simulator.Event) telematics.CommandID { return f.Command }),
-		air:      gather(e.Taken, func(m *Message) telematics.CommandID { return m.Command }),
-		left:     gather(e.Pending, commandOf),
+		Evidence: e, ahead: ahead, written: written,
+		rows:    make(map[telematics.CommandID]*Row, len(e.Commands)),
+		made:    gather(e.Commands, func(r *Row) string { return r.RequestID }),
+		called:  gather(e.Calls, func(c *Call) string { return c.RequestID }),
+		naming:  gather(e.Calls, func(c *Call) telematics.CommandID { return c.Command }),
+		lines:   gather(e.History, func(l *Line) telematics.CommandID { return l.Command }),
+		noted:   gather(e.History, func(l *Line) string { return l.RequestID }),
+		flights: gather(e.Flights, func(f *simulator.Event) telematics.CommandID { return f.Command }),
+		air:     gather(e.Taken, func(m *Message) telematics.CommandID { return m.Command }),
+		left:    gather(e.Pending, commandOf),
 	}
 	for i := range e.Commands {
 		v.rows[e.Commands[i].ID] = &e.Commands[i]

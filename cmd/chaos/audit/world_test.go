@@ -46,13 +46,16 @@ func (w *world) add(o order) (*Row, *Call) {
 		State: telematics.Unknown, Completed: o.at.Add(10*time.Second + ms(5)),
 	}
 	expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
-	w.Taken = append(w.Taken, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Expires: expires, Signed: true})
+	w.Taken = append(w.Taken, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Issued: o.at.Truncate(time.Second), Expires: expires, Signed: true})
 	event := func(kind simulator.Kind, after int, state telematics.State, reason string) {
 		at := o.at.Add(ms(after))
 		w.Flights = append(w.Flights, simulator.Event{
 			Kind: kind, Unit: unit, Command: r.ID, Action: r.Action, Lane: r.Lane, Seq: r.Seq, Expires: expires,
 			Status: state, Reason: reason, Clock: at, True: at,
 		})
+		if reason == telematics.ClockBehind {
+			w.Flights[len(w.Flights)-1].Clock = at.Add(-30 * time.Second)
+		}
 	}
 	if o.end != "" {
 		event(simulator.CommandReceived, 50, "", "")
@@ -146,9 +149,11 @@ func healthy() Evidence {
 	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}} // the message is on its way
 	w.Agencies = map[telematics.Unit]telematics.AgencyID{"unit-1": 1, "unit-2": 1, "unit-3": 2}
 	w.refuse(minute(5).Add(ms(1000)), 503, telematics.CommandsHalted, telematics.NoCommand, true)
+	w.Floods = []Flood{{Interval: Interval{From: minute(1).Add(-ms(1)), To: minute(1).Add(time.Second)}, Limited: 7}}
 	w.Up = []Interval{{From: noon.Add(-time.Hour), To: minute(8)}, {From: minute(8).Add(time.Second)}}
 	w.Sampled = append(w.Sampled, w.History[0], w.History[3])
 	w.Pending = []Entry{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
+	w.ClientFlood = ClientFlood{Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10, Replayed: "agency_signature_replayed"}
 	return w.Evidence
 }
 
@@ -187,4 +192,16 @@ func (e *Evidence) linesOf(n int) []int {
 		}
 	}
 	return at
+}
+
+// damage adds events of copies that a command's unit could not verify.
+func (e *Evidence) damage(n int, kinds ...simulator.Kind) {
+	r := e.row(n)
+	for i, kind := range kinds {
+		event := simulator.Event{Kind: kind, Unit: r.Unit, Command: r.ID, True: r.Requested.Add(time.Second + ms(i))}
+		if kind == simulator.CommandAnswered {
+			event.Status, event.Reason = telematics.Rejected, telematics.BadSignature
+		}
+		e.Flights = append(e.Flights, event)
+	}
 }

@@ -77,7 +77,7 @@ func (w *world) furnish(ctx context.Context) error {
 	}
 	w.agencyKeys = map[telematics.AgencyID]rental.AgencyKey{}
 	for agency := range agencies {
-		key, _, err := postgres.AgencyKeys(sealer).Add(ctx, agency, "chaos")
+		key, _, err := postgres.AgencyKeys(sealer).Add(ctx, agency, telematics.OperatorAt("chaos"))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (w *world) addClients(ctx context.Context, wallet *rental.Wallet) error {
 	return all(len(w.clients), func(i int) (err error) {
 		c := &client{actor: telematics.Actor{Subject: fmt.Sprintf("client-%d", i), Role: telematics.Client, Agency: agencyOf(i)}}
 		w.clients[i] = c
-		if c.token, err = w.token(c.actor); err != nil {
+		if c.token, err = w.token(c.actor, ""); err != nil {
 			return err
 		}
 		kind := wallets[i/len(agencies)%len(wallets)]

@@ -106,13 +106,13 @@ func (w *world) makeKeys(context.Context) error {
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // it never fails
 	w.sealing = hex.EncodeToString(key[:])
-	w.admin, err = w.token(telematics.Actor{Subject: "chaos", Role: telematics.Admin})
+	w.admin, err = w.token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies)
 	return errors.Join(err, errPrivate, errPublic,
 		os.WriteFile(w.path("signing.jwks"), private, 0o600), os.WriteFile(w.path("tokens.jwks"), public, 0o600))
 }
 
-func (w *world) token(actor telematics.Actor) (string, error) {
-	return app.Grant{Issuer: tokenIssuer, Audience: tokenIssuer, Actor: actor, Lifetime: 24 * time.Hour}.Mint(w.tokens)
+func (w *world) token(actor telematics.Actor, scope string) (string, error) {
+	return app.Grant{Issuer: tokenIssuer, Audience: tokenIssuer, Actor: actor, Scope: scope, Lifetime: 24 * time.Hour}.Mint(w.tokens)
 }
 
 func (w *world) startServers(ctx context.Context) error {

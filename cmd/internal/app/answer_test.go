@@ -97,11 +97,22 @@ func (a answer) checkError() {
 	if n, ok := body["retry_after"].(json.Number); ok {
 		after = n.String()
 	}
-	if got := a.header.Get("Retry-After"); got != after {
-		a.Errorf("%s: Retry-After %q, and retry_after %q", a.asked, got, after)
+	if body["retryable"] != true {
+		after = "" // whoever acts on the header sends the same again
 	}
-	if challenge := a.header.Get("WWW-Authenticate"); (a.status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Bearer") {
-		a.Errorf("%s: %d with WWW-Authenticate %q", a.asked, a.status, challenge)
+	if got := a.header.Get("Retry-After"); got != after {
+		a.Errorf("%s: Retry-After %q, want %q", a.asked, got, after)
+	}
+	scheme, _, _ := strings.Cut(a.header.Get("WWW-Authenticate"), " ")
+	want401 := ""
+	switch code, _ := body["code"].(string); {
+	case strings.HasPrefix(code, "agency_signature_"):
+		want401 = "Motorpool-Signature"
+	case a.status == http.StatusUnauthorized:
+		want401 = "Bearer"
+	}
+	if scheme != want401 {
+		a.Errorf("%s: %d with a challenge of the scheme %q, want %q", a.asked, a.status, scheme, want401)
 	}
 	if (a.status == http.StatusMethodNotAllowed) != (a.header.Get("Allow") != "") {
 		a.Errorf("%s: %d with Allow %q", a.asked, a.status, a.header.Get("Allow"))

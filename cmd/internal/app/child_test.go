@@ -61,18 +61,25 @@ func (r *rentals) openVictim() *instance {
 	r.Helper()
 	config := r.config()
 	r.paid(&config)
+	i := r.serveChild(config, exec.Command(os.Args[0]))
+	r.processor.SetWebhook(i.base + "/webhooks/stripe")
+	return i
+}
+
+// serveChild runs an instance by a command that ends up in this program, and waits until it is ready. Its stop kills it.
+func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
+	s.Helper()
 	var text strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
-	r.must(gob.NewEncoder(encoder).Encode(config)) // JSON would hide its secrets
-	r.must(encoder.Close())
-	child := exec.Command(os.Args[0])
+	s.must(gob.NewEncoder(encoder).Encode(config)) // JSON would hide its secrets
+	s.must(encoder.Close())
 	child.Env = append(os.Environ(), childConfig+"="+text.String())
-	child.Stderr = r.Output()
+	child.Stderr = s.Output()
 	in, err := child.StdinPipe() // its end ends the child, should these tests die
-	r.must(err)
+	s.must(err)
 	out, err := child.StdoutPipe()
-	r.must(err)
-	r.must(child.Start())
+	s.must(err)
+	s.must(child.Start())
 	dead := false
 	kill := func() {
 		if !dead {
@@ -82,14 +89,13 @@ func (r *rentals) openVictim() *instance {
 			_ = in.Close()
 		}
 	}
-	r.Cleanup(kill)
+	s.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	r.must(err)
-	i := &instance{stack: r.stack, admin: r.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: kill}
+	s.must(err)
+	i := &instance{stack: s, budget: config.Budget, admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: kill}
 	_, err = fmt.Sscan(line, &i.base, &i.internal)
-	r.must(err)
+	s.must(err)
 	i.base, i.internal = "http://"+i.base, "http://"+i.internal
-	r.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
-	r.processor.SetWebhook(i.base + "/webhooks/stripe")
+	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
 	return i
 }

@@ -21,8 +21,13 @@ import (
 // Config is every setting of the service. Each has a flag, an environment
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
-	HTTP     string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
-	Internal string `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of health, readiness, counters and profiles, away from the public one (default ${default})."`
+	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
+	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of counters, detailed readiness and profiles; nobody else may reach it (default ${default})."`
+	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"Address of /healthz and /readyz for load balancers and orchestrators, which may reach it; empty: none (default ${default})."`
+	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
+	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`
+
+	MaxConnections int `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
 
 	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
@@ -35,13 +40,22 @@ type Config struct {
 	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"Public keys of the access tokens' issuer, as JWKS: a file, or an https:// URL (default ${default})."`
 	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
 	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
+	TokenTyp      string        `default:"at+jwt,JWT" placeholder:"TYPES" help:"Values of the header parameter typ that access tokens may have, separated by commas; 'absent' accepts tokens without it, too. See docs/tokens.md (default ${default})."`
+	ClaimRole     string        `default:"role" placeholder:"PATH" help:"Claim that names the role; a dotted path such as realm_access.roles leads into objects. See docs/tokens.md (default ${default})."`
+	ClaimAgency   string        `default:"agency_id" placeholder:"PATH" help:"Claim that names the agency, likewise (default ${default})."`
+	ClaimScope    string        `default:"scope" placeholder:"PATH" help:"Claim that names the scopes, likewise (default ${default})."`
+	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role that stands for an administrator (default ${default})."`
+	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role that stands for a client (default ${default})."`
+	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"Origins whose pages may call the API from a browser, separated by commas, such as https://console.example.com (default none)."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
 	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
 	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state, by everybody together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
+	BulkRate      int           `default:"2000" placeholder:"N" help:"Vehicles a minute that one administrator may name in orders to many; 0: any number (default ${default})."`
 	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default})."`
 	CardRate      int           `default:"20" placeholder:"N" help:"Cards an hour that one client may try to add, declined ones included; 0: any number (default ${default})."`
 	AdminStreams  int           `default:"10" placeholder:"N" help:"Streams of events that one administrator may have open at an instance; 0: any number (default ${default})."`
+	Docs          bool          `default:"true" negatable:"" help:"Serve the contract for browsing and trying at /docs (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
@@ -54,6 +68,10 @@ type Config struct {
 	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"Where Stripe's API is, or something that speaks it (default ${default})."`
 	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"What Stripe signs notices to /webhooks/stripe with (whsec_…); better set by the environment (default none: no notice is believed)."`
 
+	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
+
+	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
+	DocsScript string `kong:"-"`
 	// Version is the program's. Defaults to "dev".
 	Version string `kong:"-"`
 }
@@ -61,11 +79,16 @@ type Config struct {
 // maxRate is the highest limit, in requests a minute or an hour, that is still counted exactly.
 const maxRate = 1_000_000
 
+// maxDrain is the longest time to go on serving after SIGTERM.
+const maxDrain = 5 * time.Minute
+
 // Check returns everything that is wrong with the settings, at once.
 func (c Config) Check() error {
 	return errors.Join(
 		address("http", c.HTTP),
 		address("internal", c.Internal),
+		c.checkHealth(),
+		between("drain", c.Drain, 0, maxDrain),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
 		serverURL("mqtt-url", c.MQTTURL, "tcp", "ssl"),
@@ -74,6 +97,7 @@ func (c Config) Check() error {
 		between("vehicle-rate", c.VehicleRate, 0, maxRate),
 		between("refresh-rate", c.RefreshRate, 0, maxRate),
 		between("admin-rate", c.AdminRate, 0, maxRate),
+		wholeBulk(c.BulkRate),
 		between("client-rate", c.ClientRate, 0, maxRate),
 		between("card-rate", c.CardRate, 0, maxRate),
 		between("admin-streams", c.AdminStreams, 0, maxRate),
@@ -82,10 +106,13 @@ func (c Config) Check() error {
 		notEmpty("mqtt-username", c.MQTTUsername),
 		notEmpty("token-issuer", c.TokenIssuer),
 		notEmpty("token-audience", c.TokenAudience),
+		c.checkClaims(),
+		c.checkOrigins(),
 		c.checkGeocoder(),
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),
 		c.checkFiles(),
+		c.checkMaxConnections(),
 	)
 }
 
@@ -99,6 +126,13 @@ func (c Config) checkFiles() error {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
 	return errors.Join(signing, tokens, ca)
+}
+
+func (c Config) checkHealth() error {
+	if c.Health == "" {
+		return nil
+	}
+	return address("health", c.Health)
 }
 
 func (c Config) checkAgencySecretsKey() error {
@@ -189,6 +223,14 @@ func between[T int | time.Duration](flag string, value, low, high T) error {
 		return fmt.Errorf("--%s: %v is outside %v to %v", flag, value, low, high)
 	}
 	return nil
+}
+
+// wholeBulk refuses a limit under which an order to the most vehicles never passed.
+func wholeBulk(rate int) error {
+	if rate == 0 {
+		return nil
+	}
+	return between("bulk-rate", rate, telematics.MaxBulk, maxRate)
 }
 
 func oneOf(flag, value string, allowed ...string) error {

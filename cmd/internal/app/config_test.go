@@ -56,6 +56,9 @@ func TestGoodSettingsPass(t *testing.T) {
 		"the public geocoder": func(c *Config) {
 			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
 		},
+		"origins and claims": func(c *Config) {
+			c.CORSOrigins, c.ClaimRole, c.ClaimAgency = "https://console.example.com, http://localhost:5173", "realm_access.roles", "https://example.com/agency"
+		},
 		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
 		"a database's socket":    func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
 	} {
@@ -73,6 +76,9 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 	for flag, change := range map[string]func(*Config){
 		"--http":               func(c *Config) { c.HTTP = "8080" },
 		"--internal":           func(c *Config) { c.Internal = "" },
+		"--health":             func(c *Config) { c.Health = "8082" },
+		"--drain":              func(c *Config) { c.Drain = time.Hour },
+		"--max-connections":    func(c *Config) { c.MaxConnections = -1 },
 		"--database-url":       func(c *Config) { c.DatabaseURL = "mysql://h/db" },
 		"--database-conns":     func(c *Config) { c.DatabaseConns = 1 },
 		"--redis-url":          func(c *Config) { c.RedisURL = "h:6379" },
@@ -82,6 +88,9 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--signing-keys":       func(c *Config) { c.SigningKeys = c.TokenKeys },
 		"--token-keys":         func(c *Config) { c.TokenKeys = "http://id.example.com/jwks" },
 		"--token-issuer":       func(c *Config) { c.TokenIssuer = "" },
+		"--cors-origins":       func(c *Config) { c.CORSOrigins = "https://ok.example,https://console.example.com/" },
+		"--claim-role":         func(c *Config) { c.ClaimRole = "realm_access..roles" },
+		"--role-client":        func(c *Config) { c.RoleClient = "admin" },
 		"--token-audience":     func(c *Config) { c.TokenAudience = "" },
 		"--budget":             func(c *Config) { c.Budget = time.Minute },
 		"--vehicle-rate":       func(c *Config) { c.VehicleRate = -1 },

@@ -35,7 +35,7 @@ func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
 			racing.Wait()
 			slices.SortFunc(answers, func(a, b answer) int { return a.status - b.status })
 			answers[0].wants(201, "")
-			answers[1].wants(409, "vehicle_not_available").has("message", `"The vehicle is booked by somebody else in that time."`, "error.retryable", "false")
+			answers[1].wants(409, "vehicle_not_available").has("message", `"The vehicle has another booking in that time."`, "error.retryable", "false")
 		}
 		if n := r.rows(`select count(*) from bookings`); n != rounds {
 			r.Errorf("%d bookings after %d races", n, rounds)

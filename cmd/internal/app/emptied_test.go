@@ -1,6 +1,11 @@
 package app_test
 
 import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +64,58 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 		}
 		report()
 		seen("a report after the restart")
+	}
+}
+
+// tellRedis gives Redis a command, past the service.
+func (s *stack) tellRedis(command string) {
+	s.Helper()
+	address, err := url.Parse(s.redis.URL())
+	s.must(err)
+	connection, err := net.Dial("tcp", address.Host)
+	s.must(err)
+	defer connection.Close()
+	_, err = fmt.Fprintf(connection, "%s\r\n", command)
+	s.must(err)
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	s.must(err)
+	if !strings.HasPrefix(answer, "+OK") {
+		s.Fatalf("%s: %s", command, answer)
+	}
+}
+
+func TestAUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	r := s.rent()
+	instances := []*instance{r.open(), r.serve(r.paid)}
+	c := r.newCustomer()
+	var captured signing
+	add := func(i *instance, change func(*signing)) answer {
+		return c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`, change)
+	}
+	add(instances[0], func(s *signing) { captured = *s }).wants(201, "")
+	replay := func(s *signing) { s.at, s.nonce = captured.at, captured.nonce }
+	s.tellRedis("FLUSHALL")
+	for _, i := range instances {
+		add(i, replay).wants(401, "agency_signature_replayed")
+	}
+}
+
+func TestARedisThatTakesNoWritesIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	i := s.serve()
+	for _, trouble := range []struct{ begin, end, says string }{
+		{"CONFIG SET maxmemory 100000", "CONFIG SET maxmemory 0", "it is full: maxmemory is reached"},
+		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "it is read-only: a replica"},
+	} {
+		s.tellRedis(trouble.begin)
+		status, checks := i.readiness()
+		if status != 503 || !strings.Contains(checks, trouble.says) {
+			t.Errorf("after %s: %d %q, want 503 and %q", trouble.begin, status, checks, trouble.says)
+		}
+		s.tellRedis(trouble.end)
+		s.eventually(20*time.Second, "ready again after "+trouble.end, func() bool { status, _ := i.readiness(); return status == 200 })
 	}
 }

@@ -44,6 +44,7 @@ func outdated(p *store.Postgres) []oldRows {
 	return []oldRows{
 		{"idempotency keys", p.ForgetKeys},
 		{"notices of the payment processor", p.ForgetNotices},
+		{"used signatures", p.ForgetSignatures},
 		{"bookings that nobody came for", p.FreeVehicles},
 		{"units without a vehicle that are silent for long", p.ForgetStrangers},
 	}

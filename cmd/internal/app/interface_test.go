@@ -34,6 +34,8 @@ var bookingFields = []shown{
 	{"pricing.duration_hours", "number", false}, {"pricing.hourly_rate", "number", false}, {"pricing.subtotal", "number", false},
 	{"pricing.tax", "number", false}, {"pricing.deposit", "number", false}, {"pricing.total", "number", false}, {"pricing.currency", "string", false},
 	{"payment.method", "string", false}, {"payment.status", "string", false}, {"payment.paid_at", "datetime", true},
+	// Added, so that clients see what they pay; there is no fee here.
+	{"pricing.rental_total", "number", false}, {"payment.charged", "number", false}, {"payment.refunded", "number", false}, {"payment.held", "number", false}, {"fees", "strings", false},
 	{"can_cancel", "boolean", false}, {"can_extend", "boolean", false}, {"created_at", "datetime", false},
 }
 

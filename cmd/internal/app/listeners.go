@@ -13,6 +13,7 @@ import (
 type Listeners struct {
 	Public   net.Listener
 	Internal net.Listener
+	Health   net.Listener // nil: none
 }
 
 // Listen opens the addresses of the settings.
@@ -25,7 +26,14 @@ func (c Config) Listen() (Listeners, error) {
 	if err != nil {
 		return Listeners{}, errors.Join(err, public.Close())
 	}
-	return Listeners{Public: public, Internal: internal}, nil
+	if c.Health == "" {
+		return Listeners{Public: public, Internal: internal}, nil
+	}
+	health, err := listen("health", c.Health)
+	if err != nil {
+		return Listeners{}, errors.Join(err, public.Close(), internal.Close())
+	}
+	return Listeners{Public: public, Internal: internal, Health: health}, nil
 }
 
 func listen(flag, address string) (net.Listener, error) {

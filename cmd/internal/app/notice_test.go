@@ -52,6 +52,15 @@ func (r *rentals) tell(i *instance, name, object string, change func(*notice)) a
 	return ask(i.T, request)
 }
 
+// incompressible returns a text of n random characters: Postgres compresses others before it indexes them.
+func incompressible(n int) string {
+	var text strings.Builder
+	for text.Len() < n {
+		text.WriteString(uuid.NewString())
+	}
+	return text.String()[:n]
+}
+
 // kept is how many notices with an id are on record.
 func (r *rentals) kept(id string) int {
 	r.Helper()
@@ -76,6 +85,20 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 			}), 400, forged, false, ""},
 			{"no words of its own", tell(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
 			{"more than 256 KiB", tell(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
+		})
+		const malformed = "malformed_json"
+		signedBody := func(text string) func(*notice) {
+			return func(n *notice) {
+				n.body = []byte(text)
+				n.headers = []string{sandbox.Sign(n.secret, n.at, n.body)}
+			}
+		}
+		const event = `{"id":"%s","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"%s"}}}`
+		checkAll(r.T, []refusal{
+			{"NUL in the id", tell(signedBody(fmt.Sprintf(event, `evt_\u0000`, "pi_1"))), 400, malformed, false, ""},
+			{"NUL in the object", tell(signedBody(fmt.Sprintf(event, "evt_1", `pi_\u0000`))), 400, malformed, false, ""},
+			{"an id that no index takes", tell(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
+			{"a member twice", tell(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
 		})
 		if n := r.rows(`select count(*) from processor_notices`); n != 0 {
 			r.Errorf("%d notices were kept, want none", n)

@@ -109,7 +109,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 		postgres, err := store.New(store.Config{URL: s.database})
 		s.must(err)
 		defer postgres.Close()
-		_, err = postgres.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks", By: "eva"})
+		_, _, err = postgres.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))
 		s.must(err)
 		time.Sleep(broker.HaltWithin) // what it promises
 		for _, i := range instances {
@@ -121,7 +121,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 				s.Errorf("agency 2: %d %+v", r.status, r.Error)
 			}
 		}
-		_, err = postgres.Resume(s.Context(), telematics.Halt{Agency: 1, By: "eva"})
+		_, err = postgres.Resume(s.Context(), 1, telematics.OperatorAt("eva"))
 		s.must(err)
 		s.eventually(broker.HaltWithin, "it is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 	})

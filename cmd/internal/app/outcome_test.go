@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,11 +58,13 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 				s.Errorf("right after %s the status says is_locked %v", action, got)
 			}
 		}
-		var lines []struct {
+		type line struct {
 			Action  string `json:"action"`
 			Outcome string `json:"outcome"`
 		}
+		var lines []line
 		i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead }) // of commands with what they changed
 		if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
 			s.Errorf("%d lines in the history, want %d", len(lines), want)
 		}

@@ -202,9 +202,9 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 			r.Errorf("repeated: %v", again.header)
 		}
 		refund("much-again", `{"amount":127.51,"reason":"x"}`).wants(422, "refund_exceeds_paid")
-		refund("rest", `{"reason":"All of it"}`).wants(200, "")
+		refund("rest", `{"full":true,"reason":"All of it"}`).wants(200, "")
 		c.awaitPayment(i, booking, "refunded")
-		refund("nothing-left", `{"reason":"x"}`).wants(422, "refund_exceeds_paid")
+		refund("nothing-left", `{"full":true,"reason":"x"}`).wants(422, "refund_exceeds_paid")
 		m = r.movements(booking)
 		if m["fee 1"].Refunded != 4550 || m["start 1"].Refunded != 13200 || len(m["start 1"].Refunds) != 2 || len(m["fee 1"].Refunds) != 1 {
 			r.Errorf("the processor's ledger: %+v", m)

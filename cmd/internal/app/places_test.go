@@ -57,7 +57,7 @@ func (i *instance) address(vehicle string) string {
 	i.Helper()
 	var body located
 	r := i.get("/api/v1/admin/vehicles/"+vehicle+"/status", &body)
-	if r.took > 5*time.Second { // one that waits for a geocoder that is silent waits twice as long
+	if r.took > 9*time.Second { // one that waits for a geocoder that is silent waits twice as long
 		i.Errorf("a read took %v", r.took)
 	}
 	switch {
@@ -127,8 +127,10 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 			t.Errorf("request %d came %v after the one before", i+1, between)
 		}
 	}
-	if len(arrived) != 3 || one.count("addresses_found")+two.count("addresses_found") != 3 {
-		t.Errorf("%d requests for three places", len(arrived))
+	// One that was held for longer than a request may take is made again.
+	failed := one.count("addresses_failed") + two.count("addresses_failed")
+	if int64(len(arrived)) != 3+failed || one.count("addresses_found")+two.count("addresses_found") != 3 {
+		t.Errorf("%d requests for three places, %d of them failed", len(arrived), failed)
 	}
 	if len(geocoder.agents) != 1 || !geocoder.agents["motorpool/1.2.3 (+fleet@example.com)"] {
 		t.Errorf("User-Agent %v", geocoder.agents)

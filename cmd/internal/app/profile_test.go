@@ -15,7 +15,7 @@ import (
 )
 
 func TestProfilesAreServedInsideAlone(t *testing.T) {
-	i := embeddedStack(t, 1).serve()
+	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
 	for path, inside := range map[string]int{
 		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/trace?seconds=1": 200,
 		"/debug/pprof/cmdline": 404, // flags may be secrets
@@ -29,10 +29,19 @@ func TestProfilesAreServedInsideAlone(t *testing.T) {
 	}
 }
 
+func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
+	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Health = "127.0.0.1:0" })
+	for _, base := range []string{i.internal, i.health, i.base} {
+		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
+			t.Errorf("%s: %d", base, status)
+		}
+	}
+}
+
 func TestATraceHasAllStepsOfACommand(t *testing.T) {
 	var tracing sync.Mutex
 	overBothStacks(t, 1, func(s *stack) {
-		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate = 0, 0 })
+		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
 		s.drive(nil, healthy)
 		traced := make(chan struct{})
 		var calls sync.WaitGroup

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,13 +23,16 @@ type refusal struct {
 	status    int
 	code      string
 	retryable bool
-	after     string // Retry-After; empty: there is none; *: any
+	after     string // error.retry_after; empty: there is none; *: any
 }
 
 // check holds what was answered against the row, and returns the row as text.
 func (f refusal) check(t *testing.T) string {
 	t.Helper()
-	after := f.answer.header.Get("Retry-After")
+	after := "" // the header was checked against it
+	if n, ok := f.answer.at("error.retry_after").(json.Number); ok {
+		after = n.String()
+	}
 	f.answer.wants(f.status, f.code)
 	retryable, _ := f.answer.at("error.retryable").(bool)
 	if retryable != f.retryable || after != f.after && (f.after != "*" || after == "") {
@@ -158,7 +162,7 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 		{"begun twice", admin("POST", active, "/start", ""), 409, "booking_state_conflict", false, ""},
 		{"two active bookings", admin("POST", upcoming, "/start", ""), 409, "vehicle_not_available", false, ""},
 		{"an upcoming booking is ended", admin("POST", upcoming, "/end", ""), 409, "booking_not_active", false, ""},
-		{"the vehicle of an upcoming booking", c.post(i, ownOf(upcoming)+"/control/lock", ""), 409, "booking_not_active", false, ""},
+		{"the vehicle of an upcoming booking", c.post(i, ownOf(upcoming)+"/control/lock", ""), 409, "booking_not_active", false, "30"},
 		{"the card of an active booking is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 400, "payment_method_in_use", false, ""},
 		{"a fee without a key", admin("POST", active, "/fees", `{"kind":"cleaning","amount":5,"reason":"Dog hair"}`), 400, "idempotency_key_required", false, ""},
 		{"a refund without a key", admin("POST", active, "/refund", `{"reason":"Cold"}`), 400, "idempotency_key_required", false, ""},
@@ -174,7 +178,7 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	c.post(i, ownOf(upcoming)+"/cancel", "").wants(200, "")
 	return append(refused,
 		refusal{"a completed booking is extended", c.post(i, ownOf(active)+"/extend", later), 409, "booking_not_extendable", false, ""},
-		refusal{"the vehicle of a completed booking", c.post(i, ownOf(active)+"/control/unlock", ""), 409, "booking_not_active", false, ""},
+		refusal{"the vehicle of a completed booking", c.post(i, ownOf(active)+"/control/unlock", ""), 409, "booking_not_active", false, "3600"},
 		refusal{"cancelled twice", c.post(i, ownOf(upcoming)+"/cancel", ""), 409, "booking_not_cancellable", false, ""},
 	)
 }
@@ -194,9 +198,11 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 			r.Errorf("call %d: %v", left+1, h)
 		}
 	}
-	tooMany := hasty.get(limited, "/bookings")
+	tooMany := overLimit(func() answer { return hasty.get(limited, "/bookings") })
 	careful.add(limited, "pm_card_visa", true)
-	tooManyCards := careful.post(limited, "/payment-methods", `{"payment_method_id":"pm_card_amex"}`)
+	tooManyCards := overLimit(func() answer {
+		return careful.post(limited, "/payment-methods", `{"payment_method_id":"pm_card_amex"}`)
+	})
 	for _, a := range []answer{tooMany, tooManyCards} {
 		if a.header.Get("RateLimit-Remaining") != "0" || a.header.Get("RateLimit-Reset") != a.header.Get("Retry-After") {
 			r.Errorf("over the limit: %v", a.header)
@@ -220,6 +226,15 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 		{"the payment processor is away", away, 503, "payment_processor_unavailable", true, "10"},
 		{"a notice without a signature", ask(i.T, unsigned), 400, "webhook_signature_invalid", false, ""},
 	}
+}
+
+// overLimit calls until it is refused: on a busy machine Redis may not count for a moment, and then nothing is refused for its rate.
+func overLimit(call func() answer) answer {
+	a := call()
+	for end := time.Now().Add(30 * time.Second); a.status != http.StatusTooManyRequests && time.Now().Before(end); a = call() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return a
 }
 
 // expired returns a token that was good once.
@@ -268,7 +283,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		postgres, err := store.New(store.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
-		_, err = postgres.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall", By: "eva"})
+		_, _, err = postgres.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
 		r.must(err)
 		var halted answer
 		r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {

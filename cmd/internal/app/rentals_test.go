@@ -90,7 +90,7 @@ func (s *stack) priceFleet() {
 // newKey returns a key of the app of an agency.
 func (r *rentals) newKey(agency telematics.AgencyID) rental.AgencyKey {
 	r.Helper()
-	key, ok, err := r.keys.Add(r.Context(), agency, "eva")
+	key, ok, err := r.keys.Add(r.Context(), agency, telematics.OperatorAt("eva"))
 	r.must(err)
 	if !ok {
 		r.Fatalf("there is no agency %d", agency)

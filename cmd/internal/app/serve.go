@@ -25,9 +25,9 @@ import (
 // answerSlack is what a call may need beside the command's budget.
 const answerSlack = 10 * time.Second
 
-// Serve runs the service until the context ends, and then stops it in order: no
-// new calls, the commands under way are settled and answered, then MQTT, then the
-// stores. A server that is away does not stop it: readiness says what is missing.
+// Serve runs the service until the context ends, serves on until load balancers have
+// noticed (Config.Drain), and then stops it in order: no new calls, the commands under
+// way are settled and answered, then MQTT, then the stores. A server that is away does not stop it: readiness says what is missing.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
 	signing, err := c.signingKeys(log)
 	if err != nil {
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
 	}
-	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Socket: socket.Direct})
+	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Socket: socket.Direct})
 	if err != nil {
 		return err
 	}
@@ -72,27 +72,39 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Socket: socket.Direct, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: twins, Commands: postgres, Halts: postgres, History: postgres, Twins: twins, Pending: redis,
-		Contacts: postgres, Events: redis.Events(), Strangers: postgres,
-		Air: link, Key: signing, Logger: log,
+		Vehicles: twins, Commands: postgres, Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
+		Contacts: postgres, Events: redis.Events(), Strangers: postgres, Unrecorded: postgres,
+		Air: link, Key: signing, Now: now, Logger: log,
 	})
+	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, log: log}
+	agencyKeys := postgres.AgencyKeys(sealer)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := httpapi.NewFeed(httpapi.FeedConfig{Log: redis.Events(), PerAdmin: cmp.Or(c.AdminStreams, -1), Logger: log})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log,
-		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate,
+		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,
+		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
 		Bookings: postgres, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
-		AgencyKeys: postgres.AgencyKeys(sealer), Nonces: redis.Nonces(), ClientRate: c.ClientRate, CardRate: c.CardRate,
-		Tokens: httpapi.NewTokens(httpapi.TokensConfig{Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: tokenKeys}),
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: postgres.Signatures(max(minSignatures, signatureMinutes*c.ClientRate)),
+		ClientRate: c.ClientRate, CardRate: c.CardRate, Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
+		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
-	server := httpapi.NewServer("", public)
+	stopping := newStopping(c.Drain, log)
+	server := httpapi.NewServer("", stopping.closeConnections(public))
 	server.RegisterOnShutdown(feed.End) // no stream ends by itself
-	internal := internalHandler(carrier, feed, signing, addresses, money,
-		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres)},
-		httpapi.Check{Name: "redis", Ready: redis.Ping},
+	maxConnections, err := c.maxConnections()
+	if err != nil {
+		return err
+	}
+	connections := httpapi.BoundConnections(listeners.Public, maxConnections, log)
+	ready := httpapi.NewReadiness(
+		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
+		httpapi.Check{Name: "redis", Ready: redis.Ready},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
 		httpapi.Check{Name: "tokens", Ready: tokenKeys.Ready})
+	internal := c.internalHandler(ready, carrier, feed, signing, addresses, money, connections, database)
 
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
 	// What serves the calls outlives them.
 	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBelow()
@@ -103,11 +115,20 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(listening, postgres, log) {
 			return nil
 		}
-		return link.Run(listening, carrier)
+		return carrier.WhileClockRight(listening, func(ctx context.Context) error { return link.Run(ctx, carrier) })
+	})
+	parts.Go(func() error {
+		err := database.run(below)
+		if err != nil {
+			refuse(err)
+		}
+		return err
 	})
 	parts.Go(func() error { return prepare(below, postgres, c.Migrate, log) })
 	parts.Go(func() error { return carrier.Run(below) })
-	parts.Go(func() error { return forget(below, postgres, log) })
+	parts.Go(func() error {
+		return carrier.WhileClockRight(below, func(ctx context.Context) error { return forget(ctx, postgres, log) })
+	})
 	parts.Go(func() error { return addresses.run(below) })
 	parts.Go(func() error { return tokenKeys.Run(below) })
 	parts.Go(func() error { return feed.Run(below) })
@@ -116,13 +137,21 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(below, postgres, log) {
 			return nil
 		}
-		return money.run(below)
+		return carrier.WhileClockRight(below, money.run)
 	})
 
-	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "instance", carrier.Instance)
-	err = serveHTTP(ctx, log, telematics.MaxBudget+answerSlack,
-		face{server, listeners.Public},
-		face{httpapi.NewServer("", internal), listeners.Internal})
+	faces := []face{{server, connections}, {httpapi.NewServer("", internal), listeners.Internal}}
+	if listeners.Health != nil {
+		faces = append(faces, face{httpapi.NewServer("", ready.Public()), httpapi.BoundConnections(listeners.Health, healthConnections, log)})
+	}
+	health := "none"
+	if listeners.Health != nil {
+		health = listeners.Health.Addr().String()
+	}
+	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", health, "instance", carrier.Instance)
+	serving, stopServing := stopping.after(ctx, ready)
+	defer stopServing()
+	err = serveHTTP(serving, log, telematics.MaxBudget+answerSlack, faces...)
 	err = errors.Join(err, drain(carrier))
 	stopListening() // first: what was taken from the MQTT broker is handled below
 	err = errors.Join(err, ears.Wait())
@@ -131,6 +160,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	log.Info("stopped")
 	return err
 }
+
+// A client's signatures of ten minutes can be fresh at once. Its limit of requests bounds them while Redis counts; these bound them always.
+const (
+	minSignatures    = 2000
+	signatureMinutes = 12
+)
 
 // fleet reads vehicles as they are now, and all else from the record.
 type fleet struct {
@@ -188,23 +223,20 @@ func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, fa
 // schemaEvery is between two looks whether the schema is there.
 const schemaEvery = 250 * time.Millisecond
 
-// maxSkew is how far the clocks of an instance and of Postgres may differ [LAW-11].
-const maxSkew = time.Second
-
-func postgresReady(p *store.Postgres) func(context.Context) error {
+// postgresReady also compares the clocks [LAW-11].
+func postgresReady(p *store.Postgres, carrier *broker.Broker) func(context.Context) error {
 	return func(ctx context.Context) error {
-		skew, err := p.ClockSkew(ctx)
-		if err != nil {
+		if err := carrier.CompareClock(ctx); err != nil {
 			return err
-		}
-		if skew.Abs() > maxSkew {
-			return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", skew.Round(time.Millisecond), maxSkew)
 		}
 		return schemaReady(ctx, p)
 	}
 }
 
 func schemaReady(ctx context.Context, p *store.Postgres) error {
+	if err := p.Suitable(ctx); err != nil {
+		return err
+	}
 	has, needs, err := p.Version(ctx)
 	if err == nil && has < needs {
 		err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
@@ -258,19 +290,23 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func internalHandler(b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, checks ...httpapi.Check) http.Handler {
+func (c Config) internalHandler(ready *httpapi.Readiness, b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", httpapi.Internal(checks...))
+	mux.Handle("/", ready.Internal())
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		counts := b.Counts.All()
 		maps.Copy(counts, addresses.counted.All())
 		maps.Copy(counts, feed.Counts())
 		maps.Copy(counts, money.collector.Counts.All())
+		maps.Copy(counts, database.counts())
+		maps.Copy(counts, connections.Counts())
 		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
-	serveProfiles(mux)
+	if c.Profiles {
+		serveProfiles(mux)
+	}
 	return mux
 }
 

@@ -47,7 +47,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 	for deadline, answers, open := time.Now().Add(30*time.Second), bufio.NewReader(operator), 0; ; {
 		var many errgroup.Group
 		for range 100 {
-			many.Go(func() error { return table.Ping(t.Context()) })
+			many.Go(func() error { return table.Ready(t.Context()) })
 		}
 		if err := many.Wait(); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 		if open, err = ended(operator, answers); err != nil {
 			t.Fatal(err)
 		}
-		if err := table.Ping(t.Context()); err != nil {
+		if err := table.Ready(t.Context()); err != nil {
 			t.Fatalf("after Redis ended %d connections: %v", open, err)
 		}
 		if open >= wanted {

@@ -16,8 +16,16 @@ type Grant struct {
 	Issuer   string
 	Audience string
 	Actor    telematics.Actor
+	Scope    string // separated by spaces
 	Lifetime time.Duration
 }
+
+// Scopes of administrators; see docs/tokens.md.
+const (
+	AllAgencies = "all_agencies" // bound to no agency
+	Halt        = "halt"
+	AgencyKeys  = "agency_keys"
+)
 
 // Mint returns an access token for development and tests, signed by a key made
 // for that. In production an issuer of your own does this.
@@ -29,6 +37,9 @@ func (g Grant) Mint(key telematics.SigningKey) (string, error) {
 		Claim("role", string(g.Actor.Role))
 	if g.Actor.Agency != 0 {
 		build = build.Claim("agency_id", int64(g.Actor.Agency))
+	}
+	if g.Scope != "" {
+		build = build.Claim("scope", g.Scope)
 	}
 	token, err := build.Build()
 	if err != nil {

@@ -4,12 +4,15 @@ package service
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,8 +71,10 @@ func startOn(ctx context.Context, c Config) (*Instance, error) {
 		"MOTORPOOL_MQTT_USERNAME="+mosquitto.ServiceUser, "MOTORPOOL_MQTT_PASSWORD="+c.MQTTPassword,
 		"MOTORPOOL_SIGNING_KEYS="+c.SigningKeys, "MOTORPOOL_TOKEN_KEYS="+c.TokenKeys,
 		"MOTORPOOL_TOKEN_ISSUER="+c.TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE="+c.TokenIssuer,
+		"MOTORPOOL_ALLOW_UNSAFE_POSTGRES=true", // the servers of these programs wait for no disk
+		"MOTORPOOL_HEALTH=", "MOTORPOOL_DRAIN=0s",
 		// Limits would refuse the load, and are not what is tested.
-		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
+		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_BULK_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
 	)
 	environment = append(environment, c.Settings...)
 	n := &Instance{Name: c.Name, Internal: "http://" + address[1], Public: "http://" + address[0]}
@@ -101,8 +106,8 @@ func (n *Instance) Ready(ctx context.Context) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
-// Program returns the path of the program to run: the one that is named, or one that is built into dir.
-func Program(ctx context.Context, named, dir string, race bool) (string, error) {
+// Program returns the path of the program to run: the one that is named, or one that is built into dir, with build tags.
+func Program(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
 	}
@@ -111,10 +116,24 @@ func Program(ctx context.Context, named, dir string, race bool) (string, error) 
 	if race {
 		args = append(args, "-race")
 	}
+	if len(tags) > 0 {
+		args = append(args, "-tags", strings.Join(tags, ","))
+	}
 	if said, err := exec.CommandContext(ctx, "go", append(args, "motorpool/cmd/motorpool")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the service: %w\n%s", err, said)
 	}
 	return binary, nil
+}
+
+// HasTag reports whether a program was built with a build tag.
+func HasTag(binary, tag string) bool {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), tag)
+	})
 }
 
 // Poll is between two looks.

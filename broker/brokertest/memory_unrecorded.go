@@ -1,0 +1,51 @@
+package brokertest
+
+import (
+	"context"
+
+	"motorpool/telematics"
+)
+
+type unitCommand struct {
+	unit    telematics.Unit
+	command telematics.CommandID
+}
+
+// NoteUnrecorded implements broker.Unrecorded.
+func (m *Memory) NoteUnrecorded(ctx context.Context, u telematics.Unrecorded) (telematics.UnrecordedFate, error) {
+	if err := m.enter(ctx, "NoteUnrecorded"); err != nil {
+		return telematics.UnrecordedFate{}, err
+	}
+	defer m.mu.Unlock()
+	id := unitCommand{u.Unit, u.Answer.Command}
+	_, recorded := m.commands[u.Answer.Command]
+	_, noted := m.unrecorded[id]
+	if recorded || noted {
+		return telematics.UnrecordedFate{}, nil
+	}
+	for vehicle, twin := range m.twins {
+		if twin.Unit == u.Unit {
+			m.unrecorded[id] = u
+			return telematics.UnrecordedFate{Unknown: true, Noted: true, Vehicle: vehicle}, nil
+		}
+	}
+	return telematics.UnrecordedFate{}, nil
+}
+
+// Unrecorded returns the answers to commands that are not on record.
+func (m *Memory) Unrecorded() []telematics.Unrecorded {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []telematics.Unrecorded
+	for _, u := range m.unrecorded {
+		all = append(all, u)
+	}
+	return all
+}
+
+// Lose removes a command, as a failover to a copy that was behind does.
+func (m *Memory) Lose(id telematics.CommandID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.commands, id)
+}

@@ -1,0 +1,283 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// Each claim tells the record's time, so the first command after the clock was set wrong is not signed either. [LAW-11]
+func TestSend_WrongClockPublishesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		record time.Duration // its clock, to the instance's
+		sent   bool
+	}{
+		"31 s ahead":           {-31 * time.Second, false},
+		"300 s ahead":          {-300 * time.Second, false},
+		"1.1 s ahead":          {-1100 * time.Millisecond, false},
+		"31 s behind":          {31 * time.Second, false},
+		"ahead, as is allowed": {-900 * time.Millisecond, true},
+		"behind as is allowed": {900 * time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.answers(0, time.Second, telematics.Succeeded)
+				w.Break(errAway, "Time") // the claim alone tells
+				w.SetClock(c.record)
+				got, err := w.send(telematics.Lock)
+				if c.sent {
+					w.wantCode(err, "")
+					return
+				}
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				if err.Outcome != telematics.NotExecuted || !err.Retryable || got.State != telematics.Expired {
+					t.Errorf("error %+v, command %s; want it not executed, and expired", err, got.State)
+				}
+				if is := w.record(got.ID); is.State != telematics.Expired || is.Attempts != 0 {
+					t.Errorf("the record says %s after %d attempts", is.State, is.Attempts)
+				} else if is.Completed.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
+					t.Errorf("it was settled at %s, by the wrong clock", is.Completed)
+				}
+				if refused, err := w.send(telematics.Unlock); err == nil || err.Code != telematics.TelematicsUnavailable || refused.ID != telematics.NoCommand {
+					t.Errorf("the next order: %+v, %v; want it refused before it is a command", refused, err)
+				}
+				w.wantLines(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
+				if at := w.Lines()[1].At; at.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
+					t.Errorf("the refusal is dated %s, by the wrong clock", at)
+				}
+				if sent := w.air.published(); len(sent) != 0 {
+					t.Errorf("%d messages were published", len(sent))
+				}
+			})
+		})
+	}
+}
+
+// What this instance knows must reach the record, also where that was unavailable at first.
+func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.Break(errAway, "Time")
+				w.SetClock(-ahead)
+				w.Break(errAway, "Settle")
+				got, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				time.Sleep(10 * time.Second) // the finding is offered again and again
+				w.Break(nil, "Settle")
+				time.Sleep(10 * time.Second)
+				if is := w.record(got.ID); is.State != telematics.Expired {
+					t.Errorf("the record says %s of a command that never left, want expired", is.State)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.Break(errAway, "Time")
+				w.SetClock(-ahead)
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				w.Break(errAway, "Add")
+				_, err = w.send(telematics.Unlock) // refused before it is a command
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				time.Sleep(10 * time.Second)
+				w.Break(nil, "Add")
+				time.Sleep(10 * time.Second)
+				w.wantLines(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
+			})
+		})
+	}
+}
+
+func TestSend_ClockThatIsRightAgainSendsAgain(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		w.SetClock(-time.Minute)
+		time.Sleep(time.Second)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		w.SetClock(0)
+		time.Sleep(time.Second)
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestPublish_WrongClockStopsRepetitions(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		time.AfterFunc(time.Second, func() { w.SetClock(-time.Minute) })
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout) // it had left: nobody can say
+		if c.Attempts != 1 || len(w.air.published()) != 1 {
+			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.air.published()))
+		}
+	})
+}
+
+func TestSweep_WrongClockSweepsNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.SetClock(-time.Minute)
+		time.Sleep(time.Second)
+		left := brokertest.NewCommand(car, telematics.Lock)
+		left.Requested, left.Deadline = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
+		if claim, err := w.Claim(w.Context(), left); err != nil || !claim.Taken() {
+			t.Fatalf("Claim = %+v, %v", claim, err)
+		}
+		time.Sleep(10 * time.Second)
+		if is := w.record(left.ID); !is.State.IsOpen() {
+			t.Errorf("it was swept: %s", is.State)
+		}
+		w.SetClock(0)
+		time.Sleep(10 * time.Second)
+		if is := w.record(left.ID); is.State != telematics.Unknown {
+			t.Errorf("it is %s, want unknown", is.State)
+		}
+	})
+}
+
+// slowClock is a record that takes long to say the time.
+type slowClock struct {
+	stores
+	takes time.Duration
+}
+
+func (s slowClock) Time(ctx context.Context) (time.Time, error) {
+	theirs, err := s.stores.Time(ctx) // as it was when the question came
+	time.Sleep(s.takes)
+	return theirs, err
+}
+
+// A slow trip to the record says little of the clock: it neither proves it wrong, nor right again.
+func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
+	slow := func(m *brokertest.Memory) stores { return slowClock{m, 2500 * time.Millisecond} }
+	inWorldOf(t, []func(*brokertest.Memory) stores{slow}, func(w *world) {
+		b := w.brokers[0]
+		if err := b.CompareClock(w.Context()); err != nil {
+			t.Errorf("accused by a slow trip: %v", err)
+		}
+		w.SetClock(-time.Minute)
+		if err := b.CompareClock(w.Context()); err == nil {
+			t.Error("a minute is more than the trip took, and was not found")
+		}
+		w.SetClock(0)
+		if err := b.CompareClock(w.Context()); err == nil {
+			t.Error("acquitted by a slow trip")
+		}
+	})
+}
+
+// stalledClaims is a record that stalls before it reads its clock for a claim, or after.
+type stalledClaims struct {
+	stores
+	before, after time.Duration
+}
+
+func (s stalledClaims) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	time.Sleep(s.before)
+	claim, err := s.stores.Claim(ctx, c)
+	time.Sleep(s.after)
+	return claim, err
+}
+
+// What follows may be dated by an instance whose clock is right.
+func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
+	for name, record := range map[string]stalledClaims{
+		"before the clock is read": {before: 2400 * time.Millisecond},
+		"after it":                 {after: 2400 * time.Millisecond},
+	} {
+		for way, ahead := range map[string]time.Duration{"ahead": 2 * time.Minute, "behind": -2 * time.Minute} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				stalled := func(m *brokertest.Memory) stores { record.stores = m; return record }
+				inWorldOf(t, []func(*brokertest.Memory) stores{stalled}, func(w *world) {
+					w.Break(errAway, "Time")
+					w.SetClock(-ahead)
+					called := time.Now().Add(-ahead)
+					got, err := w.send(telematics.Lock)
+					ended := time.Now().Add(-ahead)
+					w.wantCode(err, telematics.TelematicsUnavailable)
+					if at := w.record(got.ID).Completed; at.Before(called) || at.After(ended) {
+						t.Errorf("it was settled at %s, and was called from %s to %s", at, called, ended)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestWhileClockRight_EndsAndBeginsAnew(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		var runs, running int
+		ctx, stop := context.WithCancel(w.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- w.brokers[0].WhileClockRight(ctx, func(ctx context.Context) error {
+				runs, running = runs+1, running+1
+				<-ctx.Done()
+				running--
+				return nil
+			})
+		}()
+		for i, step := range []struct {
+			clock         time.Duration
+			runs, running int
+		}{{0, 1, 1}, {-2 * time.Second, 1, 0}, {0, 2, 1}, {2 * time.Second, 2, 0}, {0, 3, 1}} {
+			w.SetClock(step.clock)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if runs != step.runs || running != step.running {
+				t.Errorf("step %d: run %d times, %d run; want %d and %d", i, runs, running, step.runs, step.running)
+			}
+		}
+		stop()
+		if err := <-ended; err != nil || running != 0 {
+			t.Errorf("ended with %v, %d run", err, running)
+		}
+	})
+}
+
+func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
+	const text = "more than one unit rejects commands as dated ahead of its clock"
+	inWorld(t, 1, func(w *world) {
+		var log bytes.Buffer
+		w.brokers[0].Logger = slog.New(slog.NewTextHandler(&log, nil))
+		other := healthy()
+		other.ID, other.Unit = 43, "358240051111128"
+		w.Put(other)
+		w.air.car = func(p publication) {
+			of := unit
+			if strings.Contains(p.topic, string(other.Unit)) {
+				of = other.Unit
+			}
+			w.answer(0, of, telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: telematics.ClockBehind, At: time.Now()})
+		}
+		for i, step := range []struct {
+			vehicle telematics.VehicleID
+			pause   time.Duration // before
+			alarms  int
+		}{{car, 0, 0}, {car, 0, 0}, {43, 2 * time.Minute, 0}, {car, 30 * time.Second, 1}} {
+			time.Sleep(step.pause)
+			_, err := w.sendVia(0, telematics.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
+			w.wantCode(err, telematics.CommandRejected)
+			if n := strings.Count(log.String(), text); n != step.alarms || w.brokers[0].Counts.Get("clock_alarms") != int64(step.alarms) {
+				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n, w.brokers[0].Counts.Get("clock_alarms"), step.alarms)
+			}
+		}
+		if n := w.brokers[0].Counts.Get("answers_clock_behind"); n != 4 {
+			t.Errorf("%d rejections counted, want 4", n)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// rejects is a rejection of a command by its unit.
+func rejects(p publication, reason string) telematics.Answer {
+	return telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: reason, At: time.Now()}
+}
+
+func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
+	for _, reason := range []string{telematics.BadSignature, telematics.WrongAudience} {
+		for name, by := range map[string]int{"to its owner": 0, "to another instance": 1} {
+			t.Run(reason+" "+name, func(t *testing.T) {
+				inWorld(t, 2, func(w *world) {
+					w.air.car = func(p publication) { w.answer(by, unit, rejects(p, reason)) }
+					order := w.named(telematics.Lock, "k")
+					order.Budget = telematics.MaxBudget
+					start := time.Now()
+					r, err := w.repeat(0, order)
+					w.wantCode(err, telematics.CommandRejected)
+					if err.Outcome != telematics.MayHave || err.Retryable || err.Reason != reason || time.Since(start) > time.Second {
+						t.Errorf("after %v: %+v", time.Since(start), err)
+					}
+					again, err := w.repeat(1, order) // it is not carried out anew
+					w.wantCode(err, telematics.CommandRejected)
+					if !again.Replayed || again.Command.ID != r.Command.ID || err.Outcome != telematics.MayHave {
+						t.Errorf("the repetition: %+v, %v", again, err)
+					}
+					time.Sleep(time.Minute)
+					if n := len(w.air.published()); n != 1 {
+						t.Errorf("published %d times, want once: a further copy might be executed", n)
+					}
+					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave { // time alone proves nothing
+						t.Errorf("a minute later the outcome is %s", got)
+					}
+					w.answer(1, unit, telematics.Answer{Command: r.Command.ID, State: telematics.Succeeded, At: time.Now()})
+					time.Sleep(time.Second)
+					if c := w.record(r.Command.ID); c.State != telematics.Succeeded || !c.Late || c.Overruled || c.Reason != "" {
+						t.Errorf("after the other copy: %+v", c)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.BadSignature)) }
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandRejected)
+		for range 3 { // copies of it that are as bad, and a unit that repeats such answers, which it should not
+			forgotten := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
+			w.answer(0, unit, forgotten)
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(forgotten), false))
+			time.Sleep(time.Second)
+		}
+		w.wantOutcome(c.ID, telematics.MayHave)
+		refused := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.OutOfOrder, At: time.Now()}
+		w.brokers[0].Report(brokertest.Said(unit, reportWith(refused), false))
+		time.Sleep(time.Second)
+		if got := w.record(c.ID); got.State != telematics.Rejected || got.Reason != telematics.OutOfOrder || !got.Late {
+			t.Errorf("record %+v", got)
+		}
+		w.wantLines(telematics.CommandRejected, telematics.CommandRejected)
+		if n := w.brokers[0].Counts.Get("answers_recalled"); n != 1 {
+			t.Errorf("%d results of reports looked into, want only the new one", n)
+		}
+	})
+}
+
+func TestACopyThatIsRejectedAndForgottenSilencesACommandThatTheRecordCannotTake(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.Break(errAway, "Settle", "News")
+			w.answer(0, unit, rejects(p, telematics.BadSignature))
+		}
+		c, err := w.send(telematics.Lock)
+		if n := len(w.air.published()); err == nil || err.Outcome != telematics.MayHave || n != 1 {
+			t.Errorf("%+v; published %d times, want once", err, n)
+		}
+		w.Break(nil, "Settle", "News")
+		time.Sleep(5 * time.Second)
+		w.wantOutcome(c.ID, telematics.MayHave)
+	})
+}
+
+func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
+	for name, say := range map[string]func(*world, telematics.Answer){
+		"in an answer": func(w *world, a telematics.Answer) { w.answer(0, unit, a) },
+		"in a report": func(w *world, a telematics.Answer) {
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(a), false))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.air.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.StateConflict)) }
+				c, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.VehicleStateConflict)
+				for range 2 {
+					say(w, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+					time.Sleep(time.Second)
+				}
+				if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late || !got.Overruled {
+					t.Errorf("record %+v", got)
+				}
+				w.wantLines(telematics.VehicleStateConflict, "")
+				if n := w.brokers[0].Counts.Get("answers_overruling"); n != 1 {
+					t.Errorf("answers_overruling is %d, want 1", n)
+				}
+				if n := strings.Count(w.log.String(), "a vehicle executed a command that its unit had rejected"); n != 1 {
+					t.Errorf("%d alarms, want 1:\n%s", n, w.log.String())
+				}
+			})
+		})
+	}
+}

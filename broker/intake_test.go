@@ -1,0 +1,235 @@
+package broker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+const flooding = telematics.Unit("flooding")
+
+// invented is an answer to a command that does not exist.
+func invented() []byte {
+	return telematics.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+}
+
+// lookups notes which units' answers are handled, in their order.
+type lookups struct {
+	*brokertest.Memory
+	mu    sync.Mutex
+	units []telematics.Unit
+}
+
+func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+	l.mu.Lock()
+	l.units = append(l.units, unit)
+	l.mu.Unlock()
+	return l.Memory.Lookup(ctx, unit, id)
+}
+
+// Fairness by count: however much one unit has queued, another one's answer waits for a bounded number of messages.
+func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
+	const flood, bound = 50_000, 128
+	inWorld(t, 0, func(w *world) {
+		table := &lookups{Memory: w.Memory}
+		b := broker.New(broker.Config{
+			Vehicles: w.Memory, Commands: w.Memory, Halts: w.Memory, Clock: w.Memory, History: w.Memory, Pending: table, Twins: w.Memory, Contacts: w.Memory,
+			Events: w.Memory, Air: w.air, Workers: 1, Logger: slog.New(slog.DiscardHandler),
+		})
+		for range flood {
+			b.Answer(brokertest.Said(flooding, invented(), false))
+		}
+		b.Answer(brokertest.Said(unit, invented(), false))
+		ctx, stop := context.WithCancel(w.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := b.Run(ctx); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+		synctest.Wait()
+		stop()
+		running.Wait()
+		before := 0
+		for before < len(table.units) && table.units[before] != unit {
+			before++
+		}
+		if before > bound || before == len(table.units) {
+			t.Errorf("%d answers of the flooding unit were handled before that of another unit, want at most %d", before, bound)
+		}
+		if limited, dropped := b.Counts.Get("answers_limited"), b.Counts.Get("answers_dropped"); limited+dropped < flood-bound-1 || limited == 0 {
+			t.Errorf("%d limited and %d dropped, want the rest of %d", limited, dropped, flood)
+		}
+	})
+}
+
+// The flooding unit's own login may be that of a vehicle in use.
+func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
+	for name, heardBy := range map[string]int{"at the instance where the caller waits": 0, "at another instance": 1} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				flood := func(n int) {
+					for range n {
+						w.brokers[heardBy].Answer(brokertest.Said(unit, invented(), false))
+					}
+				}
+				w.air.car = func(p publication) {
+					for range 10 { // a second of it
+						flood(300)
+						time.Sleep(100 * time.Millisecond)
+					}
+					w.answer(heardBy, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+					flood(300)
+					w.answer(heardBy, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+					flood(300)
+				}
+				start := time.Now()
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, "")
+				if took := time.Since(start); took != time.Second {
+					t.Errorf("the caller waited %v, want 1 s: the first answer passes", took)
+				}
+				if w.brokers[heardBy].Counts.Get("answers_limited") == 0 {
+					t.Error("nothing was limited: there was no flood")
+				}
+			})
+		})
+	}
+}
+
+func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			for range 5000 {
+				w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
+			}
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+		}
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if n := w.brokers[0].Counts.Get("answers_limited"); n < 4000 {
+			t.Errorf("%d of 5000 answers were limited", n)
+		}
+	})
+}
+
+// [CMD-5] [TEL-3] All that a unit has not got rid of while it was away comes at one moment.
+func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		var late []telematics.CommandID
+		for range 64 {
+			c, err := w.send(telematics.Lock)
+			w.wantCode(err, telematics.CommandTimeout)
+			late = append(late, c.ID)
+		}
+		time.Sleep(time.Hour)
+		done := func(id telematics.CommandID) telematics.Answer {
+			return telematics.Answer{Command: id, State: telematics.Succeeded, At: time.Now()}
+		}
+		var last []telematics.Answer
+		for _, id := range late {
+			w.answer(0, unit, telematics.Answer{Command: id, State: telematics.Received, At: time.Now()})
+			w.answer(0, unit, done(id))
+			last = append(last, done(id))
+		}
+		for range 20 { // reports that were kept, each with results
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(last[len(last)-8:]...), false))
+		}
+		synctest.Wait()
+		for _, id := range late {
+			if c := w.record(id); c.State != telematics.Succeeded {
+				t.Errorf("the record says %s", c.State)
+			}
+		}
+		w.wantCount("answers_limited", 0)
+		w.wantCount("reports_limited", 0)
+	})
+}
+
+func TestAFloodOfReportsAndPresenceIsKeptToTheUnitsAllowance(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		const flood = 10_000
+		for i := range flood {
+			w.brokers[0].Report(brokertest.Said(flooding, []byte(`{}`), false))
+			w.brokers[0].Presence(brokertest.Said(flooding, fmt.Appendf(nil, `{"status":"online","session":"%d"}`, i), false))
+		}
+		w.brokers[0].Report(brokertest.Said(unit, []byte(`{}`), false))
+		w.brokers[0].Presence(brokertest.Said(unit, []byte(`{"status":"standby","session":"a"}`), false))
+		synctest.Wait()
+		w.wantCount("reports_limited", flood-512)
+		w.wantCount("presence_limited", flood-64)
+		w.wantCount("reports_dropped", 0)
+		w.wantCount("presence_dropped", 0)
+		w.wantCount("reports_merged", 1)
+		time.Sleep(time.Second) // the allowance grows again
+		for range 1000 {
+			w.brokers[0].Report(brokertest.Said(flooding, []byte(`{}`), false))
+		}
+		w.wantCount("reports_limited", flood-512+900)
+	})
+}
+
+// The MQTT broker sends the presence that it retains once for each subscription.
+func TestRetainedPresenceIsNotLimited(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		for range 500 {
+			w.brokers[0].Presence(brokertest.Said(unit, []byte(`{"status":"online","session":"a"}`), true))
+		}
+		w.wantCount("presence_limited", 0)
+	})
+}
+
+func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var log bytes.Buffer
+		m := brokertest.NewMemory()
+		b := broker.New(broker.Config{
+			Vehicles: m, Commands: m, Halts: m, Clock: m, History: m, Pending: m, Twins: m, Contacts: m, Events: m, Air: &air{},
+			Logger: slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil)),
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = b.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		for range 40 { // 20 s
+			for range 1000 {
+				b.Answer(brokertest.Said(flooding, invented(), false))
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if n := strings.Count(log.String(), `msg="a unit sent more than its allowance; the rest was dropped" unit=flooding answers=`); n != 2 {
+			t.Errorf("%d warnings in 21 s, want 2:\n%s", n, log.String())
+		}
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// BenchmarkAFlood is what one message of a unit costs that is far beyond its allowance.
+func BenchmarkAFlood(b *testing.B) {
+	flooded := broker.New(broker.Config{Logger: slog.New(slog.DiscardHandler)})
+	message := brokertest.Said(flooding, invented(), false)
+	b.ReportAllocs()
+	for b.Loop() {
+		flooded.Answer(message)
+	}
+}

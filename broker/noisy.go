@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const (
+	// warnEvery is how often the log names units that send more than their allowance.
+	warnEvery = 10 * time.Second
+	// warnUnits is how many it names each time, those with the most messages first.
+	warnUnits = 5
+	// maxNoisy is of how many units the messages are counted meanwhile.
+	maxNoisy = 1000
+)
+
+// noisy counts the messages that were dropped since the last warning because their unit sent more than its allowance.
+type noisy struct {
+	mu    sync.Mutex
+	units map[telematics.Unit]*limited
+}
+
+// limited is what was dropped of one unit.
+type limited struct {
+	unit                       telematics.Unit
+	answers, reports, presence int
+}
+
+func (l *limited) all() int { return l.answers + l.reports + l.presence }
+
+// limit counts a message that is dropped because its unit is beyond its allowance.
+func (b *Broker) limit(unit telematics.Unit, count string) {
+	b.Counts.add(count)
+	b.noisy.mu.Lock()
+	defer b.noisy.mu.Unlock()
+	l := b.noisy.units[unit]
+	if l == nil {
+		if len(b.noisy.units) == maxNoisy {
+			return
+		}
+		l = &limited{unit: unit}
+		b.noisy.units[unit] = l
+	}
+	switch count {
+	case answersLimited:
+		l.answers++
+	case reportsLimited:
+		l.reports++
+	case presenceLimited:
+		l.presence++
+	}
+}
+
+// take returns the units of which messages were dropped, the noisiest first, and forgets them.
+func (n *noisy) take() []*limited {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]*limited, 0, len(n.units))
+	for _, l := range n.units {
+		all = append(all, l)
+	}
+	clear(n.units)
+	slices.SortFunc(all, func(a, b *limited) int { return cmp.Or(b.all()-a.all(), cmp.Compare(a.unit, b.unit)) })
+	return all
+}
+
+// watchNoisy names noisy units in the log, until the context ends.
+func (b *Broker) watchNoisy(ctx context.Context) error {
+	return each(ctx, warnEvery, b.warnNoisy)
+}
+
+func (b *Broker) warnNoisy() {
+	all := b.noisy.take()
+	for i, l := range all {
+		if i == warnUnits {
+			b.Logger.Warn("more units sent more than their allowance", "units", len(all)-warnUnits)
+			return
+		}
+		b.Logger.Warn("a unit sent more than its allowance; the rest was dropped", "unit", l.unit,
+			"answers", l.answers, "reports", l.reports, "presence", l.presence, "within", warnEvery)
+	}
+}

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/telematics"
+)
+
+// probeEvery is how often a probe is sent, until one has come back.
+const probeEvery = time.Second
+
+// errNothingShared is what is wrong with an MQTT broker that takes a shared subscription for an ordinary one.
+var errNothingShared = errors.New("the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
+	"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +
+	"(see mosquitto/README.md)")
+
+// probe returns once a message has come through a shared subscription of this connection. That one was granted says nothing: MQTT brokers
+// without them take its filter for a topic without a publisher. The group is the connection's own, so that no other instance gets the probe.
+func (l *Link) probe(ctx context.Context, client mqtt.Client, lost <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
+	defer cancel()
+	own := rand.Text() // a random name, so no other client joins the group
+	topic := telematics.ProbeTopic(own)
+	filter := telematics.SharedFilter(own, topic)
+	back := make(chan struct{}, 1)
+	subscribed := client.Subscribe(filter, 1, func(mqtt.Client, mqtt.Message) {
+		select {
+		case back <- struct{}{}:
+		default:
+		}
+	})
+	if err := l.await(ctx, subscribed); err != nil {
+		return fmt.Errorf("subscribe to a probe: %w", err)
+	}
+	if err := granted(subscribed.(*mqtt.SubscribeToken)); err != nil {
+		return err
+	}
+	defer client.Unsubscribe(filter)
+	again := time.NewTicker(probeEvery)
+	defer again.Stop()
+	for {
+		client.Publish(topic, 1, false, []byte{}) // empty: every instance ignores it
+		select {
+		case <-back:
+			return nil
+		case <-again.C:
+		case err := <-lost:
+			return fmt.Errorf("lost: %w", err)
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return errNothingShared
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package broker_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+// RabbitMQ, NATS and aedes grant a shared subscription as if it were a topic of that name.
+func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
+	var deaf atomic.Bool
+	deaf.Store(true)
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: servicePassword, NothingShared: deaf.Load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	var log alarms
+	link := broker.NewLink(broker.MQTTConfig{
+		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
+		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		ConnectTimeout: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := link.Run(ctx, &ears{}); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+
+	cause := func(line string) int {
+		n := 0
+		for entry := range strings.Lines(log.String()) {
+			if strings.Contains(entry, "line="+line) && strings.Contains(entry, "delivers nothing through it") && strings.Contains(entry, "mosquitto/README.md") {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, 30*time.Second, "the log names the cause on both lines, again and again", func() bool {
+		if link.Ready() == nil {
+			t.Fatal("ready, though no answer would be received")
+		}
+		return cause("answers") > 1 && cause("telemetry") > 1
+	})
+	if err := link.Publish(command([]byte("lock"))); err == nil {
+		t.Error("published, though no answer would be received")
+	}
+	if err := link.AllReady(); err == nil || !strings.Contains(err.Error(), "(answers): the MQTT broker granted a shared subscription") || strings.Contains(err.Error(), "(presence)") {
+		t.Errorf("AllReady: %v; want the cause for answers and telemetry, and presence there", err)
+	}
+	deaf.Store(false)
+	eventually(t, 30*time.Second, "ready", func() bool { return link.AllReady() == nil })
+}
+
+// Each instance's probe is its own: members of the group, and those who hear all of presence, neither get nor see it.
+func TestProbesOfManyInstancesDoNotDisturbEachOther(t *testing.T) {
+	overBothBrokers(t, func(t *testing.T, server mqttServer) {
+		heard := make([]ears, 6)
+		var ready sync.WaitGroup
+		for i := range heard {
+			link := startLink(t, server.ServiceURL(), &heard[i])
+			ready.Go(func() {
+				for deadline := time.Now().Add(20 * time.Second); link.AllReady() != nil; time.Sleep(2 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Error("an instance is not ready")
+						return
+					}
+				}
+			})
+		}
+		ready.Wait()
+		for i := range heard {
+			if n := heard[i].presence.Load() + heard[i].answers.Load() + heard[i].reports.Load(); n != 0 {
+				t.Errorf("instance %d was given %d probes as messages of units", i, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// slowTwins notes which units were observed, and takes its time for it.
+type slowTwins struct {
+	*brokertest.Memory
+	mu    sync.Mutex
+	units map[telematics.Unit]bool
+}
+
+func (s *slowTwins) Observe(_ context.Context, all []telematics.Observation) (telematics.Seen, error) {
+	time.Sleep(20 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range all {
+		s.units[o.Unit] = true
+	}
+	return telematics.Seen{}, nil
+}
+
+func (s *slowTwins) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.units)
+}
+
+// fleetMQTT is an MQTT broker that retains the presence of a fleet.
+func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
+	t.Helper()
+	passwords := map[string]string{}
+	for i := range fleet {
+		passwords[fmt.Sprintf("unit-%d", i)] = unitPassword
+	}
+	if !real {
+		server, err := devstack.StartMQTT(devstack.MQTTConfig{
+			ServicePassword: servicePassword, UnitPassword: func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		return server
+	}
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: servicePassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) {
+	const fleet, queue = 120, 8
+	for name, real := range map[string]bool{"embedded": false, "mosquitto": true} {
+		t.Run(name, func(t *testing.T) {
+			server := fleetMQTT(t, real, fleet)
+			for i := range fleet {
+				sayRetained(t, server.UnitsURL(), telematics.Unit(fmt.Sprintf("unit-%d", i)))
+			}
+			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
+			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+			link := broker.NewLink(broker.MQTTConfig{
+				URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
+				Group:       func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+				ReplayAfter: 50 * time.Millisecond, Logger: logger,
+			})
+			b := broker.New(broker.Config{
+				Vehicles: m, Commands: m, Halts: m, Clock: m, History: m, Pending: m, Twins: m, Contacts: m, Events: m, Air: link,
+				QueueSize: queue, Logger: logger,
+			})
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { _ = b.Run(ctx) })
+			running.Go(func() { _ = link.Run(ctx, b) })
+			defer running.Wait()
+			defer stop()
+			eventually(t, time.Minute, "the presence of the whole fleet is taken", func() bool { return m.count() == fleet })
+			if n := b.Counts.Get("presence_dropped"); n == 0 {
+				t.Error("all fitted: nothing was tried")
+			}
+		})
+	}
+}
+
+func sayRetained(t *testing.T, url string, of telematics.Unit) {
+	t.Helper()
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(of)).
+		SetUsername(string(of)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
+	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("connect unit: %v", token.Error())
+	}
+	defer client.Disconnect(0)
+	online := telematics.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "0123456789abcdef", At: time.Now()})
+	if token := client.Publish(telematics.PresenceChannel.Topic(of), 1, true, online); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("publish presence: %v", token.Error())
+	}
+}

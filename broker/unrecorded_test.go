@@ -1,0 +1,75 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		succeeded := telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()}
+		failed := telematics.Answer{Command: uuid.New(), State: telematics.Failed, Reason: "interrupted", At: time.Now()}
+		rejected := telematics.Answer{Command: uuid.New(), State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
+		w.Break(errAway, "NoteUnrecorded")
+		for range 3 { // each report repeats them
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(succeeded, failed, rejected), false))
+			time.Sleep(time.Second)
+			w.Break(nil, "NoteUnrecorded")
+		}
+		got := map[telematics.CommandID]telematics.State{}
+		for _, u := range w.Unrecorded() {
+			got[u.Answer.Command] = u.Answer.State
+		}
+		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
+			t.Errorf("written down: %v", got)
+		}
+		if n := w.brokers[0].Counts.Get("answers_unrecorded"); n != 2 {
+			t.Errorf("counted %d, want 2", n)
+		}
+	})
+}
+
+func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.air.car = func(p publication) {
+			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+		}
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		repeat := func() {
+			w.brokers[0].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false))
+			time.Sleep(time.Second)
+		}
+		repeat()
+		w.Lose(c.ID)
+		repeat()
+		if got := w.Unrecorded(); len(got) != 0 {
+			t.Fatalf("looked into, though nothing said that the record is another: %+v", got)
+		}
+		w.brokers[0].Recheck()
+		repeat()
+		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != c.ID {
+			t.Errorf("written down: %+v", got)
+		}
+	})
+}
+
+func TestUnrecorded_ADirectAnswerIsWrittenDownToo(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		lost := telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()}
+		w.answer(0, unit, lost)
+		time.Sleep(time.Second)
+		c, err := w.send(telematics.Lock) // one on record is not
+		w.wantCode(err, telematics.CommandTimeout)
+		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		time.Sleep(time.Second)
+		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost.Command || got[0].Unit != unit {
+			t.Errorf("written down: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/simulator/devstack"
+)
+
+// callOfPage stands for the page: it has the script sign a call, and prints the header.
+const callOfPage = `
+globalThis.crypto ??= require("node:crypto").webcrypto; // Node 18 has it by import alone
+globalThis.window = globalThis;
+globalThis.location = {href: "http://127.0.0.1:8080/docs"};
+SCRIPT
+(async () => {
+  const admin = await window.docsRequestInterceptor({url: "http://127.0.0.1:8080/api/v1/admin/vehicles", method: "GET", headers: {}});
+  const client = await window.docsRequestInterceptor({
+    url: "http://127.0.0.1:8080/api/v1/client/bookings?limit=2&cursor=a%20b", method: "post", body: '{"end_date":"ü"}', headers: {Authorization: "Bearer a.b.c"},
+  });
+  console.log(String(admin.headers["X-Agency-Signature"]) + "\n" + client.headers["X-Agency-Signature"]);
+})();`
+
+func TestDocsOfTheWorldSignClientsCallsAlone(t *testing.T) {
+	_, err := exec.LookPath("node")
+	devstack.Need(t, err)
+	key := rental.AgencyKey{ID: "ak_test", Secret: []byte("0123456789abcdef0123456789abcdef")}
+	out, err := exec.Command("node", "-e", strings.Replace(callOfPage, "SCRIPT", docsScript(key), 1)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	admin, client, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if admin != "undefined" {
+		t.Errorf("an administrator's call has a signature: %s", admin)
+	}
+	signature, err := rental.ParseSignature(client)
+	if err != nil {
+		t.Fatalf("%q: %v", client, err)
+	}
+	signed := rental.SignedRequest{Method: "POST", Path: "/api/v1/client/bookings", Query: "limit=2&cursor=a%20b", Body: []byte(`{"end_date":"ü"}`), Token: "a.b.c"}
+	if signature.Key != key.ID || !signature.Fresh(time.Now()) || !signature.Verify(key.Secret, signed) {
+		t.Errorf("not the signature of the call: %s", client)
+	}
+}

@@ -1,0 +1,41 @@
+//go:build clockfault
+
+package app
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// clockFaultFile is the variable that names a file with the length of time by which the clock is wrong.
+const clockFaultFile = "MOTORPOOL_CLOCK_FAULT"
+
+var clockFault struct {
+	once  sync.Once
+	ahead atomic.Int64
+}
+
+// now is this instance's clock, wrong by what the fault harness says in a file. Timers go on by the machine's own.
+func now() time.Time {
+	clockFault.once.Do(func() {
+		readClockFault()
+		go func() {
+			for range time.Tick(10 * time.Millisecond) {
+				readClockFault()
+			}
+		}()
+	})
+	return time.Now().Add(time.Duration(clockFault.ahead.Load()))
+}
+
+func readClockFault() {
+	text, err := os.ReadFile(os.Getenv(clockFaultFile))
+	ahead, invalid := time.ParseDuration(strings.TrimSpace(string(text)))
+	if err != nil || invalid != nil { // no file: no fault
+		ahead = 0
+	}
+	clockFault.ahead.Store(int64(ahead))
+}

@@ -1,0 +1,110 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"motorpool/store"
+)
+
+// How often the database is looked at: until it was seen once, also after it was found to be another server, and then.
+const (
+	databaseAgain = time.Second
+	databaseEvery = 30 * time.Second
+)
+
+// databaseWatch finds a database that must not be used, and one that may lose what it has acknowledged.
+type databaseWatch struct {
+	postgres *store.Postgres
+	changed  func() // what was read from it before may be there no more
+	log      *slog.Logger
+
+	unsafe       string         // settings, as they were logged last
+	standbys     store.Standbys // likewise
+	asynchronous atomic.Int64
+}
+
+// run returns store.ErrUnsuitable where the database must not be used, and nil when the context ends.
+func (w *databaseWatch) run(ctx context.Context) error {
+	if err := w.awaitSuitable(ctx); err != nil {
+		return err
+	}
+	tick := time.NewTicker(databaseAgain)
+	defer tick.Stop()
+	lives := w.postgres.Lives()
+	for next := time.Now(); ; {
+		if now := w.postgres.Lives(); now != lives {
+			lives, next = now, time.Now()
+			w.log.Warn("postgres was restarted, or is another server: answers that vehicles repeat are looked into once more")
+			w.changed()
+		}
+		if !time.Now().Before(next) {
+			if err := w.look(ctx); err == nil {
+				next = time.Now().Add(databaseEvery)
+			} else if ctx.Err() == nil {
+				w.log.Debug("database not looked at", "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// awaitSuitable returns when the database was found to be suitable, or not, or the context ends.
+func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
+	for {
+		err := w.postgres.Suitable(ctx)
+		if err == nil || errors.Is(err, store.ErrUnsuitable) {
+			return err
+		}
+		select {
+		case <-time.After(databaseAgain):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look raises the numbers of commands where the server was started or promoted, so that the log says so, and warns of what may be lost.
+func (w *databaseWatch) look(ctx context.Context) error {
+	before, after, err := w.postgres.RaiseNumbers(ctx, false)
+	if err != nil {
+		return err
+	}
+	if after != 0 {
+		w.log.Info("command numbers raised, since postgres was started or promoted", "from", before, "to", after)
+	}
+	unsafe, err := w.postgres.Unsafe(ctx)
+	if err != nil {
+		return err
+	}
+	if unsafe != "" && unsafe != w.unsafe {
+		w.log.Warn("postgres is unsafe: a crash of its machine loses commands that were executed", "settings", unsafe)
+	}
+	w.unsafe = unsafe
+	standbys, err := w.postgres.Standbys(ctx)
+	if err != nil {
+		return err
+	}
+	w.asynchronous.Store(int64(standbys.Asynchronous))
+	if standbys.Asynchronous > 0 && standbys != w.standbys {
+		w.log.Warn("postgres has an asynchronous standby: a failover to it loses commands that were executed; see docs/backup.md",
+			"asynchronous", standbys.Asynchronous, "synchronous_commits", standbys.Synchronous)
+	}
+	if standbys.Hidden > 0 && standbys != w.standbys {
+		w.log.Warn("postgres has standbys, but the database role may not see whether they are asynchronous: grant it pg_read_all_stats", "standbys", standbys.Hidden)
+	}
+	w.standbys = standbys
+	return nil
+}
+
+// counts returns what /counts tells of the database.
+func (w *databaseWatch) counts() map[string]int64 {
+	return map[string]int64{"postgres_asynchronous_standbys": w.asynchronous.Load()}
+}

@@ -1,0 +1,41 @@
+package app_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"motorpool/telematics"
+)
+
+// Idle connections without a token fill the public listener; the service still reaches its servers, and answers.
+func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
+	s := embeddedStack(t, 1)
+	s.drive(nil, healthy)
+	config := s.config()
+	unhurried(&config)
+	config.VehicleRate = 0
+	files := 220 + config.DatabaseConns + 10*runtime.NumCPU()
+	i := s.serveChild(config, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0"`, files), os.Args[0]))
+	for range files + 50 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(i.base, "http://"))
+		s.must(err)
+		defer c.Close()
+	}
+	for range 20 {
+		if r := i.control(1, telematics.Lock, "Connection", "close"); r.status != http.StatusOK && !r.starved() {
+			t.Fatalf("lock beside idle connections: %d %s", r.status, r.Message)
+		}
+	}
+	if status, body := i.readiness(); status != http.StatusOK {
+		t.Errorf("readiness %d %s", status, body)
+	}
+	if evicted := i.count("connections_evicted"); evicted == 0 {
+		t.Error("no idle connection was closed")
+	}
+}

@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/store"
+)
+
+// stopping keeps an instance serving for a while after it was asked to stop, so that load balancers take it out
+// before its listeners close.
+type stopping struct {
+	drain   time.Duration
+	log     *slog.Logger
+	closing atomic.Bool
+}
+
+func newStopping(drain time.Duration, log *slog.Logger) *stopping {
+	return &stopping{drain: drain, log: log}
+}
+
+// after returns a context that ends when the drain that the end of ctx begins is over. The returned function ends it earlier.
+func (s *stopping) after(ctx context.Context, ready *httpapi.Readiness) (context.Context, context.CancelFunc) {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	release := context.AfterFunc(ctx, func() {
+		defer stop()
+		ready.Drain()
+		if s.drain == 0 || errors.Is(context.Cause(ctx), store.ErrUnsuitable) { // the latter was never ready
+			return
+		}
+		s.log.Info("draining", "for", s.drain)
+		pause(serving, s.drain/2)
+		s.closing.Store(true)
+		pause(serving, s.drain-s.drain/2)
+	})
+	return serving, func() { release(); stop() }
+}
+
+// closeConnections ends kept connections with their next response, in the second half of the drain: who uses one later
+// would meet a closed connection.
+func (s *stopping) closeConnections(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.closing.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

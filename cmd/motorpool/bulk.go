@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// bulk gives one command to many vehicles.
+type bulk struct {
+	remote
+	manner
+	Action   string   `arg:"" help:"The action, such as lock."`
+	Vehicles []string `arg:"" help:"Numbers or plates of vehicles, 1,000 at most."`
+	Signal   string   `enum:"horn,lights,both," default:"" placeholder:"SIGNAL" env:"-" help:"With attention: horn, lights or both."`
+}
+
+// bulkEvery is between two readings of what has become of it.
+const bulkEvery = 500 * time.Millisecond
+
+type bulkState struct {
+	ID      string `json:"id"`
+	Summary struct {
+		Open        int `json:"open"`
+		NotExecuted int `json:"not_executed"`
+		Failed      int `json:"failed"`
+		Unknown     int `json:"unknown"`
+	} `json:"summary"`
+}
+
+// Run waits until no vehicle is open any more, unless --async. The worst outcome is the exit code.
+func (b bulk) Run(ctx context.Context) error {
+	headers, err := manner{Wait: b.Wait, Key: b.Key}.headers()
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"action": b.Action}
+	if b.Signal != "" {
+		body["parameters"] = map[string]any{"signal": b.Signal}
+	}
+	var ids []int64
+	for _, name := range b.Vehicles {
+		id, err := b.vehicleID(ctx, name)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	body["vehicle_ids"] = ids
+	e, err := b.ask(ctx, http.MethodPost, "commands", body, headers...)
+	if err != nil {
+		return err
+	}
+	state, err := readBulk(e)
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(telematics.MaxBudget + 10*time.Second); !b.Async && state.Summary.Open > 0 && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return failure{exitUnknown, fmt.Errorf("not waited for; see: motorpool bulk-status %s", state.ID)}
+		case <-time.After(bulkEvery):
+		}
+		next, err := b.ask(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "motorpool: %v\n", err) // the next reading may be answered
+			continue
+		}
+		e = next
+		if state, err = readBulk(e); err != nil {
+			return err
+		}
+	}
+	return b.finish(e, state)
+}
+
+func (b bulk) finish(e envelope, state bulkState) error {
+	if err := b.showBulk(e); err != nil {
+		return err
+	}
+	s := state.Summary
+	switch {
+	case s.Unknown > 0, s.Open > 0 && !b.Async:
+		return failure{exitUnknown, fmt.Errorf("%d may have done it; see: motorpool bulk-status %s", s.Unknown+s.Open, state.ID)}
+	case s.Failed > 0:
+		return failure{exitFailed, fmt.Errorf("%d failed", s.Failed)}
+	case s.NotExecuted > 0:
+		return refused("%d did not", s.NotExecuted)
+	}
+	return nil
+}
+
+func readBulk(e envelope) (bulkState, error) {
+	var state bulkState
+	err := json.Unmarshal(e.Data, &state)
+	return state, err
+}
+
+// showBulk prints a row for each vehicle.
+func (r remote) showBulk(e envelope) error {
+	if !r.wantsTable() {
+		return r.show(e, nil)
+	}
+	var data struct {
+		Items json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	e.Data = data.Items
+	return r.show(e, []column{{"VEHICLE", "vehicle_id"}, {"STATE", "command.state"}, {"COMMAND", "command.id"}, {"CODE", "error.code"}, {"MESSAGE", "message"}})
+}
+
+// bulkStatus shows what has become of a command to many vehicles.
+type bulkStatus struct {
+	remote
+	ID string `arg:"" help:"Id, as bulk prints it."`
+}
+
+func (b bulkStatus) Run(ctx context.Context) error {
+	e, err := b.ask(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(b.ID), nil)
+	if err != nil {
+		return err
+	}
+	return b.showBulk(e)
+}

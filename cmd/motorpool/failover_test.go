@@ -1,0 +1,46 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"motorpool/cmd/chaos/failover"
+	"motorpool/simulator/devstack"
+)
+
+// The same round with more vehicles: make chaos ARGS=--failover.
+func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
+	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
+		devstack.NeedServer(t, server)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	round, err := failover.Round(t.Context(), failover.Config{
+		Seed: 3, Vehicles: 20, Binary: self, Dir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	round.Write(t.Output())
+	for _, violation := range round.Violations {
+		t.Error(violation)
+	}
+	if why := round.Worthless(); why != "" {
+		t.Errorf("the round proves nothing: %s", why)
+	}
+	warned := false
+	for _, log := range instanceLogs(t, dir) {
+		if strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
+			t.Error(log)
+		}
+		warned = warned || strings.Contains(log, "is not on record")
+	}
+	if !warned {
+		t.Error("no log warns of an answer to a command that is not on record")
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// list prints a list of the service.
+func (r remote) list(ctx context.Context, path string, columns []column) error {
+	e, err := r.ask(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return r.show(e, columns)
+}
+
+// listing is what lists have in common.
+type listing struct {
+	remote
+	Limit  int    `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`
+	Cursor string `env:"-" placeholder:"CURSOR" help:"Where to go on (default from the newest)."`
+}
+
+func (l listing) query() url.Values {
+	query := url.Values{"limit": {strconv.Itoa(l.Limit)}}
+	set(query, "cursor", l.Cursor)
+	return query
+}
+
+func set(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+// setVehicle resolves a number or a plate, where there is one.
+func (l listing) setVehicle(ctx context.Context, query url.Values, name string) error {
+	if name == "" {
+		return nil
+	}
+	id, err := l.vehicleID(ctx, name)
+	query.Set("vehicle_id", strconv.FormatInt(id, 10))
+	return err
+}
+
+func (l listing) print(ctx context.Context, list string, query url.Values, columns []column) error {
+	return l.list(ctx, list+"?"+query.Encode(), columns)
+}
+
+type vehicles struct {
+	listing
+	Search       string `arg:"" optional:"" help:"Part of the plate, brand, model or unit (default all)."`
+	Status       string `env:"-" placeholder:"STATUS" help:"Only of this status, such as available (default any)."`
+	Connectivity string `env:"-" placeholder:"STATUS" help:"Only of this connectivity: online, standby or offline (default any)."`
+	Agency       string `env:"-" placeholder:"N" help:"Only of this agency (default all)."`
+}
+
+func (v vehicles) Run(ctx context.Context) error {
+	query := v.query()
+	set(query, "q", v.Search)
+	set(query, "status", v.Status)
+	set(query, "connectivity", v.Connectivity)
+	set(query, "agency_id", v.Agency)
+	return v.print(ctx, "vehicles", query, []column{
+		{"ID", "id"}, {"PLATE", "plate_number"}, {"AGENCY", "agency_id"}, {"BRAND", "brand"}, {"MODEL", "model"}, {"STATUS", "status"},
+		{"CONNECTIVITY", "connectivity.status"}, {"LAST SEEN", "connectivity.last_seen"}, {"LOCKED", "telemetry.is_locked"},
+	})
+}
+
+type activity struct {
+	listing
+	Vehicle string        `env:"-" placeholder:"N|PLATE" help:"Only of this vehicle (default any)."`
+	Booking string        `env:"-" placeholder:"N" help:"Only of this booking (default any)."`
+	Actor   string        `env:"-" placeholder:"NAME" help:"Only by this actor (default any)."`
+	Action  string        `env:"-" placeholder:"NAME" help:"Only this action, such as command.unlock (default any)."`
+	Outcome string        `env:"-" placeholder:"OUTCOME" help:"Only with this outcome: executed, not_executed, failed or unknown (default any)."`
+	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of the last, such as 2h (default any time)."`
+}
+
+func (a activity) Run(ctx context.Context) error {
+	query := a.query()
+	if err := a.setVehicle(ctx, query, a.Vehicle); err != nil {
+		return err
+	}
+	set(query, "booking_id", a.Booking)
+	set(query, "actor", a.Actor)
+	set(query, "action", a.Action)
+	set(query, "outcome", a.Outcome)
+	if a.Since > 0 {
+		query.Set("from", time.Now().Add(-a.Since).UTC().Format(time.RFC3339))
+	}
+	return a.print(ctx, "activity", query, []column{
+		{"AT", "at"}, {"ACTOR", "actor"}, {"ROLE", "role"}, {"AGENCY", "agency_id"}, {"VEHICLE", "vehicle_id"}, {"BOOKING", "booking_id"},
+		{"ACTION", "action"}, {"OUTCOME", "outcome"}, {"CODE", "code"}, {"NOTE", "note"},
+	})
+}
+
+type bookings struct {
+	listing
+	Vehicle string `env:"-" placeholder:"N|PLATE" help:"Only of this vehicle (default any)."`
+	Client  string `env:"-" placeholder:"SUB" help:"Only of this client (default any)."`
+	Status  string `env:"-" placeholder:"STATUS" help:"Only of this status, such as active (default any)."`
+	Agency  string `env:"-" placeholder:"N" help:"Only of this agency (default all)."`
+}
+
+func (b bookings) Run(ctx context.Context) error {
+	query := b.query()
+	if err := b.setVehicle(ctx, query, b.Vehicle); err != nil {
+		return err
+	}
+	set(query, "client", b.Client)
+	set(query, "status", b.Status)
+	set(query, "agency_id", b.Agency)
+	return b.print(ctx, "bookings", query, []column{
+		{"ID", "id"}, {"REFERENCE", "reference"}, {"STATUS", "status"}, {"CLIENT", "client"}, {"VEHICLE", "vehicle.id"}, {"PLATE", "vehicle.plate_number"},
+		{"START", "start_date"}, {"END", "end_date"}, {"TOTAL", "pricing.total"}, {"CURRENCY", "pricing.currency"}, {"PAYMENT", "payment.status"},
+	})
+}
+
+var unitColumns = []column{{"UNIT", "unit"}, {"FIRST SEEN", "first_seen"}, {"LAST SEEN", "last_seen"}, {"MESSAGES", "messages"}}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// remote is a running service.
+type remote struct {
+	URL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
+	Token  string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
+	Output string `enum:"auto,table,json" default:"auto" placeholder:"FORMAT" help:"table, json, or auto: a table on a terminal, json otherwise (default ${default})."`
+}
+
+// envelope is what the service answers with.
+type envelope struct {
+	Success   bool            `json:"success"`
+	Message   string          `json:"message"`
+	Data      json.RawMessage `json:"data"`
+	Meta      pageMeta        `json:"meta"`
+	RequestID string          `json:"request_id"`
+	Error     struct {
+		Code       string `json:"code"`
+		Retryable  bool   `json:"retryable"`
+		RetryAfter int    `json:"retry_after"`
+		Outcome    string `json:"outcome"`
+		CommandID  string `json:"command_id"`
+	} `json:"error"`
+}
+
+type pageMeta struct {
+	NextCursor string `json:"next_cursor"`
+}
+
+// call prints what the service answers, and fails where the service did. Headers are names
+// and values in turn.
+func (r remote) call(ctx context.Context, method, path string, body any, headers ...string) error {
+	e, err := r.ask(ctx, method, path, body, headers...)
+	if err != nil {
+		return err
+	}
+	return r.show(e, nil)
+}
+
+// ask returns what the service answers, and fails where the service did.
+func (r remote) ask(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
+	ctx, cancel := context.WithTimeout(ctx, telematics.MaxBudget+10*time.Second)
+	defer cancel()
+	var reached atomic.Bool // with a connection, what is asked for may have been sent
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }})
+	request, err := r.request(ctx, method, path, body, headers...)
+	if err != nil {
+		return envelope{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	var answer []byte
+	if err == nil {
+		defer response.Body.Close()
+		answer, err = io.ReadAll(response.Body)
+	}
+	switch {
+	case err == nil:
+		return readAnswer(answer, response)
+	case reached.Load() && method != http.MethodGet:
+		return envelope{}, failure{exitUnknown, fmt.Errorf("%w\nthere was no answer: it may have been done", err)}
+	}
+	return envelope{}, failure{exitUnavailable, fmt.Errorf("%w (is the service running there? see --url)", err)}
+}
+
+func (r remote) request(ctx context.Context, method, path string, body any, headers ...string) (*http.Request, error) {
+	if r.Token == "" {
+		return nil, badUsage("--token: want an access token; set MOTORPOOL_TOKEN")
+	}
+	if !strings.HasPrefix(r.URL, "http://") && !strings.HasPrefix(r.URL, "https://") {
+		return nil, badUsage("--url: %q: want http://host:port, or https://", r.URL)
+	}
+	var reader io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(r.URL, "/")+"/api/v1/admin/"+path, reader)
+	if err != nil {
+		return nil, badUsage("--url: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+r.Token)
+	if body != nil || method == http.MethodPost {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Add(pair[0], pair[1])
+	}
+	return request, nil
+}
+
+func readAnswer(answer []byte, response *http.Response) (envelope, error) {
+	method := response.Request.Method
+	var e envelope
+	if err := json.Unmarshal(answer, &e); err != nil {
+		return e, failure{foreignExitCode(method, response.StatusCode),
+			fmt.Errorf("%s answered %s, not as Motorpool does", response.Request.URL, response.Status)}
+	}
+	if !e.Success {
+		return e, failure{e.exitCode(method, response.StatusCode), e.failure()}
+	}
+	return e, nil
+}
+
+// failure says what went wrong, and what one needs next.
+func (e envelope) failure() error {
+	lines := []string{e.Message}
+	switch {
+	case e.Error.RetryAfter > 0 && e.Error.Retryable:
+		lines = append(lines, fmt.Sprintf("try again in %d s", e.Error.RetryAfter))
+	case e.Error.Outcome == "not_executed": // nothing to look at
+	case e.Error.Outcome == "failed" && e.Error.CommandID != "": // which is final
+		lines = append(lines, "details: motorpool command "+e.Error.CommandID)
+	case e.Error.RetryAfter > 0 && e.Error.CommandID != "":
+		lines = append(lines, fmt.Sprintf("look again in %d s: motorpool command %s", e.Error.RetryAfter, e.Error.CommandID))
+	}
+	return errors.New(strings.Join(append(lines, "request "+e.RequestID), "\n"))
+}
+
+// wantsTable reports whether tables are printed.
+func (r remote) wantsTable() bool {
+	if r.Output == "table" || r.Output == "json" {
+		return r.Output == "table"
+	}
+	to, err := os.Stdout.Stat()
+	return err == nil && to.Mode()&os.ModeCharDevice != 0
+}
+
+// show prints data, as a table with the columns, or, without any, with a line for each member.
+func (r remote) show(e envelope, columns []column) error {
+	fmt.Fprintln(os.Stderr, e.Message)
+	if e.Meta.NextCursor != "" {
+		fmt.Fprintf(os.Stderr, "there are more: --cursor %s\n", e.Meta.NextCursor)
+	}
+	if r.wantsTable() {
+		return printTable(os.Stdout, e.Data, columns)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, e.Data, "", "  "); err != nil {
+		return err
+	}
+	fmt.Println(pretty.String())
+	return nil
+}

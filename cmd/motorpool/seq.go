@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"motorpool/store"
+)
+
+type seq struct {
+	Advance advanceSeq `cmd:"" help:"Let the numbers of commands jump ahead, after a restore that Postgres cannot notice by itself. It is safe while the service runs."`
+}
+
+type advanceSeq struct {
+	database
+	DryRun bool `env:"-" help:"Print what would be done, and change nothing."`
+}
+
+// Run goes to the database, past the service.
+func (a advanceSeq) Run(ctx context.Context) error {
+	postgres, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	if a.DryRun {
+		n, err := postgres.Numbering(ctx)
+		if err != nil {
+			return where(err)
+		}
+		printNumbering(n)
+		return nil
+	}
+	before, after, err := postgres.RaiseNumbers(ctx, true)
+	if err != nil {
+		return where(err)
+	}
+	fmt.Printf("the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
+	return nil
+}
+
+func printNumbering(n store.Numbering) {
+	fmt.Printf("the last number is %d; it would jump to %d or a little above\n", n.Last, n.Next)
+	switch {
+	case n.RaisedAt.IsZero():
+		fmt.Println("it never jumped: the next command makes it jump by itself")
+	case !n.Current:
+		fmt.Printf("it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump by itself\n", n.RaisedAt.Format(time.RFC3339))
+	default:
+		fmt.Printf("it jumped last at %s, after the start or the promotion of this Postgres\n", n.RaisedAt.Format(time.RFC3339))
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"motorpool/store"
+)
+
+func TestSeqAdvance(t *testing.T) {
+	postgres, url := recorded(t)
+	numbering := func() store.Numbering {
+		t.Helper()
+		n, err := postgres.Numbering(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	advance := func(args ...string) string {
+		t.Helper()
+		printed, err := output(t, append([]string{"seq", "advance", "--database-url", url}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return printed
+	}
+	if got := advance("--dry-run"); !strings.Contains(got, "the last number is 0;") || !strings.Contains(got, "never jumped") || numbering().Last != 0 {
+		t.Errorf("dry run on a new database: %q", got)
+	}
+	first := advance()
+	after := numbering().Last
+	if after < 1_000_000_000_000_000 || !strings.Contains(first, fmt.Sprintf("to %d;", after)) {
+		t.Errorf("first advance: %q, the last number is %d", first, after)
+	}
+	if got := advance("--dry-run"); !strings.Contains(got, fmt.Sprintf("the last number is %d;", after)) || !strings.Contains(got, "of this Postgres") || numbering().Last != after {
+		t.Errorf("dry run: %q", got)
+	}
+	if got := advance(); numbering().Last < after+10_000_000 {
+		t.Errorf("second advance: %q, the last number is %d after %d", got, numbering().Last, after)
+	}
+	if err := run(t.Context(), []string{"seq", "advance", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "right database") {
+		t.Errorf("without a database: %v", err)
+	}
+}

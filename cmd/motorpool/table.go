@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// column is a column of a table: its head, and where its values are, as members joined by dots.
+type column struct{ head, path string }
+
+// printTable prints an array with a row for each element, and an object with a row for each member.
+func printTable(to io.Writer, data json.RawMessage, columns []column) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber() // an odometer is not 1.2e+06
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	switch value := value.(type) {
+	case []any:
+		printRows(table, value, columns)
+	case map[string]any:
+		printMembers(table, "", value)
+	}
+	return table.Flush()
+}
+
+func printRows(table io.Writer, rows []any, columns []column) {
+	heads := make([]string, len(columns))
+	for i, c := range columns {
+		heads[i] = c.head
+	}
+	fmt.Fprintln(table, strings.Join(heads, "\t"))
+	for _, row := range rows {
+		cells := make([]string, len(columns))
+		for i, c := range columns {
+			cells[i] = cell(member(row, c.path))
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+}
+
+// printMembers leaves out what is null.
+func printMembers(table io.Writer, prefix string, object map[string]any) {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch value := object[name].(type) {
+		case nil:
+		case map[string]any:
+			printMembers(table, prefix+name+".", value)
+		default:
+			fmt.Fprintf(table, "%s\t%s\n", prefix+name, cell(value))
+		}
+	}
+}
+
+// member returns what is at a path, nil where there is nothing.
+func member(value any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
+}
+
+// cell is one line without control characters: texts of others must not move the cursor of a terminal.
+func cell(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "-"
+	case string:
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, value)
+	case []any:
+		parts := make([]string, len(value))
+		for i, element := range value {
+			parts[i] = cell(element)
+		}
+		return strings.Join(parts, ", ")
+	case map[string]any:
+		text, err := json.Marshal(value)
+		if err != nil {
+			return "-"
+		}
+		return string(text)
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"motorpool/telematics"
+)
+
+// Claims says where an access token names the role, the agency and the scopes, and how it spells
+// the roles. Names are paths, see ParseClaimPath.
+type Claims struct {
+	Role   string // Defaults to "role".
+	Agency string // Defaults to "agency_id".
+	Scope  string // Defaults to "scope".
+	Admin  string // The value of the role that stands for telematics.Admin. Defaults to "admin".
+	Client string // The value of the role that stands for telematics.Client. Defaults to "client".
+}
+
+func (c Claims) withDefaults() Claims {
+	return Claims{
+		Role: cmp.Or(c.Role, "role"), Agency: cmp.Or(c.Agency, "agency_id"), Scope: cmp.Or(c.Scope, "scope"),
+		Admin: cmp.Or(c.Admin, string(telematics.Admin)), Client: cmp.Or(c.Client, string(telematics.Client)),
+	}
+}
+
+// ParseClaimPath splits the path of a claim into the names of nested members: "realm_access.roles" has
+// two. A dot within a name is written \. and a name that begins with https:// or http://, as
+// namespaced claims do, is one name whatever it contains.
+func ParseClaimPath(path string) ([]string, error) {
+	if strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
+		return []string{path}, nil
+	}
+	var names []string
+	var name strings.Builder
+	for rest := path; rest != ""; {
+		switch {
+		case strings.HasPrefix(rest, `\.`):
+			name.WriteByte('.')
+			rest = rest[2:]
+			continue
+		case rest[0] == '.':
+			names = append(names, name.String())
+			name.Reset()
+		default:
+			name.WriteByte(rest[0])
+		}
+		rest = rest[1:]
+	}
+	names = append(names, name.String())
+	if slices.Contains(names, "") {
+		return nil, fmt.Errorf("%q is not the path of a claim, such as realm_access.roles", path)
+	}
+	return names, nil
+}
+
+// claim returns the value at a path, and whether the token has it.
+func claim(token jwt.Token, path string) (any, bool) {
+	names, err := ParseClaimPath(path)
+	if err != nil || !token.Has(names[0]) {
+		return nil, false
+	}
+	var value any
+	if token.Get(names[0], &value) != nil {
+		return nil, true // null: the token has the claim, and no value
+	}
+	for _, name := range names[1:] {
+		members, _ := value.(map[string]any)
+		member, has := members[name]
+		if !has {
+			return nil, false
+		}
+		value = member
+	}
+	return value, true
+}
+
+// texts returns a claim that is a text, or an array of texts, as an array.
+func texts(value any) ([]string, bool) {
+	switch value := value.(type) {
+	case string:
+		return []string{value}, true
+	case []string:
+		return value, true
+	case []any:
+		list := make([]string, len(value))
+		for i, element := range value {
+			text, ok := element.(string)
+			if !ok {
+				return nil, false
+			}
+			list[i] = text
+		}
+		return list, true
+	}
+	return nil, false
+}
+
+// role returns the role of a token, empty where it has none of ours: no token acts as telematics.System.
+func (c Claims) role(token jwt.Token) (telematics.Role, *telematics.Error) {
+	value, has := claim(token, c.Role)
+	if !has {
+		return "", nil
+	}
+	roles, ok := texts(value)
+	if !ok {
+		return "", badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Role), nil)
+	}
+	admin, client := slices.Contains(roles, c.Admin), slices.Contains(roles, c.Client)
+	switch {
+	case admin && client:
+		return "", badToken(fmt.Sprintf("The access token's %s names both %s and %s; it must name one of them.", c.Role, c.Admin, c.Client), nil)
+	case admin:
+		return telematics.Admin, nil
+	case client:
+		return telematics.Client, nil
+	}
+	return "", nil
+}
+
+// agency returns the agency, zero where the token names none. A number, its decimal digits as text
+// (some issuers have no number claims), and an array of exactly one of them name an agency. Anything else
+// is refused, a named zero and null too: none must read as "no agency".
+func (c Claims) agency(token jwt.Token) (telematics.AgencyID, *telematics.Error) {
+	value, has := claim(token, c.Agency)
+	if !has {
+		return 0, nil
+	}
+	if list, ok := value.([]any); ok && len(list) == 1 {
+		value = list[0]
+	}
+	var number float64
+	switch value := value.(type) {
+	case float64:
+		number = value
+	case string:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err == nil && strconv.FormatInt(n, 10) == value {
+			number = float64(n)
+		}
+	}
+	const exact = 1 << 53 // beyond, a JSON number names several integers
+	if number < 1 || number >= exact || number != math.Trunc(number) {
+		return 0, badToken(fmt.Sprintf("The access token's %s is not a positive integer.", c.Agency), nil)
+	}
+	return telematics.AgencyID(number), nil
+}
+
+// Scopes grant what the role alone does not.
+const (
+	scopeAllAgencies = "all_agencies" // an administrator of every agency
+	scopeHalt        = "halt"         // halt commands, and lift halts
+	scopeAgencyKeys  = "agency_keys"  // the keys that agencies' apps sign requests with
+)
+
+// scopes are those of a token.
+type scopes []string
+
+func (s scopes) has(scope string) bool { return slices.Contains(s, scope) }
+
+// scopes returns the scopes, each one separated by spaces (RFC 6749, section 3.3) or an element of an array.
+func (c Claims) scopes(token jwt.Token) (scopes, *telematics.Error) {
+	value, has := claim(token, c.Scope)
+	if !has {
+		return nil, nil
+	}
+	list, ok := texts(value)
+	if !ok {
+		return nil, badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Scope), nil)
+	}
+	return strings.Fields(strings.Join(list, " ")), nil
+}

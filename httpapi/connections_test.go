@@ -1,0 +1,300 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+)
+
+// bounded serves the API to at most max connections.
+func bounded(t *testing.T, a *api, max int) *httpapi.Connections {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections := httpapi.BoundConnections(listener, max, slog.New(slog.DiscardHandler))
+	server := httpapi.NewServer("", a.handler)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(connections) })
+	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
+	return connections
+}
+
+// line is a caller's connection.
+type line struct {
+	net.Conn
+	read *bufio.Reader
+}
+
+func dial(t *testing.T, to net.Listener) line {
+	t.Helper()
+	c, err := net.Dial("tcp", to.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return line{c, bufio.NewReader(c)}
+}
+
+// status asks for a vehicle's state, and returns the HTTP status; 0: the connection has ended.
+func (l line) status(t *testing.T, token string) int {
+	t.Helper()
+	_ = l.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := fmt.Fprintf(l, "GET %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n\r\n", status42, token); err != nil {
+		return 0
+	}
+	response, err := http.ReadResponse(l.read, nil)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0
+	}
+	return response.StatusCode
+}
+
+// ended waits until the server has closed the connection.
+func (l line) ended(t *testing.T, within time.Duration) bool {
+	t.Helper()
+	_ = l.SetReadDeadline(time.Now().Add(within))
+	_, err := l.read.ReadByte()
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
+	a := newAPI(t)
+	const most = 5
+	connections := bounded(t, a, most)
+	proven := dial(t, connections)
+	if got := proven.status(t, adminToken(t)); got != 200 {
+		t.Fatalf("status %d", got)
+	}
+	refused := dial(t, connections)
+	if got := refused.status(t, "a.b.c"); got != 401 { // a bad token proves nothing
+		t.Fatalf("status %d", got)
+	}
+	var idle []line
+	for range 3 * most {
+		idle = append(idle, dial(t, connections))
+	}
+	for i, l := range append([]line{refused}, idle[:len(idle)-most+1]...) {
+		if !l.ended(t, 30*time.Second) {
+			t.Errorf("idle connection %d is still open", i)
+		}
+	}
+	if got := idle[len(idle)-1].status(t, adminToken(t)); got != 200 {
+		t.Errorf("newest connection: status %d", got)
+	}
+	if got := proven.status(t, adminToken(t)); got != 200 {
+		t.Errorf("authenticated connection: status %d", got)
+	}
+	counts := connections.Counts()
+	if counts["connections_open"] != most || counts["connections_evicted"] != 2*most+2 || counts["connections_refused"] != 0 {
+		t.Errorf("%v", counts)
+	}
+}
+
+func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
+	a := newAPI(t)
+	const most = 20
+	connections := bounded(t, a, most)
+	var held []line
+	for range most {
+		held = append(held, dial(t, connections))
+		if got := held[len(held)-1].status(t, clientToken(t)); got == 0 {
+			t.Fatal("a connection was closed before the limit")
+		}
+	}
+	var others []line
+	for range most / 2 {
+		others = append(others, dial(t, connections))
+		if got := others[len(others)-1].status(t, adminToken(t)); got != 200 {
+			t.Fatalf("another caller beside %d connections of one client: status %d", most, got)
+		}
+	}
+	if got := held[0].status(t, clientToken(t)); got == 0 {
+		t.Error("the client's oldest connection was closed: its share is not kept")
+	}
+	for _, l := range append(held, others...) {
+		_ = l.Close()
+	}
+	for deadline := time.Now().Add(30 * time.Second); connections.Counts()["connections_open"] > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%v", connections.Counts())
+		}
+	}
+	again := dial(t, connections) // what was closed counts no more
+	if got := again.status(t, clientToken(t)); got == 0 {
+		t.Fatal("closed")
+	}
+	if got := connections.Counts()["connections_unauthenticated"]; got != 0 {
+		t.Errorf("%d unproven, want none: closed connections gave their share back", got)
+	}
+}
+
+func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
+	a := newAPI(t)
+	connections := bounded(t, a, 2)
+	first, second := dial(t, connections), dial(t, connections)
+	for _, l := range []line{first, second} {
+		if got := l.status(t, adminToken(t)); got != 200 {
+			t.Fatalf("status %d", got)
+		}
+	}
+	if l := dial(t, connections); !l.ended(t, 30*time.Second) {
+		t.Error("a third connection is open")
+	}
+	_ = first.Close()
+	for deadline := time.Now().Add(30 * time.Second); ; { // the server may hear of the end later
+		if dial(t, connections).status(t, adminToken(t)) == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a closed connection makes no room")
+		}
+	}
+	if got := second.status(t, adminToken(t)); got != 200 {
+		t.Errorf("status %d", got)
+	}
+}
+
+// recordingConn records its read deadlines.
+type recordingConn struct {
+	net.Conn
+	mu        sync.Mutex
+	deadlines []time.Duration // from when they were set
+}
+
+func (c *recordingConn) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		c.mu.Lock()
+		c.deadlines = append(c.deadlines, time.Until(t))
+		c.mu.Unlock()
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *recordingConn) longest() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var longest time.Duration
+	for _, d := range c.deadlines {
+		longest = max(longest, d)
+	}
+	return longest
+}
+
+type recordingListener struct {
+	net.Listener
+	accepted chan *recordingConn
+}
+
+func (l recordingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	recorded := &recordingConn{Conn: c}
+	l.accepted <- recorded
+	return recorded, nil
+}
+
+func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
+	a := newAPI(t)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recording := recordingListener{tcp, make(chan *recordingConn, 1)}
+	connections := httpapi.BoundConnections(recording, 10, slog.New(slog.DiscardHandler))
+	server := httpapi.NewServer("", a.handler)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(connections) })
+	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
+
+	caller := dial(t, connections)
+	conn := <-recording.accepted
+	for range 2 { // the second request comes after the first idle time was set
+		if got := caller.status(t, "a.b.c"); got != 401 {
+			t.Fatalf("status %d", got)
+		}
+	}
+	if got := conn.longest(); got > 20*time.Second {
+		t.Errorf("an unauthenticated connection may be idle for %v", got)
+	}
+	for range 2 {
+		if got := caller.status(t, adminToken(t)); got != 200 {
+			t.Fatalf("status %d", got)
+		}
+	}
+	if got := conn.longest(); got < time.Minute {
+		t.Errorf("an authenticated connection may be idle for %v only", got)
+	}
+}
+
+// At the end of the service a caller that has pipelined a second request gets the answer to the first, and an end instead of a reset.
+func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
+	for name, path := range map[string]string{"order": lock, "read": status42} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			entered, release := make(chan struct{}, 1), make(chan struct{})
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				entered <- struct{}{}
+				<-release
+				a.handler.ServeHTTP(w, r)
+			})
+			tcp, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			connections := httpapi.BoundConnections(tcp, 10, slog.New(slog.DiscardHandler))
+			server := httpapi.NewServer("", handler)
+			begun := make(chan struct{})
+			server.RegisterOnShutdown(func() { close(begun) })
+			var serving, ending sync.WaitGroup
+			serving.Go(func() { _ = server.Serve(connections) })
+			t.Cleanup(serving.Wait)
+
+			caller := dial(t, connections)
+			method := map[string]string{lock: "POST", status42: "GET"}[path]
+			request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", method, path, adminToken(t))
+			send := func() {
+				if _, err := io.WriteString(caller, request); err != nil {
+					t.Fatal(err)
+				}
+			}
+			send()
+			<-entered
+			send() // and arrives while the first is served
+			ending.Go(func() { _ = server.Shutdown(context.Background()) })
+			<-begun
+			close(release)
+			ending.Wait() // the caller reads late: after the server has closed the connection
+			_ = caller.SetDeadline(time.Now().Add(time.Minute))
+			response, err := http.ReadResponse(caller.read, nil)
+			if err != nil {
+				t.Fatalf("first answer: %v", err)
+			}
+			defer response.Body.Close()
+			if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != 200 || !response.Close {
+				t.Errorf("first answer: %d, close %v, %v", response.StatusCode, response.Close, err)
+			}
+			if _, err := caller.read.ReadByte(); !errors.Is(err, io.EOF) {
+				t.Errorf("after it: %v, want the end of the connection", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,245 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// halts is the kill switch in memory.
+type halts struct {
+	agencies []telematics.AgencyID
+	inForce  telematics.Halts
+	by       []telematics.Author
+	err      error
+}
+
+func (h *halts) Halts(context.Context) (telematics.Halts, error) { return h.inForce, h.err }
+
+func (h *halts) Halt(_ context.Context, made telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
+	h.by = append(h.by, by)
+	if h.err != nil || made.Agency != 0 && !slices.Contains(h.agencies, made.Agency) {
+		return telematics.Halt{}, false, h.err
+	}
+	made.By, made.Since = by.Subject, now
+	h.inForce = append(h.inForce, made)
+	return made, true, nil
+}
+
+func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+	h.by = append(h.by, by)
+	before := len(h.inForce)
+	h.inForce = slices.DeleteFunc(h.inForce, func(halt telematics.Halt) bool { return halt.Agency == agency })
+	return len(h.inForce) < before, h.err
+}
+
+const haltsPath = "/api/v1/admin/halts"
+
+func withScopes(t *testing.T, agency any, scope string) func(*http.Request) {
+	return withToken(edKey().mint(t, claims(map[string]any{"sub": "eva", "agency_id": agency, "scope": scope})))
+}
+
+func TestHalts_AreSetListedAndLifted(t *testing.T) {
+	a := newAPI(t)
+	operator := withScopes(t, nil, "all_agencies halt")
+	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall","agency_id":null}`)).wants(200, "")
+	if r.at("agency_id") != nil || r.at("reason") != "recall" || r.at("by") != "eva" || r.at("since") != "2026-01-02T10:00:00.250Z" || r.body.Message != "Commands to vehicles of all agencies are halted." {
+		t.Errorf("%s", r.text)
+	}
+	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft","agency_id":2}`)).wants(200, "")
+	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) || by.RequestID.String() != r.body.RequestID {
+		t.Errorf("by %+v", by)
+	}
+	if r := a.get(haltsPath).wants(200, ""); len(r.body.Data.([]any)) != 2 {
+		t.Errorf("all: %s", r.text)
+	}
+	if r := a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 1 {
+		t.Errorf("those of agency 1: %s", r.text)
+	}
+	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
+		t.Errorf("%s", r.text)
+	}
+	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
+	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
+	if len(a.halts.inForce) != 0 {
+		t.Errorf("in force: %+v", a.halts.inForce)
+	}
+}
+
+func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
+	for name, c := range map[string]struct {
+		agency any
+		scope  string
+		body   string
+		query  string
+		status int
+	}{
+		"without the scope":          {nil, "all_agencies", `{"reason":"x"}`, "", 403},
+		"of an agency, without it":   {1, "", `{"reason":"x","agency_id":1}`, "?agency_id=1", 403},
+		"of an agency, all":          {1, "halt", `{"reason":"x"}`, "", 403},
+		"of an agency, all, by null": {1, "halt", `{"reason":"x","agency_id":null}`, "", 403},
+		"of an agency, another":      {1, "halt", `{"reason":"x","agency_id":2}`, "?agency_id=2", 403},
+		"narrowed, all":              {1, "all_agencies halt", `{"reason":"x"}`, "", 403},
+		"of an agency, its own":      {1, "halt", `{"reason":"x","agency_id":1}`, "?agency_id=1", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}, {Agency: 1, Why: "recall"}, {Agency: 2, Why: "recall"}}
+			token := withScopes(t, c.agency, c.scope)
+			if r := a.do(http.MethodPut, haltsPath, token, withJSON(c.body)); r.status != c.status {
+				t.Errorf("PUT: %d %s", r.status, r.text)
+			}
+			if r := a.do(http.MethodDelete, haltsPath+c.query, token); r.status != c.status {
+				t.Errorf("DELETE: %d %s", r.status, r.text)
+			}
+			if c.status != 200 && len(a.halts.inForce) != 3 {
+				t.Errorf("in force: %+v", a.halts.inForce)
+			}
+		})
+	}
+}
+
+// What is misspelt, empty or zero must neither stop everybody nor lift the wrong halt.
+func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
+	a := newAPI(t)
+	a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}}
+	operator := withScopes(t, nil, "all_agencies halt")
+	for _, body := range []string{
+		`{}`, `{"reason":""}`, `{"reason":" "}`, `{"reason":"a\u0000"}`, `{"reason":"x","agency_id":0}`, `{"reason":"x","agency_id":""}`,
+		`{"reason":"x","agency_id":1e30}`, `{"reason":"x","agency_id":1.5}`, `{"reason":"x","agency_id":"1"}`, `{"reason":"x","agency":1}`,
+		`{"reason":"x","agency_id":3}`, `{"reason":"` + strings.Repeat("x", 501) + `"}`,
+	} {
+		a.do(http.MethodPut, haltsPath, operator, withJSON(body)).wants(422, "validation_failed")
+	}
+	for _, query := range []string{"?agency_id=", "?agency_id=0", "?agency_id=-1", "?agency_id=x", "?agency_id=1&agency_id=2", "?agency_id=%zz", "?agency=1", "?Agency_ID=1", "?agency_id=1&x=2"} {
+		a.do(http.MethodDelete, haltsPath+query, operator).wants(422, "validation_failed")
+	}
+	if r := a.do(http.MethodDelete, haltsPath+"?agency=1", operator); !strings.Contains(r.text, "did you mean `agency_id`?") {
+		t.Errorf("%s", r.text)
+	}
+	a.do(http.MethodPut, haltsPath+"?agency_id=1", operator, withJSON(`{"reason":"x"}`)).wants(422, "validation_failed")
+	a.do(http.MethodDelete, haltsPath, operator, withJSON(`{"agency_id":1}`)).wants(422, "validation_failed")
+	if len(a.halts.inForce) != 1 {
+		t.Errorf("in force: %+v", a.halts.inForce)
+	}
+}
+
+type noQuota struct{}
+
+func (noQuota) Take(_ context.Context, _ string, rate telematics.Rate, _ int) (telematics.Quota, error) {
+	return telematics.Quota{Limit: rate.Limit, Over: true, Reset: rate.Per}, nil
+}
+
+func TestHalts_NoLimitHoldsThemUp(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.AdminRate = noQuota{}, 1 })
+	operator := withScopes(t, nil, "all_agencies halt")
+	a.get(haltsPath, operator).wants(429, "rate_limited")
+	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")
+	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
+}
+
+// Each change adds an entry to the history, which nobody can delete from.
+func TestHalts_OneActorCannotFillTheHistoryWithThem(t *testing.T) {
+	a := newAPI(t)
+	operator, another := withScopes(t, nil, "all_agencies halt"), withScopes(t, int64(1), "halt")
+	changed := 0
+	for n := range 1000 {
+		if a.do(http.MethodPut, haltsPath, operator, withJSON(fmt.Sprintf(`{"reason":"%d"}`, n))).status == 200 {
+			changed++
+		}
+	}
+	if changed > 700 || changed < 600 {
+		t.Errorf("%d of 1000 changes at one moment, want about 600", changed)
+	}
+	r := a.do(http.MethodDelete, haltsPath, operator)
+	r.wants(429, "rate_limited")
+	if got := r.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After %q", got)
+	}
+	a.do(http.MethodPut, haltsPath, another, withJSON(`{"reason":"recall","agency_id":1}`)).wants(200, "")
+}
+
+func TestHalts_RefusalsAreRecorded(t *testing.T) {
+	a := newAPI(t)
+	a.do(http.MethodPut, haltsPath, withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != telematics.CommandsHalt || lines[0].Code != "forbidden" {
+		t.Errorf("entries %+v", lines)
+	}
+}
+
+func TestHalts_UnavailableRecordIs503(t *testing.T) {
+	a := newAPI(t)
+	a.halts.err = telematics.Unavailable("Postgres", errors.New("down"))
+	operator := withScopes(t, nil, "all_agencies halt")
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if r := a.do(method, haltsPath, operator); r.status != 503 || !r.body.Error.Retryable {
+			t.Errorf("%s: %d %s", method, r.status, r.text)
+		}
+	}
+	if r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"x"}`)); r.status != 503 || !r.body.Error.Retryable {
+		t.Errorf("PUT: %d %s", r.status, r.text)
+	}
+}
+
+func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
+	const keys = "/api/v1/admin/agencies/1/keys"
+	a := newAPI(t)
+	token := withScopes(t, 1, "agency_keys")
+	if r := a.get(keys, token).wants(200, ""); len(r.body.Data.([]any)) != 1 || strings.Contains(r.text, "secret") {
+		t.Errorf("%s", r.text)
+	}
+	if r := a.post(keys, token).wants(201, ""); r.at("id") != "ak_new" || len(r.at("secret").(string)) != 64 {
+		t.Errorf("%s", r.text)
+	}
+	if r := a.post(keys+"/ak_1/retire", token, withJSON(`{"until":"2026-02-01T00:00:00Z"}`)).wants(200, ""); r.at("state") != "retiring" || r.at("retires_at") != "2026-02-01T00:00:00.000Z" {
+		t.Errorf("%s", r.text)
+	}
+	for _, body := range []string{`{}`, `{"until":"2026-01-01T00:00:00Z"}`, `{"until":"soon"}`, `{"until":"2026-02-01T00:00:00Z","at":1}`} {
+		a.post(keys+"/ak_1/retire", token, withJSON(body)).wants(422, "validation_failed")
+	}
+	if r := a.post(keys+"/ak_1/revoke", token).wants(200, ""); r.at("state") != "revoked" {
+		t.Errorf("%s", r.text)
+	}
+	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // another agency's
+	for _, path := range []string{"/api/v1/admin/agencies/2/keys", "/api/v1/admin/agencies/0/keys"} {
+		a.get(path, token).wants(404, "agency_not_found")
+		a.post(path, token).wants(404, "agency_not_found")
+		a.post(path+"/ak_2/revoke", token).wants(404, "agency_not_found")
+	}
+	a.post("/api/v1/admin/agencies/3/keys", withScopes(t, nil, "all_agencies agency_keys")).wants(404, "agency_not_found")
+	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), withToken(agencyToken(t, 1))} {
+		a.get(keys, token).wants(403, "forbidden")
+		a.post(keys, token).wants(403, "forbidden")
+		a.post(keys+"/ak_1/revoke", token).wants(403, "forbidden")
+	}
+}
+
+// No key is ever deleted, also not one that is revoked, and every instance reads them all.
+func TestAgencyKeys_AnAgencyGetsSoManyADay(t *testing.T) {
+	const keys, most = "/api/v1/admin/agencies/1/keys", 50
+	a := newAPI(t)
+	token := withScopes(t, 1, "agency_keys")
+	for n := range most {
+		key := appKey(1)
+		key.ID, key.Created, key.State = fmt.Sprintf("ak_of_%d", n), now.Add(-23*time.Hour), rental.KeyRevoked
+		if n == 0 {
+			key.Created = now.Add(-25 * time.Hour)
+		}
+		a.agencyKeys.byID[key.ID] = key
+	}
+	a.post(keys, token).wants(201, "")
+	last := appKey(1)
+	last.ID, last.Created = "ak_last", now
+	a.agencyKeys.byID[last.ID] = last
+	a.post(keys, token).wants(429, "rate_limited")
+	a.post("/api/v1/admin/agencies/2/keys", withScopes(t, 2, "agency_keys")).wants(201, "")
+}

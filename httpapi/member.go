@@ -1,0 +1,185 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// maxUnknown bounds how many unknown members of one object are named in an answer.
+const maxUnknown = 16
+
+// refuseUnknown reports the members of a JSON object that its schema does not have, and removes them, so that the rules
+// of the others can be checked. It descends into objects; prefix is the path of this one, with a dot at its end.
+func (f *fieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
+	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
+		return
+	}
+	unknown := 0
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		member := schema.Properties[name]
+		if member == nil {
+			if unknown++; unknown <= maxUnknown {
+				f.say(prefix+name, unknownMember(name, schema))
+			}
+			delete(object, name)
+			continue
+		}
+		if inner, ok := object[name].(map[string]any); ok {
+			f.refuseUnknown(prefix+name+".", member.Value, inner)
+		}
+	}
+}
+
+// refuseUnknownQuery reports the parameters of a query that the operation does not have: without the one that was meant,
+// the request would concern more than its caller wanted, such as the halt of all agencies.
+func (f *fieldErrors) refuseUnknownQuery(operation *openapi3.Operation, sent url.Values) {
+	var known []string
+	for _, ref := range operation.Parameters {
+		if ref.Value.In == openapi3.ParameterInQuery {
+			known = append(known, ref.Value.Name)
+		}
+	}
+	unknown := 0
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if unknown++; unknown > maxUnknown {
+			return
+		}
+		message := "is not a parameter of this request"
+		if near := nearest(name, known); near != "" {
+			message += ": did you mean `" + near + "`?"
+		}
+		f.say(strings.ToValidUTF8(name, "\uFFFD"), message)
+	}
+}
+
+// noMembers is the schema of a body where none is expected.
+var noMembers = &openapi3.Schema{AdditionalProperties: openapi3.AdditionalProperties{Has: new(bool)}}
+
+// refuseBody checks the body of a change that takes none: it may be empty, null, or an object without members.
+func (call *call) refuseBody(wrong *fieldErrors) {
+	if len(bytes.TrimSpace(call.body)) == 0 {
+		return
+	}
+	var object map[string]any
+	if json.Unmarshal(call.body, &object) != nil {
+		wrong.say("body", "must be empty, or {}: this request takes no members")
+		return
+	}
+	wrong.refuseUnknown("", noMembers, object)
+}
+
+// unknownMember is the message about a member that a schema does not have.
+func unknownMember(name string, schema *openapi3.Schema) string {
+	known := slices.Sorted(maps.Keys(schema.Properties))
+	if near := nearest(name, known); near != "" {
+		return "is unknown: did you mean `" + near + "`?"
+	}
+	if len(known) == 0 {
+		return "is unknown: this request takes no members"
+	}
+	return "is unknown: the members are " + strings.Join(known, ", ")
+}
+
+// maxGuessed is the length in bytes of the longest name that is compared with others.
+const maxGuessed = 64
+
+// nearest returns the name that was probably meant, or "". Letter case, _ and - do not count; of the rest, one
+// in three characters may differ, but at least one.
+func nearest(name string, known []string) string {
+	if len(name) > maxGuessed {
+		return ""
+	}
+	near, least := "", 0
+	for _, candidate := range known {
+		a, b := bare(name), bare(candidate)
+		distance := editDistance(a, b)
+		if distance <= max(1, len(b)/3) && distance < len(b) && (near == "" || distance < least) {
+			near, least = candidate, distance
+		}
+	}
+	return near
+}
+
+func bare(name string) []rune {
+	return []rune(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name)))
+}
+
+// editDistance returns how many characters must be inserted, removed, replaced or swapped with their neighbour to make
+// one text of the other (optimal string alignment).
+func editDistance(a, b []rune) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replaced := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			rows[i][j] = min(replaced, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// repeatedName returns the path of the first member that comes twice in its object, and whether there is one. The text
+// must be JSON. Parsers disagree about which of the two counts (RFC 8259, section 4), so neither can.
+func repeatedName(text []byte) (string, bool) {
+	type level struct {
+		names map[string]bool // nil: an array
+		name  string          // of the member that is being read; empty: none
+		named bool            // the name was read, its value was not
+	}
+	var levels []level
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return "", false // the end
+		}
+		top := len(levels) - 1
+		if name, ok := token.(string); ok && top >= 0 && levels[top].names != nil && !levels[top].named {
+			repeated := levels[top].names[name]
+			levels[top].names[name], levels[top].name, levels[top].named = true, name, true
+			if repeated {
+				var path []string
+				for _, l := range levels {
+					if l.names != nil {
+						path = append(path, l.name)
+					}
+				}
+				return strings.Join(path, "."), true
+			}
+			continue
+		}
+		if top >= 0 {
+			levels[top].named = false // this is its value, or the end of the object
+		}
+		switch token {
+		case json.Delim('{'):
+			levels = append(levels, level{names: map[string]bool{}})
+		case json.Delim('['):
+			levels = append(levels, level{})
+		case json.Delim('}'), json.Delim(']'):
+			levels = levels[:top]
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package httpapi_test
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// added returns the one entry that a request has added to the history.
+func (a *api) added(request func()) telematics.Activity {
+	a.t.Helper()
+	before := len(a.history.all())
+	request()
+	entries := a.history.all()[before:]
+	if len(entries) != 1 {
+		a.t.Fatalf("%d entries, want 1: %+v", len(entries), entries)
+	}
+	return entries[0]
+}
+
+func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
+	a := newAPI(t)
+	all, own := func(*http.Request) {}, withToken(agencyToken(t, 1))
+	for _, c := range []struct {
+		query  string
+		as     func(*http.Request)
+		agency telematics.AgencyID
+		filter map[string]any
+		n      int
+	}{
+		{"", all, 0, map[string]any{}, 4},
+		{"?limit=1", all, 0, map[string]any{}, 1},
+		{"?agency_id=2&status=available&connectivity=online&q=golf%25", all, 2,
+			map[string]any{"agency_id": int64(2), "status": "available", "connectivity": "online", "q": "golf%"}, 1},
+		{"", own, 1, map[string]any{"agency_id": int64(1)}, 3},
+		{"?agency_id=2", own, 1, map[string]any{"agency_id": int64(2)}, 0},
+	} {
+		var r *response
+		entry := a.added(func() { r = a.get("/api/v1/admin/vehicles"+c.query, c.as).wants(200, "") })
+		if entry.Action != "vehicles.read" || entry.Outcome != telematics.Executed || entry.Agency != c.agency || entry.Vehicle != 0 || entry.RequestID.String() != r.body.RequestID {
+			t.Errorf("%s: %+v", c.query, entry)
+		}
+		if want := map[string]any{"filter": c.filter, "vehicles": c.n}; !reflect.DeepEqual(entry.Details, want) {
+			t.Errorf("%s: %v, want %v", c.query, entry.Details, want)
+		}
+	}
+	a.get("/api/v1/admin/vehicles?status=flying").wants(422, "validation_failed")
+	if n := len(a.history.all()); n != 5 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
+	a := newAPI(t)
+	plain := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Unknown)
+	plain.ID, plain.Reported, plain.Seq = uuid.New(), nil, 1
+	a.fleet.commands = []telematics.Command{plain}
+	a.get("/api/v1/admin/commands/"+plain.ID.String()).wants(200, "")
+	a.get("/api/v1/admin/vehicles/42/commands").wants(200, "")
+	if entries := a.history.all(); len(entries) != 0 {
+		t.Fatalf("nothing was reported: %+v", entries)
+	}
+	telling := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+	telling.ID, telling.Seq = uuid.New(), 2
+	a.fleet.commands = append(a.fleet.commands, telling)
+	one := a.added(func() { a.get("/api/v1/admin/commands/"+telling.ID.String()).wants(200, "") })
+	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != telling.ID || !reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
+		t.Errorf("one command: %+v", one)
+	}
+	list := a.added(func() { a.get("/api/v1/admin/vehicles/42/commands").wants(200, "") })
+	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand || !reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
+		t.Errorf("a list: %+v", list)
+	}
+	other := telling
+	other.Vehicle = 2
+	b := telematics.Bulk{ID: uuid.New(), Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now,
+		Items: []telematics.BulkItem{{Vehicle: 42, Command: &telling}, {Vehicle: 2, Command: &other}, {Vehicle: 1, Command: &plain}, {Vehicle: 9, Refusal: telematics.NoUnit()}}}
+	a.bulks.byID[b.ID] = b
+	many := a.added(func() {
+		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), withToken(agencyToken(t, 1))).wants(200, "")
+	})
+	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 || !reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
+		t.Errorf("a bulk: %+v", many)
+	}
+	if n := len(a.history.all()); n != 3 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {
+	a := newAPI(t)
+	c := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+	a.fleet.commands = []telematics.Command{c}
+	b := telematics.Bulk{ID: uuid.New(), Items: []telematics.BulkItem{{Vehicle: 42, Command: &c}}}
+	a.bulks.byID[b.ID] = b
+	for _, path := range []string{"vehicles", "vehicles/42/commands", "commands/" + c.ID.String(), "commands?bulk=" + b.ID.String()} {
+		a.history.err = gone{}
+		if r := a.get("/api/v1/admin/"+path).wants(503, "service_unavailable"); strings.Contains(r.text, "is_locked") {
+			t.Errorf("%s: %s", path, r.text)
+		}
+		a.history.err = errors.New("x")
+		a.get("/api/v1/admin/"+path).wants(500, "internal")
+	}
+}
+
+func TestEventsRead_SaysWhatTheFilterCovers(t *testing.T) {
+	for _, c := range []struct {
+		query   string
+		filter  map[string]any
+		n       int
+		foreign bool
+	}{
+		{"", map[string]any{}, 4, false},
+		{"?agency_id=2", map[string]any{"agency_id": int64(2)}, 1, false},
+		{"?vehicle_id=42&event=status,presence", map[string]any{"vehicle_id": int64(42), "event": []telematics.EventKind{"status", "presence"}}, 1, false},
+		{"?vehicle_id=77", map[string]any{"vehicle_id": int64(77)}, 0, false},
+		{"?agency_id=2", map[string]any{"agency_id": int64(2)}, 0, true},
+	} {
+		l := newLive(t, brokertest.NewEvents())
+		var change []func(*http.Request)
+		if c.foreign {
+			change = append(change, withToken(agencyToken(t, 1)))
+		}
+		l.follow(c.query, change...).awaitBegin(t)
+		entries := l.history.all()
+		if len(entries) != 1 || entries[0].Action != "events.read" || !reflect.DeepEqual(entries[0].Details, map[string]any{"filter": c.filter, "vehicles": c.n}) {
+			t.Errorf("%s: %+v", c.query, entries)
+		}
+	}
+}

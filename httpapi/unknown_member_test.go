@@ -1,0 +1,144 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"motorpool/telematics"
+)
+
+func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
+	a, clients := newBookingAPI(t), newPurse(t)
+	admin := func(path string) func(string) *response {
+		return func(body string) *response {
+			return a.post("/api/v1/admin/"+path, withJSON(body), withHeader("Idempotency-Key", "k"))
+		}
+	}
+	client := func(b *bookingAPI, path string) func(string) *response {
+		return func(body string) *response {
+			return b.asClient(http.MethodPost, "/api/v1/client/"+path, withJSON(body), withHeader("Idempotency-Key", "k"))
+		}
+	}
+	cards := func(body string) *response {
+		return clients.asClient(http.MethodPost, methods, withJSON(body))
+	}
+	for name, c := range map[string]struct {
+		post  func(string) *response
+		body  string
+		field string
+		says  string
+	}{
+		"refund":            {admin("bookings/42/refund"), `{"amuont":10.00,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
+		"refund, null":      {admin("bookings/42/refund"), `{"full":true,"amuont":null,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
+		"fee":               {admin("bookings/42/fees"), `{"kind":"other","amount":1,"reasons":"x"}`, "reasons", "is unknown: did you mean `reason`?"},
+		"capture":           {admin("bookings/42/deposit/capture"), `{"amount":1,"reason":"x","currency":"JPY"}`, "currency", "is unknown: the members are amount, reason"},
+		"new booking":       {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
+		"attention":         {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs", "is unknown: did you mean `duration_ms`?"},
+		"case counts":       {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
+		"nobody knows":      {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume", "is unknown: the members are duration_ms, signal"},
+		"bulk":              {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id", "is unknown: did you mean `vehicle_ids`?"},
+		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
+		"lock":              {admin("vehicles/42/control/lock"), `{"force":true}`, "force", "is unknown: this request takes no members"},
+		"start":             {admin("bookings/42/start"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
+		"end":               {admin("bookings/42/end"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
+		"extend":            {client(a, "bookings/42/extend"), `{"enddate":"2026-01-02T20:00:00Z"}`, "enddate", "is unknown: did you mean `end_date`?"},
+		"cancel":            {client(a, "bookings/42/cancel"), `{"reason":"x"}`, "reason", "is unknown: this request takes no members"},
+		"client's unlock":   {client(a, "bookings/42/control/unlock"), `{"x":1}`, "x", "is unknown: this request takes no members"},
+		"card":              {cards, `{"payment_method_id":"pm_1","default":true}`, "default", "is unknown: did you mean `set_default`?"},
+	} {
+		r := c.post(c.body).wants(422, "validation_failed")
+		if got := r.body.Errors[c.field]; len(got) != 1 || got[0] != c.says {
+			t.Errorf("%s: %v, want %s %s", name, r.body.Errors, c.field, c.says)
+		}
+		if !strings.Contains(r.body.Message, c.field+" "+c.says) || strings.HasSuffix(r.body.Message, "?.") {
+			t.Errorf("%s: message %q", name, r.body.Message)
+		}
+	}
+	if a.controller.count() != 0 || len(a.bookings.byID[42].Charges) != 2 || a.nudges != 0 {
+		t.Error("something was done")
+	}
+}
+
+func TestBody_WhereNoneIsDescribed(t *testing.T) {
+	a := newAPI(t)
+	const defaultMethod = methods + "/7/default"
+	purse := newPurse(t)
+	for _, body := range []string{"", " \n", "{}", " { } ", "null"} {
+		a.post(lock, withBody(body), withHeader("Content-Type", "text/plain")).wants(200, "")
+	}
+	for _, body := range []string{`{"signal":`, `[]`, `"x"`, `1`, `x=1`, `{} {}`} {
+		for name, r := range map[string]*response{
+			"lock":           a.post(lock, withBody(body)),
+			"default method": purse.asClient(http.MethodPost, defaultMethod, withBody(body)),
+			"removal":        purse.asClient(http.MethodDelete, methods+"/7", withBody(body)),
+		} {
+			if r.wants(422, "validation_failed"); len(r.body.Errors["body"]) != 1 {
+				t.Errorf("%s: %s: %v", name, body, r.body.Errors)
+			}
+		}
+	}
+}
+
+func TestUnknownMember_OnlySoManyAreNamed(t *testing.T) {
+	var members []string
+	for i := range 5_000 {
+		members = append(members, fmt.Sprintf(`"m%d":1`, i))
+	}
+	a := newAPI(t)
+	for _, path := range []string{lock, "/api/v1/admin/vehicles/42/control/attention"} {
+		r := a.post(path, withJSON("{"+strings.Join(members, ",")+"}")).wants(422, "validation_failed")
+		if n := len(r.body.Errors); n > 17 || len(r.text) > 8_000 {
+			t.Errorf("%d errors, %d bytes", n, len(r.text))
+		}
+	}
+}
+
+func TestMemberThatComesTwice_IsRefused(t *testing.T) {
+	a := newAPI(t)
+	for body, field := range map[string]string{
+		`{"signal":"horn","signal":"lights"}`:      "signal",
+		`{"signal":"horn","sign\u0061l":"lights"}`: "signal",
+		`{"signal":"horn","signal":null}`:          "signal",
+	} {
+		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
+		if !slices.Contains(r.body.Errors[field], "must come once") {
+			t.Errorf("%s: %v", body, r.body.Errors)
+		}
+	}
+	r := a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","signal":"both"}}`)).wants(422, "validation_failed")
+	if !slices.Contains(r.body.Errors["parameters.signal"], "must come once") {
+		t.Errorf("nested: %v", r.body.Errors)
+	}
+	if a.controller.count() != 0 {
+		t.Error("something was ordered")
+	}
+}
+
+func TestRulesThatAreBroken_ComeTogether(t *testing.T) {
+	a := newAPI(t)
+	r := a.post("/api/v1/admin/vehicles/x/control/attention", withJSON(`{"duration_ms":9999,"volume":1}`), withHeader("Idempotency-Key", "a b"),
+		func(r *http.Request) { r.URL.RawQuery = "%zz" }).wants(422, "validation_failed")
+	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "duration_ms", "query", "signal", "vehicle", "volume"}) {
+		t.Errorf("errors %v", r.body.Errors)
+	}
+	r = a.get("/api/v1/admin/vehicles?status=flying&limit=0&cursor=x").wants(422, "validation_failed")
+	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"cursor", "limit", "status"}) {
+		t.Errorf("errors %v", r.body.Errors)
+	}
+	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
+	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "parameters.signal", "vehicle_ids", "x"}) {
+		t.Errorf("errors %v", r.body.Errors)
+	}
+	b := newBookingAPI(t)
+	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"amount", "full", "reason", "x"}) {
+		t.Errorf("errors %v", r.body.Errors)
+	}
+	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "validation_failed" || lines[1].Action != telematics.BulkOrder {
+		t.Errorf("history %+v", lines)
+	}
+}

@@ -1,0 +1,34 @@
+package mosquitto_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+// Idle connections fill the units' listener, and nothing beyond it.
+func TestConnectionsOfUnitsAreBoundedAndTheServicesAreNot(t *testing.T) {
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	const most = 20
+	broker := startMosquitto(t, devstack.MosquittoConfig{ServicePassword: servicePassword, MaxUnitConnections: most})
+	var open []net.Conn
+	for range 2 * most {
+		c, err := net.Dial("tcp", strings.TrimPrefix(broker.UnitsURL(), "tcp://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		open = append(open, c)
+	}
+	_ = open[len(open)-1].SetReadDeadline(time.Now().Add(patience))
+	if _, err := open[len(open)-1].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection beyond the bound is open: %v", err)
+	}
+	login{url: broker.ServiceURL(), id: "instance", user: mosquitto.ServiceUser, password: servicePassword}.mustDial(t)
+}

@@ -1,0 +1,131 @@
+package devstack
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// StandbyConfig is a copy of a Postgres that follows it.
+type StandbyConfig struct {
+	Dir     string       // holds its data; empty, or created
+	Primary string       // host:port where it reaches the primary, such as that of a line that can be cut. Defaults to the primary's own
+	Logger  *slog.Logger // Defaults to silence
+}
+
+// standbyApplication is the name by which the primary knows the standby.
+const standbyApplication = "motorpool_standby"
+
+// StartStandby copies the server with pg_basebackup, and starts the copy as an asynchronous standby that takes reads. It has the
+// primary's users, passwords and settings. Promote makes a primary of it.
+func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgres, error) {
+	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	unlock, err := LockFolder(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start standby: %w", err)
+	}
+	s, err := p.startStandbyLocked(ctx, cfg, log)
+	if err != nil {
+		unlock()
+		return nil, fmt.Errorf("start standby: %w", err)
+	}
+	s.unlock = unlock
+	return s, nil
+}
+
+func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, log *slog.Logger) (*Postgres, error) {
+	dir, err := realPath(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{secret: filepath.Join(dir, "password"), password: p.cluster.password, programs: p.cluster.programs}
+	if err := os.WriteFile(c.secret, []byte(c.password), 0o600); err != nil {
+		return nil, err
+	}
+	if err := c.place(dir, log); err != nil {
+		return nil, err
+	}
+	if err := p.copyTo(ctx, c, cfg.Primary); err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	s, err := onFreePorts(1, func(ports []int) (*Postgres, error) {
+		s := &Postgres{cluster: c, port: ports[0]}
+		return s, s.startOn(ctx, PostgresConfig{}, log)
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return s, nil
+}
+
+// copyTo copies the data, and says there where the primary is.
+func (p *Postgres) copyTo(ctx context.Context, c *cluster, primary string) error {
+	backup := c.program("pg_basebackup", "-D", c.dataDir(), "-h", "127.0.0.1", "-p", fmt.Sprint(p.port), "-U", postgresUser,
+		"--checkpoint=fast", "--wal-method=stream", "--no-sync")
+	backup.Env = append(backup.Env, "PGPASSWORD="+c.password)
+	if said, err := runWith(ctx, backup); err != nil {
+		return fmt.Errorf("pg_basebackup: %w; it said:\n%s", err, said)
+	}
+	host, port, _ := strings.Cut(cmp.Or(primary, fmt.Sprintf("127.0.0.1:%d", p.port)), ":")
+	settings := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
+		host, port, postgresUser, c.password, standbyApplication)
+	for file, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": settings} {
+		path := filepath.Join(c.dataDir(), file)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := c.account.give(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Promote makes a primary of a standby, and returns when it takes writes.
+func (p *Postgres) Promote(ctx context.Context) error {
+	promoted, err := ask[bool](ctx, p, `select pg_promote(true, 30)`)
+	if err == nil && !promoted {
+		err = errors.New("not within 30 s")
+	}
+	if err != nil {
+		return fmt.Errorf("promote standby: %w", err)
+	}
+	return nil
+}
+
+// InSync waits until the standby has replayed what the primary has written by now.
+func (p *Postgres) InSync(ctx context.Context, primary *Postgres) error {
+	written, err := ask[string](ctx, primary, `select pg_current_wal_lsn()::text`)
+	if err != nil {
+		return err
+	}
+	for {
+		behind, err := ask[bool](ctx, p, `select coalesce(pg_last_wal_replay_lsn() < '`+written+`', true)`)
+		if err != nil || !behind {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the standby is behind: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ask returns one value.
+func ask[T any](ctx context.Context, p *Postgres, query string) (value T, err error) {
+	db, err := sql.Open("postgres", p.URL())
+	if err != nil {
+		return value, err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, query).Scan(&value)
+	return value, err
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// ErrUnsuitable is of a Postgres, or a pooler before it, that the service must not work with. To try again does not help.
+var ErrUnsuitable = errors.New("this Postgres cannot be used")
+
+// sessions opens connections that have settings of their own, and refuses those to a server that may lose what it has committed.
+//
+// The settings are set by a statement, not at the start of the connection: a pooler would refuse those, or leave them out unnoticed. Either
+// beats what is set for the role or the database.
+type sessions struct {
+	*pq.Connector
+	settings string // a statement
+	durable  bool   // refuse a server without fsync or full_page_writes
+	lives    *lives // nil: nobody asks
+}
+
+// lives counts the servers that connections were opened to: another one after a restart, and after a failover. It is safe for concurrent use.
+type lives struct {
+	mu      sync.Mutex
+	started string // when the server did that was met last
+	count   atomic.Int64
+}
+
+func (l *lives) met(started string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if started != l.started {
+		l.started = started
+		l.count.Add(1)
+	}
+}
+
+// Lives grows when Postgres was found to be another server than before, or restarted: one that may have lost what it has acknowledged. It asks nobody.
+func (p *Postgres) Lives() int64 { return p.config.lives.count.Load() }
+
+// newSessions makes a statement of settings, which hold no text from outside.
+func newSessions(connector *pq.Connector, settings map[string]string, c Config) *sessions {
+	var columns []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		columns = append(columns, fmt.Sprintf("set_config('%s', '%s', false)", name, settings[name]))
+	}
+	columns = append(columns, "pg_postmaster_start_time()::text", unsafeSettings)
+	return &sessions{connector, "select " + strings.Join(columns, ", "), c.Durable, c.lives}
+}
+
+// unsafeSettings are those by which the server may lose commits, or a whole table, with the power; empty: none.
+const unsafeSettings = `(select coalesce(string_agg(name || '=off', ', ' order by name), '') from (
+	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name, value) where value = 'off')`
+
+// Connect opens a connection.
+func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := s.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	started, unsafe, err := s.set(ctx, conn)
+	if err == nil && s.durable && unsafe != "" {
+		err = unsuitable("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
+	}
+	if err != nil {
+		_ = conn.Close() // the error says more
+		return nil, err
+	}
+	s.lives.met(started)
+	return conn, nil
+}
+
+func unsuitable(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
+
+// set applies the settings, and returns when the server was started and what is unsafe about it.
+func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe string, err error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, s.settings, nil)
+	if err != nil {
+		return "", "", fmt.Errorf("set up the connection: %w", err)
+	}
+	row := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(row); err != nil {
+		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
+	}
+	started, unsafe = fmt.Sprintf("%s", row[len(row)-2]), fmt.Sprintf("%s", row[len(row)-1]) // bytes or a string
+	if err := rows.Next(row); !errors.Is(err, io.EOF) {
+		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
+	}
+	return started, unsafe, rows.Close()
+}
+
+// Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to the next: behind a pooler in transaction or
+// statement mode settings, locks and prepared statements end up at others' connections. It asks on connections of its own, and as if the
+// pool were busy: the first keeps a mark while the second works. What it has found to be suitable is not asked again.
+func (p *Postgres) Suitable(ctx context.Context) error {
+	if p.suitable.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, suitableWithin)
+	defer cancel()
+	db, err := p.unhurried(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	first, err := db.Connx(ctx)
+	if err != nil {
+		return wrap("check the connection to postgres", err)
+	}
+	defer first.Close()
+	second, err := db.Connx(ctx)
+	if err != nil {
+		return wrap("check the connection to postgres", err)
+	}
+	defer second.Close()
+	for range poolingRounds {
+		shared, err := sharesSessions(ctx, first, second)
+		if err != nil {
+			return wrap("check the connection to postgres", err)
+		}
+		if shared {
+			return unsuitable("a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
+				"connect directly, or with pool_mode=session")
+		}
+	}
+	p.suitable.Store(true)
+	return nil
+}
+
+// suitableWithin bounds the check.
+const suitableWithin = 10 * time.Second
+
+// poolingRounds are more than one since other clients of a pooler may take its connections between our statements.
+const poolingRounds = 3
+
+// mark is a setting that nobody but its session sees.
+type mark struct {
+	Backend int64  `db:"pid"`
+	Value   string `db:"value"`
+}
+
+// sharesSessions reports whether the first of two connections changes its session, or the second has the same.
+func sharesSessions(ctx context.Context, first, second *sqlx.Conn) (bool, error) {
+	const read = `select pg_backend_pid() as pid, coalesce(current_setting('motorpool.mark', true), '') as value`
+	token := rand.Text() // letters and digits: parameters would need a prepared statement
+	steps := []struct {
+		conn  *sqlx.Conn
+		query string
+		found mark
+	}{
+		{conn: first, query: `select pg_backend_pid() as pid, set_config('motorpool.mark', '` + token + `', false) as value`},
+		{conn: first, query: read},
+		{conn: second, query: read}, // the pooler gives it the session that the first had last
+		{conn: first, query: read},
+	}
+	for i := range steps {
+		if err := steps[i].conn.GetContext(ctx, &steps[i].found, steps[i].query); err != nil {
+			return false, err
+		}
+	}
+	mine := steps[0].found
+	return steps[1].found != mine || steps[3].found != mine || steps[2].found.Backend == mine.Backend || steps[2].found.Value == token, nil
+}
+
+// Unsafe returns the settings by which the server may lose what it has committed; empty: none.
+func (p *Postgres) Unsafe(ctx context.Context) (settings string, err error) {
+	err = p.db.GetContext(ctx, &settings, `select `+unsafeSettings)
+	return settings, wrap("read settings of postgres", err)
+}
+
+// Standbys are the servers that copy this one.
+type Standbys struct {
+	Asynchronous int  `db:"asynchronous"` // a failover to one of these loses what it does not have yet
+	Hidden       int  `db:"hidden"`       // the database's role may not see of what kind they are: grant it pg_read_all_stats
+	Synchronous  bool `db:"synchronous"`  // commits wait for a standby
+}
+
+// Standbys counts those that are connected now.
+func (p *Postgres) Standbys(ctx context.Context) (Standbys, error) {
+	var s Standbys
+	err := p.db.GetContext(ctx, &s, `
+		select count(*) filter (where sync_state = 'async' and backup is not true) as asynchronous,
+			count(*) filter (where sync_state is null) as hidden,
+			current_setting('synchronous_standby_names') <> '' as synchronous
+		from (select sync_state, state = 'backup' as backup from pg_stat_replication) as r`)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return s, wrap("ask for the standbys of postgres", err)
+}

@@ -1,0 +1,42 @@
+package store
+
+import "strconv"
+
+// A Redis Cluster shares 16,384 slots out among its masters, mostly as a few ranges of neighbours. A part is one such range: trips to
+// Redis, and what is no vehicle's, are divided by it, so that a master that is unavailable holds up the vehicles of its own slots alone.
+const (
+	clusterSlots = 16384
+	clusterParts = 32
+)
+
+// slotOf returns the slot of a key that consists of its hash tag: CRC-16/XMODEM, as the cluster specification has it.
+func slotOf(tag string) int {
+	var crc uint16
+	for _, b := range []byte(tag) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return int(crc) % clusterSlots
+}
+
+// partOf returns the part of a cluster that a hash tag is in.
+func partOf(tag string) int { return slotOf(tag) * clusterParts / clusterSlots }
+
+// partTags returns a hash tag for each part of a cluster.
+func partTags() [clusterParts]string {
+	var tags [clusterParts]string
+	for i, missing := 0, clusterParts; missing > 0; i++ {
+		tag := strconv.Itoa(i)
+		if part := partOf(tag); tags[part] == "" {
+			tags[part] = tag
+			missing--
+		}
+	}
+	return tags
+}

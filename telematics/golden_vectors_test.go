@@ -1,0 +1,136 @@
+package telematics
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// vectorID is the id of a message among the test vectors: each has its own, so that a unit runs them with one memory.
+func vectorID(n byte) CommandID {
+	id := aCommand
+	id[len(id)-1] = n
+	return id
+}
+
+const (
+	vectorAttention = iota + 1
+	vectorTooLong
+	vectorAlgNone
+	vectorHS256
+	vectorCritical
+	vectorAnotherType
+	vectorOldSeq
+	vectorTopCase
+	vectorShortPulse
+	vectorLongPulse
+	vectorPulseTooLong
+	vectorNoPulse
+	vectorUnknownSignal
+	vectorNoParams
+	vectorWrongLane
+	vectorArmed
+	vectorHalfHandover
+	vectorHalfReturn
+	vectorInterrupted
+	vectorParamsOfLock
+	vectorNulls
+)
+
+// vector returns claims of a test vector that is valid for 30 s: a unit has time for all of them.
+func vector(id byte, action Action, seq int64) Claims {
+	return Claims{
+		Command: vectorID(id), Unit: goldenUnit, Action: action, Lane: action.Lane(), Seq: seq,
+		IssuedAt: now, Expires: now.Add(30 * time.Second),
+	}
+}
+
+func attentionVector(id byte, seq int64, signal Signal, pulse time.Duration) Claims {
+	c := vector(id, AttentionSignal, seq)
+	c.Attention = &Attention{signal, pulse}
+	return c
+}
+
+// writtenVectors are those that the service could write, by their files.
+func writtenVectors() map[string]Claims {
+	wrongLane := vector(vectorWrongLane, Lock, 57)
+	wrongLane.Lane = TopCaseLane
+	return map[string]Claims{
+		"command-old-seq.jws":        vector(vectorOldSeq, Unlock, 41),
+		"command-top-case.jws":       vector(vectorTopCase, OpenTopCase, 7),
+		"command-short-pulse.jws":    attentionVector(vectorShortPulse, 50, Horn, time.Millisecond),
+		"command-long-pulse.jws":     attentionVector(vectorLongPulse, 51, Lights, MaxPulse),
+		"command-pulse-too-long.jws": attentionVector(vectorPulseTooLong, 52, Horn, MaxPulse+time.Millisecond),
+		"command-no-pulse.jws":       attentionVector(vectorNoPulse, 53, Horn, 0),
+		"command-unknown-signal.jws": attentionVector(vectorUnknownSignal, 54, "siren", time.Second),
+		"command-no-params.jws":      vector(vectorNoParams, AttentionSignal, 55),
+		"command-wrong-lane.jws":     wrongLane,
+		"command-armed.jws":          vector(vectorArmed, DisableDriving, 59),
+		"command-half-handover.jws":  vector(vectorHalfHandover, UnlockAndEnableDriving, 60),
+		"command-half-return.jws":    vector(vectorHalfReturn, LockAndDisableDriving, 61),
+		"command-interrupted.jws":    vector(vectorInterrupted, Unlock, 62),
+	}
+}
+
+// The claims of the vectors with empty and null members.
+func paramsOfLock() Claims {
+	c := vector(vectorParamsOfLock, Lock, 56)
+	c.Attention, c.Trace = &Attention{}, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	return c
+}
+
+func nulls() Claims { return vector(vectorNulls, Lock, 58) }
+
+// goldenSigned lists the claims of all golden messages that are signed well.
+func goldenSigned() []Claims {
+	return append(slices.Collect(maps.Values(writtenVectors())), goldenLock, goldenAttention, goldenTooLong, paramsOfLock(), nulls())
+}
+
+func TestGoldenVectorsAreSignedAndVerifiedToTheByte(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	for file, claims := range writtenVectors() {
+		signed, err := keys[0].Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ring.Verify(golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
+			t.Errorf("%s: %+v, %v", file, got, err)
+		}
+	}
+}
+
+// Claims that the service never writes so, signed well.
+func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
+	keys, ring := goldenKeys(t)
+	signed := func(id byte, seq int, params, trace string) []byte {
+		return signedRaw(keys[0], `{"alg":"EdDSA","kid":"fleet-1","typ":"motorpool-command+jwt"}`, fmt.Sprintf(
+			`{"iss":"motorpool","aud":"%s","jti":"%s","iat":%d,"exp":%d,"cmd":"lock","params":%s,"lane":"access","seq":%d,"tp":%s}`,
+			goldenUnit, vectorID(id), now.Unix(), now.Unix()+30, params, seq, trace))
+	}
+	for file, c := range map[string]struct {
+		message []byte
+		claims  Claims
+	}{
+		"command-params-of-lock.jws": {signed(vectorParamsOfLock, 56, `{}`, `"`+paramsOfLock().Trace+`"`), paramsOfLock()},
+		"command-nulls.jws":          {signed(vectorNulls, 58, `null`, `null`), nulls()},
+	} {
+		if got, err := ring.Verify(golden(t, file, c.message)); err != nil || !reflect.DeepEqual(got, c.claims) {
+			t.Errorf("%s: %+v, %v", file, got, err)
+		}
+	}
+}
+
+// [CMD-5] A message that shares its id with another one would be answered as that one.
+func TestEachGoldenCommandHasAnIDOfItsOwn(t *testing.T) {
+	seen := map[string]string{}
+	for _, file := range goldenCommands(t) {
+		id := goldenID(t, file)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%s and %s have the same jti", file, other)
+		}
+		seen[id] = file
+	}
+}
