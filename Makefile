@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test chaos bench check fmt lint build
+.PHONY: help dev test chaos bench check contract fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,14 +12,14 @@ dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--ht
 	@go build -o bin/dev ./cmd/dev
 	@bin/dev $(ARGS)
 
-test: go ## run all tests, with the race detector (installs servers where it can)
+test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
 	@.ci/servers
-	@.ci/test $(ARGS) ./...
+	@.ci/test $(ARGS) ./... ./.ci/summary
 
-chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; money: ARGS="--bookings 2000")
+chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; money: ARGS="--bookings 2000"; failover of Postgres: ARGS=--failover)
 	@.ci/servers
-	@go build -o bin/motorpool ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
-	@bin/chaos $(if $(findstring --race,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
+	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
+	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool-chaos) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
 bench: go ## measure everything against floors of the same run, 18 minutes (ROUNDS=1 SHORT=1: a look, a minute and a half; one thing: ARGS="command --rounds 1")
 	@.ci/servers
@@ -31,6 +31,10 @@ check: go ## run what needs no server: format, vet, lint, architecture
 	go vet ./...
 	$(GOLANGCI) run
 	go test -run 'Arrows|NotLinked' .
+	@$(MAKE) --no-print-directory contract
+
+contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors
+	.ci/contract/run
 
 fmt: go ## format the code
 	gofmt -w .

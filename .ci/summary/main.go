@@ -1,0 +1,151 @@
+// Command summary runs "go test -json …" and prints a readable account: a line for each package that is done, the last lines of
+// each failing test, and at the end how long it took, which tests failed, what did not run, and go test's own line of each package.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// keptLines is how many of the last lines of a failing test, or package, are printed.
+const keptLines = 40
+
+// event is a line of "go test -json" (go doc test2json).
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// test names a test; an empty Test is the package itself.
+type test struct{ Package, Test string }
+
+func (t test) String() string { return strings.TrimSpace(t.Package + " " + t.Test) }
+
+// account is what is known of a run.
+type account struct {
+	to     io.Writer
+	output map[test][]string // last lines
+	failed []test            // leaves: tests without a failed subtest, and packages that failed by themselves
+	lines  []string          // go test's own, of packages
+	counts map[string]int    // of tests, by action
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: summary go test -json …")
+		os.Exit(2)
+	}
+	begin := time.Now()
+	command := exec.Command(os.Args[1], os.Args[2:]...)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "summary:", err)
+		os.Exit(1)
+	}
+	a := newAccount(os.Stdout)
+	a.read(out)
+	err = command.Wait()
+	notRun, _ := os.ReadFile(os.Getenv("NOT_RUN_FILE")) // none: everything ran
+	a.finish(time.Since(begin), string(notRun))
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+func newAccount(to io.Writer) *account {
+	return &account{to: to, output: map[test][]string{}, counts: map[string]int{}}
+}
+
+func (a *account) read(from io.Reader) {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadString('\n')
+		var e event
+		switch {
+		case line == "":
+		case json.Unmarshal([]byte(line), &e) != nil:
+			fmt.Fprint(a.to, line) // not of test2json
+		default:
+			a.note(e)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *account) note(e event) {
+	built, _, _ := strings.Cut(e.ImportPath, " ") // a package, or "package [package.test]"
+	t := test{cmp.Or(e.Package, built), e.Test}
+	switch e.Action {
+	case "output", "build-output":
+		a.keep(t, e)
+	case "pass", "skip", "fail":
+		if e.Test == "" {
+			fmt.Fprintf(a.to, "done  %-40s %6.1fs\n", e.Package, e.Elapsed)
+		} else {
+			a.counts[e.Action]++
+		}
+		if e.Action == "fail" {
+			a.fail(t)
+		}
+		delete(a.output, t)
+	}
+}
+
+func (a *account) keep(t test, e event) {
+	words := strings.Fields(e.Output)
+	if t.Test == "" && len(words) > 1 && (words[0] == "ok" || words[0] == "FAIL" || words[0] == "?") {
+		a.lines = append(a.lines, e.Output)
+		return
+	}
+	for _, noise := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME"} {
+		if strings.HasPrefix(e.Output, noise) {
+			return
+		}
+	}
+	kept := append(a.output[t], e.Output)
+	a.output[t] = kept[max(0, len(kept)-keptLines):]
+}
+
+// fail prints the last lines of what failed, unless a part of it did, which has been printed.
+func (a *account) fail(t test) {
+	if slices.ContainsFunc(a.failed, t.contains) {
+		return
+	}
+	a.failed = append(a.failed, t)
+	fmt.Fprintf(a.to, "\n--- failed: %s; its last lines:\n%s\n", t, strings.Join(a.output[t], ""))
+}
+
+// contains reports whether another is a subtest, or a test of the package.
+func (t test) contains(other test) bool {
+	return t.Package == other.Package && (t.Test == "" || strings.HasPrefix(other.Test, t.Test+"/"))
+}
+
+func (a *account) finish(took time.Duration, notRun string) {
+	if notRun != "" {
+		reasons := strings.Split(strings.TrimSpace(notRun), "\n")
+		slices.Sort(reasons)
+		fmt.Fprintf(a.to, "\ndid not run:\n  %s\n", strings.Join(slices.Compact(reasons), "\n  "))
+	}
+	if len(a.failed) > 0 {
+		fmt.Fprintln(a.to, "\nfailed:")
+		for _, t := range a.failed {
+			fmt.Fprintf(a.to, "  %s\n", t)
+		}
+	}
+	fmt.Fprintf(a.to, "\n%d tests passed, %d failed, %d skipped; took %v\n\n", a.counts["pass"], a.counts["fail"], a.counts["skip"], took.Round(time.Second))
+	fmt.Fprint(a.to, strings.Join(a.lines, ""))
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSummary_NamesFailuresAndEndsWithThePackagesLines(t *testing.T) {
+	var in strings.Builder
+	say := func(action, pkg, test, output string) {
+		fmt.Fprintf(&in, `{"Action":%q,"Package":%q,"Test":%q,"Output":%q}`+"\n", action, pkg, test, output)
+	}
+	in.WriteString("go: downloading something\n")
+	say("output", "a", "TestFine", "a secret of a passing test\n")
+	say("pass", "a", "TestFine", "")
+	say("output", "a", "", "ok  \ta\t0.1s\n")
+	say("pass", "a", "", "")
+	for n := range 100 {
+		say("output", "b", "TestBad/real", fmt.Sprintf("line %d\n", n))
+	}
+	say("fail", "b", "TestBad/real", "")
+	say("fail", "b", "TestBad", "")
+	say("output", "b", "", "FAIL\tb\t0.2s\n")
+	say("fail", "b", "", "")
+	in.WriteString(`{"Action":"build-output","ImportPath":"c [c.test]","Output":"c.go:1: undefined: x\n"}` + "\n")
+	say("output", "c", "", "FAIL\tc [build failed]\n")
+	say("fail", "c", "", "")
+
+	var out strings.Builder
+	a := newAccount(&out)
+	a.read(strings.NewReader(in.String()))
+	a.finish(83*time.Second, "TestY: no redis\nTestY: no redis\n")
+	text := out.String()
+	for _, part := range []string{"go: downloading something\n", "line 60\n", "line 99\n", "undefined: x", "did not run:\n  TestY: no redis\n\n",
+		"failed:\n  b TestBad/real\n  c\n", "1 tests passed, 2 failed, 0 skipped; took 1m23s\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q", part)
+		}
+	}
+	for _, part := range []string{"line 59\n", "secret"} {
+		if strings.Contains(text, part) {
+			t.Errorf("there is %q", part)
+		}
+	}
+	if !strings.HasSuffix(text, "\nok  \ta\t0.1s\nFAIL\tb\t0.2s\nFAIL\tc [build failed]\n") {
+		t.Errorf("the end is not go test's own:\n%s", text)
+	}
+}
