@@ -11,19 +11,13 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// Socket makes of a connection what is read from and written to; nil: it stays as it is.
-type Socket func(net.Conn) net.Conn
-
 // dial opens what a connection of the client library goes over, as the library would.
-func (s Socket) dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
+func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.ConnectTimeout)
 	defer cancel()
 	conn, err := proxy.Dial(ctx, "tcp", to.Host)
 	if err != nil {
 		return nil, err
-	}
-	if s != nil {
-		conn = s(conn)
 	}
 	switch to.Scheme {
 	case "tcp":

@@ -35,7 +35,7 @@ func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
 		{"ws", nil, false},
 	} {
 		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, WriteTimeout: time.Second, TLSConfig: c.tls}
-		conn, err := Socket(nil).dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
+		conn, err := dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
 		if (err == nil) != c.ok {
 			t.Errorf("%s with %+v: %v", c.scheme, c.tls, err)
 		}
@@ -57,7 +57,7 @@ func TestAServerThatNeverGreetsIsNotWaitedForLongerThanForConnecting(t *testing.
 	defer silent.Close()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Socket(nil).dial(&url.URL{Scheme: "ssl", Host: silent.Addr().String()}, mqtt.ClientOptions{ConnectTimeout: 50 * time.Millisecond})
+		_, err := dial(&url.URL{Scheme: "ssl", Host: silent.Addr().String()}, mqtt.ClientOptions{ConnectTimeout: 50 * time.Millisecond})
 		ended <- err
 	}()
 	select {

@@ -32,8 +32,6 @@ type MQTTConfig struct {
 	// Dialects are those that are listened to. Defaults to telematics.Spoken.
 	Dialects telematics.Dialects
 
-	Socket Socket // Defaults to what package net opens.
-
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
 	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
 	ReplayAfter    time.Duration // first pause before presence is subscribed to again, because of what it retains not all did fit. Defaults to 1 s.
@@ -309,7 +307,7 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 		SetAutoReconnect(false).
 		SetConnectRetry(false).
 		SetConnectTimeout(c.ConnectTimeout).
-		SetCustomOpenConnectionFn(l.config.Socket.dial).
+		SetCustomOpenConnectionFn(dial).
 		SetWriteTimeout(c.WriteTimeout).
 		SetKeepAlive(c.KeepAlive).
 		SetPingTimeout(c.KeepAlive / 2).

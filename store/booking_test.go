@@ -200,7 +200,7 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 		last = w.book(draft(1, float64(i), float64(i)+1)).ID
 	}
 	var queries atomic.Int64
-	connector, err := w.here.config.connector(time.Minute, time.Minute, patientDialer(nil, time.Minute), nil)
+	connector, err := w.here.config.connector(time.Minute, time.Minute, patientDialer(time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,28 +27,10 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d(ctx, network, address)
 }
 
-// Socket makes of a connection what is read from and written to; nil: it stays as it is.
-type Socket func(net.Conn) net.Conn
-
-// on returns a dialer that makes sockets of what another opens.
-func (s Socket) on(open dialer) dialer {
-	if s == nil {
-		return open
-	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := open(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return s(conn), nil
-	}
-}
-
 // patientDialer opens connections that fail after so much silence.
-func patientDialer(s Socket, patience time.Duration) dialer {
-	open := s.on(new(net.Dialer).DialContext)
+func patientDialer(patience time.Duration) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := open(ctx, network, address)
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -76,10 +58,9 @@ func (c patientConn) Write(b []byte) (int, error) {
 }
 
 // mortalDialer opens connections that are cut when a context ends.
-func mortalDialer(until context.Context, s Socket) dialer {
-	open := s.on(new(net.Dialer).DialContext)
+func mortalDialer(until context.Context) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := open(ctx, network, address)
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

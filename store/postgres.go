@@ -30,7 +30,6 @@ type Config struct {
 	MaxConns int           // Defaults to 20
 	Timeout  time.Duration // of one statement. Defaults to 3 s
 	MaxBatch int           // calls that share one statement. Defaults to 256
-	Socket   Socket        // Defaults to what package net opens
 
 	lives *lives
 }
@@ -71,11 +70,11 @@ type Postgres struct {
 func New(config Config) (*Postgres, error) {
 	config = config.withDefaults()
 	config.lives = &lives{}
-	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Socket, config.Timeout+time.Second), nil)
+	connector, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), nil)
 	if err != nil {
 		return nil, err
 	}
-	planned, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Socket, config.Timeout+time.Second), byIndex)
+	planned, err := config.connector(config.Timeout, config.Timeout/lockShare, patientDialer(config.Timeout+time.Second), byIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 // needs, until the context ends, but wait only so long for one lock (zero: as long as it
 // needs). The caller closes them.
 func (p *Postgres) unhurried(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx, p.config.Socket), nil)
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -26,7 +24,6 @@ type RedisConfig struct {
 	URL     string
 	Timeout time.Duration // of connecting, writing, reading and waiting for a connection. Defaults to 1 s
 	Logger  *slog.Logger  // Defaults to silence
-	Socket  Socket        // of connections without TLS. Defaults to what package net opens
 }
 
 // LogValue hides the password.
@@ -131,7 +128,6 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
-		o.Dialer = c.dialer(o.TLSConfig)
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(c.URL)
@@ -140,7 +136,6 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
-		o.Dialer = c.dialer(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		o.ClusterStateReloadInterval = clusterReload
 		return redis.NewClusterClient(o), nil
@@ -151,18 +146,9 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
-		o.Dialer = c.dialer(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		return redis.NewClient(o), nil
 	}
-}
-
-// dialer opens connections as the library does; nil leaves it to the library, which sets TLS up.
-func (c RedisConfig) dialer(secured *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.Socket == nil || secured != nil {
-		return nil
-	}
-	return c.Socket.on(redis.NewDialer(&redis.Options{DialTimeout: c.Timeout}))
 }
 
 // Close closes the connections. Calls that are under way fail, and Listen returns

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"syscall"
-
-	"motorpool/cmd/internal/socket"
 )
 
 // Listeners are where the service is reached.
@@ -44,5 +42,5 @@ func listen(flag, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	return socket.Listener{Listener: l}, nil
+	return l, nil
 }

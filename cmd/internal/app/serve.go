@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
-	"motorpool/cmd/internal/socket"
 	"motorpool/httpapi"
 	"motorpool/httpapi/waitingroom"
 	"motorpool/store"
@@ -44,12 +43,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
 	}
-	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Socket: socket.Direct})
+	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
 	if err != nil {
 		return err
 	}
 	defer closeLogged(log, "postgres", postgres.Close)
-	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log, Socket: socket.Direct})
+	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	link := broker.NewLink(broker.MQTTConfig{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
-		Group: postgres.SharedGroup, Socket: socket.Direct, Logger: log,
+		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: postgres, Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"motorpool/cmd/internal/socket"
 	"motorpool/simulator/devstack"
 	"motorpool/store"
 )
@@ -25,7 +24,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	table, err := store.NewRedis(store.RedisConfig{URL: server.URL(), Socket: socket.Direct})
+	table, err := store.NewRedis(store.RedisConfig{URL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
