@@ -50,11 +50,11 @@ func (a all) loads() loads {
 	s.JSON = false
 	if a.Short {
 		return loads{
-			command: command{s, 200, 200, []int{1, 64}, 1500 * time.Millisecond, a.Rounds, true, ""},
+			command: command{s, 1000, 1000, []int{1, 256}, 1500 * time.Millisecond, a.Rounds, true, ""},
 			waiting: waiting{s, cmp.Or(a.Crowd, 2000), 4, time.Second, 1500 * time.Millisecond, a.Rounds},
-			growth:  growth{s, []int{200}, 20_000, 200, 0, 32, 250 * time.Millisecond, 3 * a.Rounds},
+			growth:  growth{s, []int{500}, 20_000, 500, 0, 32, 250 * time.Millisecond, 3 * a.Rounds},
 			status:  status{s, 200, []int{1, 32}, time.Second, a.Rounds},
-			ingest:  ingest{s, []int{200}, time.Second, a.Rounds, 0, 2000, 1},
+			ingest:  ingest{s, []int{1000}, time.Second, a.Rounds, 0, 2000, 1},
 			startup: startup{s, 200, a.Rounds, time.Second},
 		}
 	}

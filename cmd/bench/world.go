@@ -24,7 +24,14 @@ const (
 	gatewayPassword = "gateway-secret"
 	tokenIssuer     = "bench"
 	readyWithin     = time.Minute
+	agency          = telematics.AgencyID(1) // of all vehicles, and of the administrator that locks them
 )
+
+// limits are counted as in production, and so high that the load passes.
+var limits = []string{
+	"MOTORPOOL_VEHICLE_RATE=1000000", "MOTORPOOL_REFRESH_RATE=1000000", "MOTORPOOL_ADMIN_RATE=1000000", "MOTORPOOL_BULK_RATE=1000000",
+	"MOTORPOOL_ADMIN_STREAMS=10000",
+}
 
 // stage is what every measurement can be told of its world.
 type stage struct {
@@ -114,8 +121,8 @@ func (w *world) makeKeys(context.Context) error {
 		return err
 	}
 	w.admin, err = app.Grant{
-		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour, Scope: app.AllAgencies,
-		Actor: telematics.Actor{Subject: "bench", Role: telematics.Admin},
+		Issuer: tokenIssuer, Audience: tokenIssuer, Lifetime: 24 * time.Hour,
+		Actor: telematics.Actor{Subject: "bench", Role: telematics.Admin, Agency: agency},
 	}.Mint(tokens)
 	return errors.Join(err,
 		os.WriteFile(w.path("signing.jwks"), private, 0o600),
@@ -157,10 +164,10 @@ func (w *world) furnish(ctx context.Context) error {
 }
 
 func fleetOf(vehicles int) store.FleetFile {
-	f := store.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "BENCH", Name: "Bench"}}}
+	f := store.FleetFile{Agencies: []telematics.Agency{{ID: agency, Code: "BENCH", Name: "Bench"}}}
 	for v := 1; v <= vehicles; v++ {
 		f.Vehicles = append(f.Vehicles, telematics.Vehicle{
-			ID: telematics.VehicleID(v), AgencyID: 1, Unit: unitOf(v), Status: telematics.Available,
+			ID: telematics.VehicleID(v), AgencyID: agency, Unit: unitOf(v), Status: telematics.Available,
 			Powertrain: telematics.Combustion, Plate: fmt.Sprintf("B-EN %d", v), Actions: telematics.ControlActions,
 		})
 	}
@@ -191,7 +198,7 @@ func (w *world) start(ctx context.Context, settings ...string) (*service.Instanc
 		Name: name, Binary: w.Binary, Dir: w.dir,
 		MQTTURL: w.mosquitto.ServiceURL(), MQTTPassword: servicePassword, RedisURL: w.redis.URL(), DatabaseURL: w.postgres.URL(),
 		SigningKeys: w.path("signing.jwks"), TokenKeys: w.path("tokens.jwks"), TokenIssuer: tokenIssuer,
-		Settings: append(settings, "MOTORPOOL_PROFILES=true"), Logger: w.logFile(name),
+		Settings: append(append(settings, limits...), "MOTORPOOL_ALLOW_UNSAFE_POSTGRES=false", "MOTORPOOL_PROFILES=true"), Logger: w.logFile(name),
 	})
 }
 
