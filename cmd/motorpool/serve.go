@@ -25,8 +25,6 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err != nil {
 		return err
 	}
-	paceGarbage()
-	go paceProcessors(ctx, assembly)
 	log.Info("motorpool", "version", version)
 	s.Version = version
 	return app.Serve(ctx, s.Config, listeners, log)
