@@ -18,8 +18,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
 		return badUsage("%w", err)
 	}
-	log, flush := logger.NewGathering(os.Stderr, s.LogLevel, s.LogFormat)
-	defer flush() // before main says why it ended
+	log := logger.New(os.Stderr, s.LogLevel, s.LogFormat)
 	slog.SetDefault(log)
 	listeners, err := s.Listen()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package logger makes the logger that all programs share: readable on a terminal,
-// without colours elsewhere, or JSON.
+// Package logger makes the logger that all programs share: colours on a terminal, slog's text elsewhere, or JSON. Each line is
+// written with one system call when it is logged.
 package logger
 
 import (
@@ -11,39 +11,25 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// New returns a logger with a level (debug, info, warn or error; info for anything
-// else) and a format (text or json).
+// New returns a logger with a level (debug, info, warn or error; info for anything else) and a format (text or json).
 func New(w io.Writer, level, format string) *slog.Logger {
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: least(level)}))
+	options := &slog.HandlerOptions{Level: parseLevel(level)}
+	switch {
+	case format == "json":
+		return slog.New(slog.NewJSONHandler(w, options))
+	case isTerminal(w):
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly}))
+	default:
+		return slog.New(slog.NewTextHandler(w, options))
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: least(level), TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)}))
 }
 
-// NewGathering returns a logger for who has much to say: except on a terminal, lines are gathered for at most 100 ms, so that many share one
-// system call. A warning, or what is worse, is written at once, behind all that came before. Whoever ends must call
-// flush, which writes what still waits; later lines are written at once.
-//
-// Text that is not for a terminal is slog's own, with the date: the handler that colours takes three times as long for a line.
-func NewGathering(w io.Writer, level, format string) (log *slog.Logger, flush func()) {
-	if isTerminal(w) {
-		return New(w, level, format), func() {}
+func parseLevel(s string) slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s)); err != nil {
+		return slog.LevelInfo // programs check their settings before
 	}
-	lines := newLines(w)
-	options := &slog.HandlerOptions{Level: least(level)}
-	var handler slog.Handler = slog.NewTextHandler(lines, options)
-	if format == "json" {
-		handler = slog.NewJSONHandler(lines, options)
-	}
-	return slog.New(urgent{handler, lines}), lines.end
-}
-
-func least(level string) slog.Level {
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return slog.LevelInfo // settings were checked before
-	}
-	return least
+	return level
 }
 
 func isTerminal(w io.Writer) bool {

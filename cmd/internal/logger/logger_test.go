@@ -1,0 +1,30 @@
+package logger
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestNew_WritesTextWithDateAwayFromTerminal(t *testing.T) {
+	var to bytes.Buffer
+	log := New(&to, "warn", "text")
+	log.Info("below the level")
+	log.Warn("written", "vehicle", 7)
+	if got := to.String(); !strings.HasPrefix(got, "time=") || !strings.HasSuffix(got, "level=WARN msg=written vehicle=7\n") || strings.Count(got, "\n") != 1 {
+		t.Errorf("written: %q", got)
+	}
+}
+
+func TestNew_WritesJSON(t *testing.T) {
+	var to bytes.Buffer
+	New(&to, "unknown level", "json").Info("written", "vehicle", 7)
+	var line struct {
+		Level, Msg string
+		Vehicle    int
+	}
+	if err := json.Unmarshal(to.Bytes(), &line); err != nil || line.Level != "INFO" || line.Msg != "written" || line.Vehicle != 7 {
+		t.Errorf("%q is %+v: %v", to.String(), line, err)
+	}
+}
