@@ -26,11 +26,11 @@ bench: go ## measure everything against floors of the same run, 18 minutes (ROUN
 	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
-check: go ## run what needs no server: format, vet, lint, architecture
+check: go ## run what needs no server: format, vet, lint, architecture, language, contract
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
 	go vet ./...
 	$(GOLANGCI) run
-	go test -run 'Arrows|NotLinked' .
+	go test -run 'Arrows|NotLinked|Language|Repository' .
 	@$(MAKE) --no-print-directory contract
 
 contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors

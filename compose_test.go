@@ -140,7 +140,7 @@ func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
 	}
 }
 
-// What an operator reads in beside the service is what the service has.
+// An operator who sources the secrets next to the service gets the same values as the service.
 func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	project := compose(t)
 	if script := strings.Join(project.Services["motorpool"].Command, ""); !strings.Contains(script, ". /secrets/env\n") {

@@ -1,0 +1,152 @@
+package motorpool_test
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Words that readers do not search for, or that can be read in two ways, and what to write instead.
+// They are found in comments, in texts and, since camel case is split, in identifiers.
+var phrases = []struct{ words, instead string }{
+	{"nobody|somebody|everybody|anybody|whoever", "name it: the caller, the unit, no instance, each client"},
+	{"(is|are|was|were|be|been|being) told", "returned, published, logged, recorded, notified"},
+	{"at once", "immediately, or concurrently"},
+	{"for good", "permanently, from then on"},
+	{"of (its|their) own", "own, separate"},
+	{"beside", "concurrently with, next to, in addition to"},
+	{"go by|goes by", "use, uses"},
+	{"so many|so long", "name the number or the time"},
+	{"under way|in hand", "in flight, running, open"},
+	{"is away|are away", "is unavailable"},
+	{"strangers?", "unknown unit, other client"},
+	{"heeds?", "back off, obey"},
+	{"ask again|asks again|asked again", "retransmit, repeat"},
+	{"crowds?", "many waiters; name the number"},
+	{"creditors?|debts?|tellers?", "outbox, retry queue, event publisher"},
+	{"lines? of the history", "audit log entry"},
+}
+
+// Quotations may contain such words: names and texts that other programs fix.
+var quotations = []string{
+	"user nobody",
+}
+
+// Folders, with those below them, whose words are not checked yet. The list may only get shorter.
+var notYetChecked = []string{
+	"broker",
+	"cmd",
+	"docs",
+	"httpapi",
+	"mosquitto",
+	"rental",
+	"simulator",
+	"store",
+	"telematics",
+}
+
+// Published entries of the changelog stay as they are.
+var languageExempt = []string{"CHANGELOG.md", "language_test.go"}
+
+func TestLanguage_NoMisleadingPhrases(t *testing.T) {
+	space := `(?:[\s>]|//)+`
+	var alternatives []string
+	for _, p := range phrases {
+		alternatives = append(alternatives, strings.ReplaceAll(p.words, " ", space))
+	}
+	phrase := regexp.MustCompile(`\b(?:` + strings.Join(alternatives, "|") + `)\b`)
+	spaces := regexp.MustCompile(space)
+	instead := func(found string) string {
+		found = spaces.ReplaceAllString(found, " ")
+		for _, p := range phrases {
+			if regexp.MustCompile(`^(?:` + p.words + `)$`).MatchString(found) {
+				return p.instead
+			}
+		}
+		return ""
+	}
+	unclean := map[string]bool{}
+	for _, file := range trackedFiles(t, "*.go", "*.md") {
+		if slices.Contains(languageExempt, file) {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(content)
+		for _, quotation := range quotations {
+			text = strings.ReplaceAll(text, quotation, "")
+		}
+		text = lowerWords(text)
+		for _, at := range phrase.FindAllStringIndex(text, -1) {
+			if listed := notYet(file); listed != "" {
+				unclean[listed] = true
+				break
+			}
+			line := 1 + strings.Count(text[:at[0]], "\n")
+			found := text[at[0]:at[1]]
+			t.Errorf("%s:%d: %q: write %s", file, line, found, instead(found))
+		}
+	}
+	for _, folder := range notYetChecked {
+		if !unclean[folder] {
+			t.Errorf("%s is clean: remove it from notYetChecked", folder)
+		}
+	}
+}
+
+// lowerWords splits camel case into words, and keeps the lines.
+func lowerWords(text string) string {
+	words := make([]byte, 0, len(text)+len(text)/16)
+	for i := range len(text) {
+		c := text[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 && text[i-1] >= 'a' && text[i-1] <= 'z' {
+				words = append(words, ' ')
+			}
+			c += 'a' - 'A'
+		}
+		words = append(words, c)
+	}
+	return string(words)
+}
+
+func notYet(file string) string {
+	for _, folder := range notYetChecked {
+		if strings.HasPrefix(file, folder+"/") || cmp.Or(path.Dir(file), ".") == folder {
+			return folder
+		}
+	}
+	return ""
+}
+
+// Sources only: what is larger was built or recorded, and does not belong into the history.
+func TestRepository_NoLargeFiles(t *testing.T) {
+	const most = 1 << 20
+	for _, file := range trackedFiles(t) {
+		if info, err := os.Lstat(file); err == nil && info.Size() > most {
+			t.Errorf("%s has %d bytes; a tracked file may have %d", file, info.Size(), most)
+		}
+	}
+}
+
+// trackedFiles lists what git tracks and what it would add, so that a mistake shows before the commit.
+func trackedFiles(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, patterns...)
+	out, err := exec.Command("git", args...).Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	return slices.DeleteFunc(files, func(file string) bool {
+		_, err := os.Lstat(file)
+		return err != nil
+	})
+}
