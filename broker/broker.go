@@ -48,7 +48,6 @@ type Broker struct {
 	Counts     *Counts
 	waiters    waiters
 	drawn      drawn // the numbers of commands
-	crew       crew  // of what comes before the waiting
 	usual      usual // until units say something about a command
 	owed       owed
 	released   later[telematics.Pending]     // from the pending table
@@ -119,7 +118,6 @@ func New(c Config) *Broker {
 // ends. What has been taken from the MQTT broker by then is still written down. Call
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
-	defer b.crew.dismiss()
 	stopTelling := b.events.start(ctx)
 	defer stopTelling() // last: everything below has something to tell
 	// What answers lead to, observations and strays, is handled until the last answer is.

@@ -110,9 +110,7 @@ func (b *Broker) deliver(ctx context.Context, l launched) *telematics.Command {
 			}
 			b.heed(w, news)
 		case <-alarm.C:
-			over := false
-			b.crew.do(func() { over = b.attend(ctx, w, l.message) })
-			if over {
+			if b.attend(ctx, w, l.message) {
 				return b.giveUp(ctx, w)
 			}
 		}

@@ -22,21 +22,14 @@ import (
 // again: Send answers at once with what has become of the first.
 func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
-	var receipt telematics.Receipt
-	var refusal *telematics.Error
-	var flight launched
-	b.crew.do(func() {
-		if receipt, refusal = b.take(ctx, order, true); refusal == nil && !receipt.Replayed {
-			flight = b.launch(ctx, receipt.Command)
-		}
-	})
+	receipt, refusal := b.take(ctx, order, true)
 	switch {
 	case refusal != nil:
 		return receipt, refusal
 	case receipt.Replayed:
 		return receipt, orNil(receipt.Command.Err())
 	}
-	settled, err := b.carry(ctx, flight)
+	settled, err := b.carry(ctx, b.launch(ctx, receipt.Command))
 	return telematics.Receipt{Command: settled}, orNil(err)
 }
 
@@ -51,9 +44,7 @@ func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics
 	}
 	if !receipt.Replayed {
 		b.flights.Go(func() {
-			var flight launched
-			b.crew.do(func() { flight = b.launch(ctx, receipt.Command) })
-			_, _ = b.carry(ctx, flight) // the record tells how it ended
+			_, _ = b.carry(ctx, b.launch(ctx, receipt.Command)) // the record tells how it ended
 		})
 	}
 	return receipt, nil
