@@ -47,7 +47,6 @@ type Broker struct {
 	Config
 	Counts     *Counts
 	waiters    waiters
-	drawn      drawn // the numbers of commands
 	usual      usual // until units say something about a command
 	owed       owed
 	released   later[telematics.Pending]     // from the pending table

@@ -47,7 +47,7 @@ func (b *Broker) launch(ctx context.Context, c *telematics.Command) (l launched)
 	var message *telematics.Transmission
 	var unsigned error
 	if l.waiter.wrongClock == nil {
-		message, unsigned = b.signed(ctx, l.waiter)
+		message, unsigned = b.sign(ctx, c)
 	}
 	err := b.registered(ctx, l.waiter) // in any case: what is released before it is added would stay
 	switch {
@@ -76,16 +76,7 @@ func (b *Broker) depart(ctx context.Context, w *waiter, message *telematics.Tran
 	return true
 }
 
-// signed returns the message of a claimed command.
-func (b *Broker) signed(ctx context.Context, w *waiter) (*telematics.Transmission, error) {
-	ahead := w.ahead
-	w.ahead = nil // it would be kept for as long as the command is under way
-	if message := ahead.of(w.command); message != nil {
-		return message, nil
-	}
-	return b.sign(ctx, w.command)
-}
-
+// sign returns the signed message of a claimed command.
 func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
 	defer trace.StartRegion(ctx, telematics.StepSign).End()
 	message, err := b.Dialects.Encode(c, b.Key)

@@ -207,12 +207,9 @@ func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telema
 func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error, stale bool) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	receipt = telematics.Receipt{Command: c}
-	ahead := b.signAhead(ctx, c, b.drawn.begin())
 	w := b.takeInHand(c)
-	w.ahead = ahead
 	ours := false
 	defer func() {
-		b.drawn.end(c.Seq)
 		if !ours {
 			b.dropFromHand(ctx, w)
 		}

