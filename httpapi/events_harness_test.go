@@ -14,7 +14,6 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
-	"motorpool/httpapi/waitingroom"
 	"motorpool/telematics"
 )
 
@@ -25,7 +24,7 @@ type live struct {
 	*api
 	feed   *httpapi.Feed
 	log    *brokertest.Events
-	server *waitingroom.Server
+	server *http.Server
 	base   string
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
-	"motorpool/httpapi/waitingroom"
 	"motorpool/telematics"
 )
 
@@ -309,8 +308,7 @@ func TestAStreamEndsBeforeItsInstance(t *testing.T) {
 func TestAStreamOutlivesWhatOtherAnswersMayTake(t *testing.T) {
 	log := brokertest.NewEvents()
 	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.PingEvery = 20 * time.Millisecond })
-	l.server = waitingroom.New(&http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond},
-		func(*http.Request) bool { return false })
+	l.server = &http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
 	l.server.RegisterOnShutdown(l.feed.End)
 	l.serve(t)
 	s := l.follow("").awaitBegin(t)

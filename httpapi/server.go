@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"motorpool/httpapi/waitingroom"
 	"motorpool/telematics"
 )
 
@@ -131,8 +130,8 @@ const (
 
 // NewServer returns a server with timeouts for slow and idle callers that still let
 // the longest command answer. The caller starts and stops it.
-func NewServer(addr string, handler http.Handler) *waitingroom.Server {
-	return waitingroom.New(&http.Server{
+func NewServer(addr string, handler http.Handler) *http.Server {
+	return &http.Server{
 		Addr:              addr,
 		Handler:           handler,
 		ReadHeaderTimeout: headerBudget,
@@ -141,10 +140,5 @@ func NewServer(addr string, handler http.Handler) *waitingroom.Server {
 		IdleTimeout:       idleBudget,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       withConnection,
-	}, isOrder)
-}
-
-// isOrder reports whether a call waits for a vehicle.
-func isOrder(r *http.Request) bool {
-	return r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/control/")
+	}
 }

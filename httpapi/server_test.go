@@ -1,11 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
@@ -15,6 +21,125 @@ func TestAServerOutlastsItsLongestCommand(t *testing.T) {
 	s := httpapi.NewServer("127.0.0.1:0", http.NotFoundHandler())
 	if s.WriteTimeout <= s.ReadTimeout+telematics.MaxBudget || s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// waitingOrders makes orders wait until the vehicle is released; entered receives one value per order.
+func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func()) {
+	t.Helper()
+	a = newAPI(t)
+	entered, vehicle := make(chan struct{}, 10), make(chan struct{})
+	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		entered <- struct{}{}
+		<-vehicle
+		return settled(o, telematics.Succeeded), nil
+	}
+	release = sync.OnceFunc(func() { close(vehicle) })
+	t.Cleanup(release)
+	return a, entered, release
+}
+
+// Shutdown stops accepting connections, answers the requests that wait for a vehicle, and then returns; without and with TLS, over HTTP/1.1 and HTTP/2.
+func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
+	certified := httptest.NewUnstartedServer(nil)
+	certified.StartTLS() // for its certificate
+	defer certified.Close()
+	roots := certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	for name, c := range map[string]struct {
+		scheme, proto string
+	}{"plain": {"http", "HTTP/1.1"}, "TLS": {"https", "HTTP/1.1"}, "HTTP2": {"https", "HTTP/2.0"}} {
+		t.Run(name, func(t *testing.T) {
+			a, entered, release := waitingOrders(t)
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			connections := httpapi.BoundConnections(listener, 10, slog.New(slog.DiscardHandler))
+			server := httpapi.NewServer("", a.handler)
+			server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates}
+			begun := make(chan struct{})
+			server.RegisterOnShutdown(func() { close(begun) })
+			var running sync.WaitGroup
+			defer running.Wait()
+			running.Go(func() {
+				serve := server.Serve
+				if c.scheme == "https" {
+					serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+				}
+				if err := serve(connections); !errors.Is(err, http.ErrServerClosed) {
+					t.Errorf("Serve: %v", err)
+				}
+			})
+			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: c.proto == "HTTP/2.0"}
+			defer transport.CloseIdleConnections()
+			running.Go(func() {
+				request, _ := http.NewRequest(http.MethodPost, c.scheme+"://"+listener.Addr().String()+lock, nil)
+				request.Header.Set("Authorization", "Bearer "+adminToken(t))
+				response, err := (&http.Client{Transport: transport}).Do(request)
+				if err != nil {
+					t.Errorf("waiting order: %v", err)
+					return
+				}
+				defer response.Body.Close()
+				if response.StatusCode != http.StatusOK || response.Proto != c.proto {
+					t.Errorf("waiting order: %s over %s", response.Status, response.Proto)
+				}
+			})
+			<-entered
+			if got := connections.Counts()["connections_unauthenticated"]; got != 0 {
+				t.Errorf("%d connections without a valid token, want none", got)
+			}
+			running.Go(func() {
+				if err := server.Shutdown(context.Background()); err != nil {
+					t.Errorf("Shutdown: %v", err)
+				}
+			})
+			<-begun
+			if late, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+				_ = late.Close()
+				t.Error("a connection was accepted during shutdown")
+			}
+			release()
+		})
+	}
+}
+
+func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
+	server := httpapi.NewServer("127.0.0.1:0", http.NotFoundHandler())
+	listening := make(chan struct{})
+	server.BaseContext = func(net.Listener) context.Context { close(listening); return context.Background() }
+	ended := make(chan error, 1)
+	go func() { ended <- server.ListenAndServe() }()
+	<-listening
+	if err := server.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("ListenAndServe: %v", err)
+	}
+}
+
+// Close does not wait for orders: their callers see the connection end.
+func TestServer_CloseEndsWaitingConnections(t *testing.T) {
+	a, entered, _ := waitingOrders(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httpapi.NewServer("", a.handler)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() { _ = server.Serve(listener) })
+	caller := dial(t, listener)
+	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock, adminToken(t)); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if err := server.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if !caller.ended(t, time.Minute) {
+		t.Error("the connection is still open")
 	}
 }
 

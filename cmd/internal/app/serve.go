@@ -16,7 +16,6 @@ import (
 
 	"motorpool/broker"
 	"motorpool/httpapi"
-	"motorpool/httpapi/waitingroom"
 	"motorpool/store"
 	"motorpool/telematics"
 )
@@ -191,7 +190,7 @@ func drain(b *broker.Broker) error {
 
 // face is a server and where it listens.
 type face struct {
-	*waitingroom.Server
+	*http.Server
 	listener net.Listener
 }
 
