@@ -1,10 +1,8 @@
 package motorpool_test
 
 import (
-	"cmp"
 	"os"
 	"os/exec"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,14 +32,17 @@ var phrases = []struct{ words, instead string }{
 
 // Quotations may contain such words: names and texts that other programs fix.
 var quotations = []string{
-	"user nobody",
+	"`strangers`",               // a table
+	"*A flood starves\nnobody*", // laws of the fault harness
+	"*A flood harms nobody*",
 }
 
-// Folders, with those below them, whose words are not checked yet. The list may only get shorter.
+// Files, and folders with those below them, whose words are not checked yet. The list may only get shorter.
 var notYetChecked = []string{
 	"broker",
 	"cmd",
-	"docs",
+	"docs/architecture.md",
+	"docs/operating.md",
 	"httpapi",
 	"mosquitto",
 	"rental",
@@ -119,7 +120,7 @@ func lowerWords(text string) string {
 
 func notYet(file string) string {
 	for _, folder := range notYetChecked {
-		if strings.HasPrefix(file, folder+"/") || cmp.Or(path.Dir(file), ".") == folder {
+		if strings.HasPrefix(file+"/", folder+"/") {
 			return folder
 		}
 	}
