@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"motorpool/telematics"
 )
@@ -167,7 +168,7 @@ func (p *Postgres) News(ctx context.Context, unheard, received []telematics.Comm
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
-		idArray(unheard), idArray(received))
+		pq.Array(unheard), pq.Array(received))
 	return commands, wrap("read news of commands", err)
 }
 

@@ -26,15 +26,15 @@ type eventRow struct {
 	Vehicle  telematics.VehicleID      `json:"v,omitempty"`
 	Agency   telematics.AgencyID       `json:"a,omitempty"`
 	AtMS     int64                     `json:"t"`
-	Command  *toldCommandRow           `json:"c,omitempty"`
+	Command  *eventCommandRow          `json:"c,omitempty"`
 	Fields   json.RawMessage           `json:"f,omitempty"` // of a snapshot
 	Large    []telematics.Field        `json:"l,omitempty"`
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
 }
 
-// toldCommandRow is of a command what a caller is shown.
-type toldCommandRow struct {
+// eventCommandRow is the part of a command that subscribers see.
+type eventCommandRow struct {
 	ID         uuid.UUID       `json:"id"`
 	Action     string          `json:"a"`
 	Attention  *attentionRow   `json:"p,omitempty"`
@@ -52,57 +52,40 @@ type toldCommandRow struct {
 	Deadline   int64           `json:"end"`
 }
 
-// encodeEvent writes an eventRow.
 func encodeEvent(e *telematics.Event) ([]byte, error) {
-	row := newObject(512)
-	row.text("k", string(e.Kind))
-	row.optionalNumber("v", int64(e.Vehicle))
-	row.optionalNumber("a", int64(e.Agency))
-	row.number("t", millis(e.At))
+	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At)}
 	if e.Command != nil {
-		row.within("c", func(o *object) { addToldCommand(o, e.Command) })
+		row.Command = newEventCommandRow(e.Command)
 	}
-	if e.Change == nil {
-		return row.end(), nil
-	}
-	if len(e.Change.Fields) > 0 {
-		small, large, err := bySize(e.Change.Fields)
-		if err != nil {
+	if e.Change != nil {
+		row.Presence, row.SeenMS = e.Change.Presence, millis(e.Change.LastSeen)
+		if err := row.addFields(e.Change.Fields); err != nil {
 			return nil, err
 		}
-		fields, err := encodeSnapshot(small)
-		if err != nil {
-			return nil, err
-		}
-		row.optionalRaw("f", fields)
-		if len(large) > 0 {
-			row.value("l", large)
-		}
 	}
-	row.optionalText("p", string(e.Change.Presence))
-	row.optionalNumber("s", millis(e.Change.LastSeen))
-	return row.end(), nil
+	return json.Marshal(row)
 }
 
-// addToldCommand writes a toldCommandRow.
-func addToldCommand(row *object, c *telematics.Command) {
-	row.text("id", c.ID.String())
-	row.text("a", string(c.Action))
-	if c.Attention != nil {
-		row.value("p", encodeAttention(c.Attention))
+func (r *eventRow) addFields(fields telematics.Snapshot) error {
+	if len(fields) == 0 {
+		return nil
 	}
-	row.text("by", c.Actor.Subject)
-	row.text("s", string(c.State))
-	row.optionalText("r", c.Reason)
-	row.optionalText("d", c.Detail)
-	row.optionalRaw("rep", encodeReported(c.Reported))
-	row.optionalTrue("l", c.Late)
-	row.optionalNumber("n", int64(c.Attempts))
-	row.number("req", millis(c.Requested))
-	row.optionalNumber("sent", millis(c.SentAt))
-	row.optionalNumber("rec", millis(c.ReceivedAt))
-	row.optionalNumber("done", millis(c.Completed))
-	row.number("end", millis(c.Deadline))
+	small, large, err := bySize(fields)
+	if err != nil {
+		return err
+	}
+	r.Large = large
+	r.Fields, err = encodeSnapshot(small)
+	return err
+}
+
+func newEventCommandRow(c *telematics.Command) *eventCommandRow {
+	return &eventCommandRow{
+		ID: c.ID, Action: string(c.Action), Attention: encodeAttention(c.Attention), Subject: c.Actor.Subject,
+		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Reported: encodeReported(c.Reported), Late: c.Late, Attempts: c.Attempts,
+		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
+		Deadline: millis(c.Deadline),
+	}
 }
 
 // bySize parts what is told from what is too large to be. Lists and objects alone can be.
@@ -170,7 +153,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 	return e, fmt.Errorf("decode event: unknown kind %.32q", row.Kind)
 }
 
-func (r toldCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
+func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
 	c := telematics.Command{
 		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
 		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Attempts: r.Attempts,

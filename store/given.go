@@ -1,14 +1,11 @@
 package store
 
 import (
-	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
+	"github.com/lib/pq"
 )
 
 // given is the rows that a statement is given, under a name: one as parameters, or any number as an array of each column. As JSON they
@@ -58,61 +55,11 @@ func parameters(rows [][]any) []any {
 func arrays(rows [][]any) []any {
 	columns := make([]any, len(rows[0]))
 	for column := range columns {
-		columns[column] = array(rows, func(row []any) any { return row[column] })
+		values := make([]any, len(rows))
+		for i, row := range rows {
+			values[i] = row[column]
+		}
+		columns[column] = pq.Array(values)
 	}
 	return columns
-}
-
-// array returns the text of an array, with a value of each item. For lists of ids pq.Array would make several texts of each.
-func array[T any](items []T, value func(T) any) string {
-	const usual = 32 // bytes: an id, an instant, a word
-	text := append(make([]byte, 0, 2+usual*len(items)), '{')
-	for i, item := range items {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = appendElement(text, value(item))
-	}
-	return string(append(text, '}'))
-}
-
-func idArray(ids []uuid.UUID) string { return array(ids, func(id uuid.UUID) any { return id }) }
-
-// appendElement adds a value to the text of an array. Those of a column have one type.
-func appendElement(text []byte, value any) []byte {
-	switch v := value.(type) {
-	case nil:
-		return append(text, "null"...)
-	case int64:
-		return strconv.AppendInt(text, v, 10)
-	case bool:
-		return strconv.AppendBool(text, v)
-	case uuid.UUID: // Postgres reads ids without hyphens, too
-		return hex.AppendEncode(text, v[:])
-	case time.Time:
-		return v.AppendFormat(text, time.RFC3339Nano)
-	case string:
-		text = append(text, '"')
-		for i := range len(v) {
-			if v[i] == '"' || v[i] == '\\' {
-				text = append(text, '\\')
-			}
-			text = append(text, v[i])
-		}
-		return append(text, '"')
-	case *int64:
-		return appendNullable(text, v)
-	case *uuid.UUID:
-		return appendNullable(text, v)
-	case *time.Time:
-		return appendNullable(text, v)
-	}
-	panic(fmt.Sprintf("store: %T in an array", value))
-}
-
-func appendNullable[T any](text []byte, value *T) []byte {
-	if value == nil {
-		return appendElement(text, nil)
-	}
-	return appendElement(text, *value)
 }

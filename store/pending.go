@@ -49,15 +49,8 @@ type pendingRow struct {
 	Deadline int64                `json:"deadline"` // milliseconds since the epoch
 }
 
-// encodePending writes a pendingRow.
-func encodePending(p *telematics.Pending) []byte {
-	row := newObject(192)
-	row.text("command", p.Command.String())
-	row.number("vehicle", int64(p.Vehicle))
-	row.text("unit", string(p.Unit))
-	row.text("instance", p.Instance)
-	row.number("deadline", p.Deadline.UnixMilli())
-	return row.end()
+func encodePending(p *telematics.Pending) string {
+	return asJSON(pendingRow{Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli()})
 }
 
 func decodePending(entry string) (telematics.Pending, error) {

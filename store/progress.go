@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"motorpool/telematics"
 )
@@ -60,6 +61,6 @@ func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
 			received_at = coalesce(c.received_at, note.received_at)
 		from note join locked using (id)
 		where c.id = note.id`,
-		recordset(rows), idArray(ids))
+		recordset(rows), pq.Array(ids))
 	return err
 }

@@ -230,3 +230,11 @@ func TestCommandsAreAddedWhereTheirIndexCannotBeWritten(t *testing.T) {
 		t.Errorf("Lookup = %v, %v", found, err)
 	}
 }
+func TestEncodePending_IsReadBackAsWritten(t *testing.T) {
+	want := telematics.Pending{
+		Command: uuid.New(), Vehicle: 42, Unit: "a-unit_1", Instance: `in"stance`, Deadline: time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC),
+	}
+	if got, err := decodePending(encodePending(&want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read as %+v, %v; want %+v", got, err, want)
+	}
+}

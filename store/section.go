@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,30 +11,29 @@ import (
 )
 
 // sectionRow is the JSON of a section of a snapshot in Redis. Most of its readings are of
-// one report, so their time stands once.
-type sectionRow struct {
-	AtMS   int64                      `json:"at"`    // vehicle time of the newest readings
-	Values map[string]json.RawMessage `json:"v"`     // by the field's name within the section
-	Older  map[string]int64           `json:"older"` // the times of the others
-	Once   map[string]bool            `json:"once"`  // those of null that had a value before
+// one report, so their time stands once. Values are decoded when their field is known.
+type sectionRow[V any] struct {
+	AtMS   int64            `json:"at"`              // vehicle time of the newest readings
+	Values map[string]V     `json:"v"`               // by the field's name within the section
+	Older  map[string]int64 `json:"older,omitempty"` // the times of the others
+	Once   map[string]bool  `json:"once,omitempty"`  // those of null that had a value before
 }
 
-// fieldsOf lists the fields of each section, in a fixed order, and keyOf the beginning of each in
-// a row: its name within the section, which is empty for a section that is itself a field.
+// fieldsOf lists the fields of each section, in a fixed order, and nameOf the name of each
+// within its section, which is empty for a section that is itself a field.
 var (
 	fieldsOf = map[string][]telematics.Field{}
-	keyOf    = map[telematics.Field]string{}
+	nameOf   = map[telematics.Field]string{}
 )
 
 func init() {
 	for _, field := range telematics.Fields {
 		section := field.Section()
 		fieldsOf[section] = append(fieldsOf[section], field)
-		keyOf[field] = strconv.Quote(strings.TrimPrefix(strings.TrimPrefix(string(field), section), ".")) + ":"
+		nameOf[field] = strings.TrimPrefix(strings.TrimPrefix(string(field), section), ".")
 	}
 }
 
-// encodeSection writes the readings of one section. It runs for each report, so it builds the JSON itself.
 func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 	var newest time.Time
 	for _, field := range fieldsOf[section] {
@@ -43,52 +41,31 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 			newest = r.At
 		}
 	}
-	row := make([]byte, 0, 32+24*len(fieldsOf[section])) // about as long as most are
-	row = append(row, `{"at":`...)
-	row = strconv.AppendInt(row, newest.UnixMilli(), 10)
-	row = append(row, `,"v":{`...)
-	first, older, once := true, []byte(nil), []byte(nil)
+	row := sectionRow[any]{AtMS: newest.UnixMilli(), Values: make(map[string]any, len(fieldsOf[section])), Older: map[string]int64{}, Once: map[string]bool{}}
 	for _, field := range fieldsOf[section] {
 		reading, ok := s[field]
 		if !ok {
 			continue
 		}
-		if !first {
-			row = append(row, ',')
-		}
-		first = false
-		row = append(row, keyOf[field]...)
-		var err error
-		if row, err = telematics.AppendValue(row, reading.Value); err != nil {
-			return nil, fmt.Errorf("encode %s: %w", field, err)
-		}
+		name := nameOf[field]
+		row.Values[name] = reading.Value
 		if !reading.At.Equal(newest) {
-			if older != nil {
-				older = append(older, ',')
-			}
-			older = append(older, keyOf[field]...)
-			older = strconv.AppendInt(older, reading.At.UnixMilli(), 10)
+			row.Older[name] = reading.At.UnixMilli()
 		}
 		if reading.Once {
-			if once != nil {
-				once = append(once, ',')
-			}
-			once = append(append(once, keyOf[field]...), "true"...)
+			row.Once[name] = true
 		}
 	}
-	row = append(row, '}')
-	if older != nil {
-		row = append(append(append(row, `,"older":{`...), older...), '}')
+	text, err := json.Marshal(row)
+	if err != nil {
+		return nil, fmt.Errorf("encode section %q: %w", section, err)
 	}
-	if once != nil {
-		row = append(append(append(row, `,"once":{`...), once...), '}')
-	}
-	return append(row, '}'), nil
+	return text, nil
 }
 
 // decodeSection leaves out what this version of the program does not know.
 func decodeSection(section string, text string) (telematics.Snapshot, error) {
-	var row sectionRow
+	var row sectionRow[json.RawMessage]
 	if err := json.Unmarshal([]byte(text), &row); err != nil {
 		return nil, fmt.Errorf("decode section %s: %w", section, err)
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,35 +120,23 @@ func actions(names []string) []telematics.Action {
 	return list
 }
 
-// readingRow is the JSON of a reading in a snapshot.
-type readingRow struct {
-	Value json.RawMessage `json:"v"`
-	AtMS  int64           `json:"at"`
-	Once  bool            `json:"once,omitempty"` // of null: there was a value before
+// readingRow is the JSON of a reading in a snapshot; its value is decoded when its field is known.
+type readingRow[V any] struct {
+	Value V     `json:"v"`
+	AtMS  int64 `json:"at"`
+	Once  bool  `json:"once,omitempty"` // of null: there was a value before
 }
 
-// encodeSnapshot writes rows of readings by field. It runs for each vehicle that is written, so it builds the
-// JSON itself.
 func encodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
-	text := make([]byte, 0, 2+64*len(s))
-	text = append(text, '{')
-	for _, field := range slices.Sorted(maps.Keys(s)) {
-		reading := s[field]
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = append(strconv.AppendQuote(text, string(field)), `:{"v":`...)
-		var err error
-		if text, err = telematics.AppendValue(text, reading.Value); err != nil {
-			return nil, fmt.Errorf("encode %s: %w", field, err)
-		}
-		text = strconv.AppendInt(append(text, `,"at":`...), reading.At.UnixMilli(), 10)
-		if reading.Once {
-			text = append(text, `,"once":true`...)
-		}
-		text = append(text, '}')
+	rows := make(map[telematics.Field]readingRow[any], len(s))
+	for field, reading := range s {
+		rows[field] = readingRow[any]{Value: reading.Value, AtMS: reading.At.UnixMilli(), Once: reading.Once}
 	}
-	return append(text, '}'), nil
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return nil, fmt.Errorf("encode snapshot: %w", err)
+	}
+	return text, nil
 }
 
 // decodeSnapshot leaves out what this version of the program does not know, or would not
@@ -159,7 +145,7 @@ func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
-	var rows map[telematics.Field]readingRow
+	var rows map[telematics.Field]readingRow[json.RawMessage]
 	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
