@@ -85,18 +85,3 @@ func checkSameAs(t *testing.T, message []byte, said map[string]any, r Report, dr
 		t.Errorf("%s reads as\n%+v\n%v\nwas\n%+v\n%v\n%v", text.Bytes(), again, droppedAgain, r, dropped, err)
 	}
 }
-
-// checkPlainAnswer demands that an answer that is read without json.Unmarshal says what it says by it.
-func checkPlainAnswer(t *testing.T, message []byte) {
-	t.Helper()
-	s := scans.Get().(*scan)
-	defer s.close()
-	plain, ok := plainAnswer(s, message)
-	if !ok {
-		return
-	}
-	var w wireAnswer
-	if err := json.Unmarshal(message, &w); err != nil || !reflect.DeepEqual(plain, w) {
-		t.Errorf("%s reads as\n%+v\nnot\n%+v, %v", message, plain, w, err)
-	}
-}

@@ -94,7 +94,6 @@ func FuzzDecodeAnswer(f *testing.F) {
 		own := bytes.Clone(message)
 		a, dropped, err := DecodeAnswer(own, received)
 		clear(own) // the answer holds nothing of it
-		checkPlainAnswer(t, message)
 		if err != nil {
 			return
 		}

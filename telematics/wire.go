@@ -76,19 +76,8 @@ func DecodePresence(message []byte, received time.Time) (Presence, error) {
 	return p, nil
 }
 
-// FormatTime returns an instant as AppendTime writes it.
-func FormatTime(t time.Time) string {
-	var room [32]byte
-	return string(AppendTime(room[:0], t))
-}
-
-// AppendTime adds an instant as it is written everywhere: RFC 3339, in UTC, with milliseconds.
-func AppendTime(text []byte, t time.Time) []byte {
-	t = t.UTC()
-	text = t.AppendFormat(text, time.RFC3339) // which package time writes without reading the layout
-	ms := t.Nanosecond() / int(time.Millisecond)
-	return append(text[:len(text)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
-}
+// FormatTime returns an instant as it is written everywhere: RFC 3339, in UTC, with milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // parseTime returns the zero time for what is no time: vehicleTime replaces it.
 func parseTime(s string) time.Time {

@@ -202,28 +202,33 @@ func (d *reportDecoder) pairPosition() {
 
 // EncodeReport returns the message that a unit publishes as its telemetry.
 func EncodeReport(r Report) []byte {
-	values := append(r.said(), pathValue{"at", r.At})
+	values := r.wireValues()
+	values["at"] = FormatTime(r.At)
 	if len(r.Answers) > 0 {
 		list := make([]wireAnswer, len(r.Answers))
 		for i, a := range r.Answers {
 			list[i] = wireAnswer{Command: a.Command.String(), Status: a.State, At: FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
 		}
-		values = append(values, pathValue{"commands", list})
+		values["commands"] = list
 	}
 	return nested(values)
 }
 
 // Nested returns the reported values as the nested objects that the wire and the
 // interface share, in JSON.
-func (r Report) Nested() json.RawMessage { return nested(r.said()) }
+func (r Report) Nested() json.RawMessage { return nested(r.wireValues()) }
 
-// said returns what the vehicle has said.
-func (r Report) said() []pathValue {
-	values := make([]pathValue, 0, len(r.Values)+2)
+// wireValues returns the reported values by path, as they are written in JSON.
+func (r Report) wireValues() map[string]any {
+	values := make(map[string]any, len(r.Values)+2)
 	for field, value := range r.Values {
-		if !field.isRaw() {
-			values = append(values, pathValue{string(field), value})
+		if field.isRaw() {
+			continue
 		}
+		if at, ok := value.(time.Time); ok {
+			value = FormatTime(at)
+		}
+		values[string(field)] = value
 	}
 	return values
 }

@@ -25,7 +25,7 @@ func (d *reportDecoder) answers(s *scan, received time.Time) {
 		list = list[len(list)-maxAnswers:]
 	}
 	for _, raw := range list {
-		answer, err := decodeRepeated(s, raw, received)
+		answer, err := decodeRepeated(raw, received)
 		if err != nil {
 			d.drop("commands", err.Error())
 			continue
@@ -35,8 +35,8 @@ func (d *reportDecoder) answers(s *scan, received time.Time) {
 }
 
 // decodeRepeated reads a final answer that a report repeats.
-func decodeRepeated(s *scan, raw json.RawMessage, received time.Time) (Answer, error) {
-	w, err := readAnswer(s, raw)
+func decodeRepeated(raw json.RawMessage, received time.Time) (Answer, error) {
+	w, err := readAnswer(raw)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // scan is one pass through the text of a report: it proves that the text is JSON, and notes
 // what is said at each place of the outline. Scans are pooled, so that a report costs what is
-// kept of it. Answers borrow its tokens.
+// kept of it.
 type scan struct {
 	text   bytes.Buffer
 	tokens *jsontext.Decoder
