@@ -41,7 +41,7 @@ var homes = map[string][]string{
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
-	"github.com/Shopify/toxiproxy/":              {"cmd/chaos"},
+	"github.com/Shopify/toxiproxy/":              {"cmd/chaos/network"},
 	"github.com/go-json-experiment/json":         {"telematics"},        // until it is the standard library's: Go 1.27
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},

@@ -67,7 +67,7 @@ func (w *world) startCars(ctx context.Context) error {
 	var groups [carGroups]string
 	for group := range groups {
 		var err error
-		if groups[group], err = w.lines.lay(carsLine(group), w.mosquitto.UnitsURL()); err != nil {
+		if groups[group], err = w.lines.Add(carsLine(group), w.mosquitto.UnitsURL()); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (f flags) roundOfFailover(ctx context.Context) (code int, err error) {
 	}
 	round, err := failover.Round(ctx, failover.Config{
 		Seed: f.Seed, Instances: f.Instances, Binary: f.Binary, Dir: dir,
-		Say: func(what string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", what) }, Logger: logger.New(os.Stderr, f.LogLevel, "text"),
+		Progress: func(what string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", what) }, Logger: logger.New(os.Stderr, f.LogLevel, "text"),
 	})
 	if err != nil {
 		return worthless, err

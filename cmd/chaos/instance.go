@@ -21,7 +21,7 @@ func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
 		{lineOf(i, postgresServer), w.postgres.URL()},
 	} {
 		var err error
-		if servers[k], err = w.lines.lay(l.name, l.to); err != nil {
+		if servers[k], err = w.lines.Add(l.name, l.to); err != nil {
 			return nil, err
 		}
 	}
@@ -37,6 +37,6 @@ func (w *world) startInstance(ctx context.Context, i int) (*instance, error) {
 	}
 	w.later(started.Close)
 	n := &instance{Instance: started}
-	n.callers, err = w.lines.lay(callersLine(i), n.Public)
+	n.callers, err = w.lines.Add(callersLine(i), n.Public)
 	return n, err
 }

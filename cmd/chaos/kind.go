@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"motorpool/cmd/chaos/network"
 	"motorpool/simulator"
 )
 
@@ -51,11 +52,11 @@ var kinds = []kind{
 	{name: "signing key rotated", target: only("signing key"), process: true, strike: (*world).rotateKey},
 
 	{name: "network cut", target: lines, strike: (*world).cutLine},
-	{name: "network silent", target: lines, strike: poison(silence)},
-	{name: "network delayed", target: lines, strike: poison(delay), mild: true, late: true, amount: from(20, 800), unit: "ms"},
-	{name: "network slow", target: lines, strike: poison(slowness), mild: true, late: true, amount: from(2, 30), unit: "kB/s"},
-	{name: "network reset", target: lines, strike: poison(reset), amount: from(0, 400), unit: "ms later"},
-	{name: "network torn", target: lines, strike: poison(tear), amount: from(1, 4000), unit: "bytes later"},
+	{name: "network silent", target: lines, strike: poison(func(fault) network.Toxic { return network.Silence() })},
+	{name: "network delayed", target: lines, strike: poison(func(f fault) network.Toxic { return network.Delay(f.Amount) }), mild: true, late: true, amount: from(20, 800), unit: "ms"},
+	{name: "network slow", target: lines, strike: poison(func(f fault) network.Toxic { return network.Slowness(f.Amount) }), mild: true, late: true, amount: from(2, 30), unit: "kB/s"},
+	{name: "network reset", target: lines, strike: poison(func(f fault) network.Toxic { return network.Reset(f.Amount) }), amount: from(0, 400), unit: "ms later"},
+	{name: "network torn", target: lines, strike: poison(func(f fault) network.Toxic { return network.Tear(f.Amount) }), amount: from(1, 4000), unit: "bytes later"},
 
 	{name: "car clocks wrong", target: cars, strike: (*world).skewClocks, mild: true, cars: mayLoseTime, skews: true},
 	{name: "cars restarted", target: cars, strike: (*world).restartCars, mild: true, cars: mayRestart},
@@ -107,3 +108,24 @@ func from(low, high int64) func(*rand.Rand) int64 {
 }
 
 func lateness(f *simulator.Faults, strikes fault) { f.Delay = milliseconds(strikes.Amount) }
+
+// carGroups is how many lines the cars share: each may break alone.
+const carGroups = 4
+
+// The names of the lines.
+func instanceName(i int) string          { return fmt.Sprintf("instance %d", i) }
+func lineOf(i int, server string) string { return instanceName(i) + " – " + server }
+func callersLine(i int) string           { return "callers – " + instanceName(i) }
+func carsLine(group int) string          { return fmt.Sprintf("cars %d – %s", group, mosquittoServer) }
+func groupOf(car int) int                { return car % carGroups }
+
+func lineNames(instances int) []string {
+	var names []string
+	for i := range instances {
+		names = append(names, lineOf(i, mosquittoServer), lineOf(i, redisServer), lineOf(i, postgresServer), callersLine(i))
+	}
+	for group := range carGroups {
+		names = append(names, carsLine(group))
+	}
+	return names
+}

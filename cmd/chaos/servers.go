@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/service"
 )
 
@@ -135,19 +135,19 @@ func (w *world) postgresServes(ctx context.Context) bool {
 func (w *world) cutLine(ctx context.Context, f fault) error {
 	defer w.hindered(f.Target)()
 	l := w.lines[f.Target]
-	l.cut()
+	l.Cut()
 	pause(ctx, f.For)
-	return l.mend()
+	return l.Mend()
 }
 
 // poison is a fault that changes what a line does to those who use it.
-func poison(make func(fault) toxics.Toxic) func(*world, context.Context, fault) error {
+func poison(make func(fault) network.Toxic) func(*world, context.Context, fault) error {
 	return func(w *world, ctx context.Context, f fault) error {
 		defer w.hindered(f.Target)()
 		l := w.lines[f.Target]
-		l.poison(make(f))
+		l.Poison(make(f))
 		pause(ctx, f.For)
-		l.cure()
+		l.Cure()
 		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/service"
 	"motorpool/mosquitto"
@@ -45,7 +46,7 @@ type world struct {
 	redis     *devstack.Redis
 	postgres  *devstack.Postgres
 	disk      *disk // nil: none that can be filled
-	lines     network
+	lines     network.Network
 	instances []*instance
 	uptime    *uptime
 	watch     *watch
@@ -63,8 +64,8 @@ type world struct {
 
 // build starts everything, and returns when the service is ready and the cars are connected.
 func (w *world) build(ctx context.Context) error {
-	w.lines, w.uptime = network{}, newUptime(w.Instances)
-	w.later(w.lines.close)
+	w.lines, w.uptime = network.Network{}, newUptime(w.Instances)
+	w.later(w.lines.Close)
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error

@@ -16,16 +16,16 @@ import (
 	"motorpool/telematics"
 )
 
-// record is what the promoted standby says.
+// record is what the promoted standby has stored.
 type record struct {
 	commands   map[uuid.UUID]bool
 	unrecorded map[uuid.UUID]bool // answers to commands that are not on record
-	entries    map[uuid.UUID]int  // of the history, about such answers
+	entries    map[uuid.UUID]int  // in the audit log, about such answers
 }
 
 func readRecord(ctx context.Context, db *sql.DB) (record, error) {
 	r := record{commands: map[uuid.UUID]bool{}, unrecorded: map[uuid.UUID]bool{}, entries: map[uuid.UUID]int{}}
-	var hasTable bool // an older program has none
+	var hasTable bool // an older program has no such table
 	if err := db.QueryRowContext(ctx, `select to_regclass('unrecorded_answers') is not null`).Scan(&hasTable); err != nil {
 		return r, err
 	}
@@ -58,9 +58,9 @@ func each(ctx context.Context, db *sql.DB, query string, do func(uuid.UUID)) err
 // The laws.
 const (
 	inOrder  = "no vehicle refuses a command as out of order"
-	grows    = "numbers of a vehicle's commands grow"
-	recorded = "an executed command is on record, or its answer is written down"
-	once     = "an answer that is written down has one entry in the history"
+	grows    = "sequence numbers of a vehicle's commands grow"
+	recorded = "an executed command, or its answer, is on record"
+	once     = "a stored answer to a lost command has one entry in the audit log"
 )
 
 var laws = []string{inOrder, grows, recorded, once}
@@ -74,7 +74,7 @@ type Verdict struct {
 	After      int            // executed after the failover
 }
 
-// check holds the flight recorders against the record.
+// check compares the flight recorders with the record.
 func check(events []simulator.Event, r record, failover time.Time) Verdict {
 	v := Verdict{Checked: map[string]int{}}
 	must := func(law string, holds bool, format string, args ...any) {
@@ -115,7 +115,7 @@ func check(events []simulator.Event, r record, failover time.Time) Verdict {
 		if !r.commands[id] {
 			v.Lost++
 		}
-		must(recorded, r.commands[id] || r.unrecorded[id], "command %s was executed, and nothing says so", id)
+		must(recorded, r.commands[id] || r.unrecorded[id], "command %s was executed, and neither it nor its answer is on record", id)
 	}
 	for id := range r.unrecorded {
 		must(once, r.entries[id] == 1 && !r.commands[id], "the answer to %s has %d entries; the command is on record: %v", id, r.entries[id], r.commands[id])
@@ -132,27 +132,27 @@ type Result struct {
 	Verdict
 }
 
-// Worthless says why the round proves nothing; empty: it does.
+// Worthless returns why the round proves nothing, or "".
 func (r Result) Worthless() string {
 	switch {
 	case r.Lost < r.Config.Vehicles/2:
-		return fmt.Sprintf("the failover lost %d commands only", r.Lost)
+		return fmt.Sprintf("the failover lost only %d commands", r.Lost)
 	case r.After == 0 && len(r.Violations) == 0:
 		return "no command was executed after the failover"
 	}
 	return ""
 }
 
-// shown is how many violations of each law are told.
+// shown is how many violations of each law are printed.
 const shown = 5
 
-// Write tells a round to a person.
+// Write prints a summary of the round.
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
-	fmt.Fprintf(t, "failover\tto an asynchronous standby that is %v behind; %d vehicles, %d instances\n", r.Config.Behind, r.Config.Vehicles, r.Config.Instances)
+	fmt.Fprintf(t, "failover\tto an asynchronous standby, %v behind; %d vehicles, %d instances\n", r.Config.Behind, r.Config.Vehicles, r.Config.Instances)
 	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
-	fmt.Fprintf(t, "executed\t%d commands, of which %d after the failover\n", r.Executed, r.After)
+	fmt.Fprintf(t, "executed\t%d commands, %d of them after the failover\n", r.Executed, r.After)
 	fmt.Fprintf(t, "lost\t%d of them are not on record\n", r.Lost)
 	for _, answer := range slices.Sorted(maps.Keys(r.Calls)) {
 		fmt.Fprintf(t, "answered\t%d × %s\n", r.Calls[answer], answer)
@@ -173,7 +173,7 @@ func (r Result) Write(out io.Writer) {
 		}
 	}
 	if why := r.Worthless(); why != "" {
-		fmt.Fprintf(out, "the round proves nothing: %s\n", why)
+		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
 	}
 	fmt.Fprintf(out, "violations: %d\n", len(r.Violations))
 }

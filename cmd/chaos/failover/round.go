@@ -1,25 +1,37 @@
+// Package failover kills Postgres's primary while commands run, and promotes an asynchronous standby that is seconds behind. Then it
+// checks that no vehicle refuses a command as out of order, and that every executed command is on record, or its answer is stored as one to an
+// unrecorded command.
+//
+//	callers ─ instance 0, 1 ─ line ─ primary ─ line ─ standby
+//	               └─ Mosquitto ─ cars, with a flight recorder
 package failover
 
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
+
+	_ "github.com/lib/pq" // the audit does not read through the store under test
+
+	"motorpool/cmd/chaos/network"
+	"motorpool/cmd/internal/world"
 )
 
-// Config says what a round is like.
+// Config describes a round.
 type Config struct {
 	Seed      uint64
 	Vehicles  int           // Defaults to 40
 	Instances int           // Defaults to 2
-	Behind    time.Duration // how far the standby is. Defaults to 3 s
+	Behind    time.Duration // replication lag of the standby. Defaults to 3 s
 	Load      time.Duration // before, and after. Defaults to 5 s
 	Binary    string        // the motorpool program
 	Dir       string        // an empty folder, which Postgres's account can enter
-	Say       func(string)  // what the round is at. Defaults to silence
-	Logger    *slog.Logger  // Defaults to silence
+	Progress  func(string)  // is called at each step. Defaults to nothing
+	Logger    *slog.Logger  // Defaults to discarding
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -28,108 +40,114 @@ func (c Config) withDefaults() (Config, error) {
 	c.Behind = cmp.Or(c.Behind, 3*time.Second)
 	c.Load = cmp.Or(c.Load, 5*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Say == nil {
-		c.Say = func(string) {}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
 	}
-	if c.Behind > remembered*pace {
-		return c, fmt.Errorf("the standby may be %v behind at most: a unit repeats its last %d results alone", remembered*pace, remembered)
+	if c.Behind > repeatedResults*pace {
+		return c, fmt.Errorf("the standby may be %v behind at most: a unit repeats its last %d results only", repeatedResults*pace, repeatedResults)
 	}
 	return c, nil
 }
 
-// remembered is how many results a report repeats at most [TEL-3].
-const remembered = 8
+// repeatedResults is how many results a report repeats at most [TEL-3].
+const repeatedResults = 8
 
-// settleWithin bounds how long answers to lost commands may take to be written down.
+// settleWithin bounds how long answers to lost commands may take to be stored.
 const settleWithin = 30 * time.Second
 
-// Round builds a world, fails over, and judges. Its error says that the world itself broke.
-func Round(ctx context.Context, c Config) (r Result, err error) {
+// Round builds a world, fails over, and checks. An error means that the world itself failed.
+func Round(ctx context.Context, c Config) (result Result, err error) {
 	if c, err = c.withDefaults(); err != nil {
-		return r, err
+		return result, err
 	}
+	w, err := world.New(c.Dir, c.Logger)
+	if err != nil {
+		return result, err
+	}
+	w.Binary = c.Binary
+	defer func() { err = errors.Join(err, w.Close()) }()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &round{Config: c, World: w, fail: fail, lines: network.Network{}}
+	result = Result{Config: c, Calls: map[string]int{}}
 	begin := time.Now()
-	w := &world{Config: c}
-	defer func() { err = errors.Join(err, w.tearDown()) }()
-	r = Result{Config: c, Calls: map[string]int{}}
-	if err := w.play(ctx, &r); err != nil {
-		return r, err
+	if err := r.run(ctx, &result); err != nil {
+		return result, cmp.Or(context.Cause(ctx), err)
 	}
-	r.Took = time.Since(begin)
-	return r, nil
+	result.Took = time.Since(begin)
+	return result, nil
 }
 
-func (w *world) play(ctx context.Context, r *Result) error {
-	w.Say(fmt.Sprintf("seed %d: starting servers, a standby, %d instances and %d cars", w.Seed, w.Instances, w.Vehicles))
-	if err := w.build(ctx); err != nil {
+func (r *round) run(ctx context.Context, result *Result) error {
+	r.Progress(fmt.Sprintf("seed %d: starting servers, a standby, %d instances and %d cars", r.Seed, r.Config.Instances, r.Vehicles))
+	if err := r.build(ctx); err != nil {
 		return err
 	}
 	count := func(answers map[string]int) {
 		for answer, n := range answers {
-			r.Calls[answer] += n
+			result.Calls[answer] += n
 		}
 	}
-	w.Say(fmt.Sprintf("%v of load", w.Load))
-	count(w.order(ctx, time.Now().Add(w.Load)))
+	r.Progress(fmt.Sprintf("%v of load", r.Load))
+	count(r.sendCommands(ctx, time.Now().Add(r.Load)))
 	syncing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := w.standby.InSync(syncing, w.primary); err != nil {
+	if err := r.standby.InSync(syncing, r.Postgres); err != nil {
 		return err
 	}
-	w.Say(fmt.Sprintf("the standby is cut off; %v of load, then a failover to it", w.Behind))
-	w.replication.point("")
-	end := time.Now().Add(w.Behind)
+	r.Progress(fmt.Sprintf("the standby is cut off; %v of load, then a failover to it", r.Behind))
+	r.lines[replication].Cut()
+	end := time.Now().Add(r.Behind)
 	loaded := make(chan map[string]int, 1)
-	go func() { loaded <- w.order(ctx, end) }()
-	pause(ctx, w.Behind-pace/2) // commands are under way when it happens
-	r.Failover = time.Now()
-	if err := w.failOver(ctx); err != nil {
+	go func() { loaded <- r.sendCommands(ctx, end) }()
+	world.Pause(ctx, r.Behind-pace/2) // so that commands are in flight
+	result.Failover = time.Now()
+	if err := r.failOver(ctx); err != nil {
 		return err
 	}
 	count(<-loaded)
-	if err := w.ready(ctx); err != nil {
+	if err := r.Ready(ctx); err != nil {
 		return err
 	}
-	w.Say("waiting for the answers to lost commands") // before other results push them out of the last eight
-	if err := w.settle(ctx, r); err != nil {
+	r.Progress("waiting for the answers to lost commands") // before other results push them out of the last eight
+	if err := r.settle(ctx, result); err != nil {
 		return err
 	}
-	w.Say(fmt.Sprintf("%v of load on the promoted standby", w.Load))
-	count(w.order(ctx, time.Now().Add(w.Load)))
+	r.Progress(fmt.Sprintf("%v of load on the promoted standby", r.Load))
+	count(r.sendCommands(ctx, time.Now().Add(r.Load)))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return w.settle(ctx, r)
+	return r.settle(ctx, result)
 }
 
-// failOver kills the primary, promotes the standby, and leads the instances there.
-func (w *world) failOver(ctx context.Context) error {
-	if err := w.primary.Kill(); err != nil {
+// failOver kills the primary, promotes the standby, and connects the instances to it.
+func (r *round) failOver(ctx context.Context) error {
+	if err := r.Postgres.Kill(); err != nil {
 		return err
 	}
-	w.database.point("")
-	if err := w.standby.Promote(ctx); err != nil {
+	r.lines[database].Cut()
+	if err := r.standby.Promote(ctx); err != nil {
 		return err
 	}
-	w.database.point(hostOf(w.standby))
-	return nil
+	return r.lines[database].MendTo(r.standby.URL())
 }
 
-// settle judges until no violation is left, or the time is over.
-func (w *world) settle(ctx context.Context, r *Result) error {
-	db, err := w.openDatabase()
+// settle checks until no violation is left, or the time is over.
+func (r *round) settle(ctx context.Context, result *Result) error {
+	db, err := sql.Open("postgres", r.standby.URL()+"&connect_timeout=2")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for end := time.Now().Add(settleWithin); ; pause(ctx, 200*time.Millisecond) {
+	for end := time.Now().Add(settleWithin); ; world.Pause(ctx, 200*time.Millisecond) {
 		record, err := readRecord(ctx, db)
 		if err != nil {
 			return err
 		}
-		verdict := check(w.recorder.Events(), record, r.Failover)
+		verdict := check(r.recorder.Events(), record, result.Failover)
 		if len(verdict.Violations) == 0 || time.Now().After(end) || ctx.Err() != nil {
-			r.Verdict = verdict
+			result.Verdict = verdict
 			return ctx.Err()
 		}
 	}

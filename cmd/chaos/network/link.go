@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"io"
@@ -20,11 +20,11 @@ func newLink(near, far net.Conn, t toxics.Toxic) *link {
 	return &link{near: near, far: far, there: newPipe(t), back: newPipe(t)}
 }
 
-// run returns when the connection is over, at both ends.
+// run returns when the connection is closed at both ends.
 func (l *link) run() {
 	var both sync.WaitGroup
-	both.Go(func() { l.there.carry(l.far, l.near, l.close) })
-	both.Go(func() { l.back.carry(l.near, l.far, l.close) })
+	both.Go(func() { l.there.copy(l.far, l.near, l.close) })
+	both.Go(func() { l.back.copy(l.near, l.far, l.close) })
 	both.Wait()
 }
 
@@ -36,13 +36,13 @@ func (l *link) turn(t toxics.Toxic) {
 	both.Wait()
 }
 
-// close ends both connections: half a connection is none.
+// close closes both ends: a half-open connection is of no use.
 func (l *link) close() {
 	_ = l.near.Close() // it may be closed already
 	_ = l.far.Close()
 }
 
-// pipe carries bytes in one direction, through a toxic of toxiproxy.
+// pipe copies bytes in one direction, through a toxic of toxiproxy.
 type pipe struct {
 	in, out chan *stream.StreamChunk
 
@@ -51,7 +51,7 @@ type pipe struct {
 	toxic toxics.Toxic
 }
 
-// inTransit is how many pieces may be on their way: what is delayed must not hold up what follows.
+// inTransit is how many chunks may be in a toxic: a delayed one must not hold up the next.
 const inTransit = 1024
 
 func newPipe(t toxics.Toxic) *pipe {
@@ -66,7 +66,7 @@ func (p *pipe) apply(t toxics.Toxic) {
 	if s, ok := t.(toxics.StatefulToxic); ok {
 		p.stub.State = s.NewState()
 	}
-	go p.stub.Run(&toxics.ToxicWrapper{Toxic: t, Toxicity: 1}) // ends when the pipe does, or at the next turn
+	go p.stub.Run(&toxics.ToxicWrapper{Toxic: t, Toxicity: 1}) // returns when the pipe ends, or at the next turn
 }
 
 // turn replaces the toxic, unless the pipe has ended.
@@ -84,9 +84,9 @@ func (p *pipe) turn(t toxics.Toxic) {
 	}
 }
 
-// carry returns when nothing moves any more. It reads what the toxic lets through even when nobody takes it: a toxic that
-// cannot get rid of what it holds can never be replaced.
-func (p *pipe) carry(to, from net.Conn, end func()) {
+// copy returns when both ends are closed. It reads what the toxic lets through even when it cannot be written: a toxic that
+// still holds data can never be replaced.
+func (p *pipe) copy(to, from net.Conn, end func()) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		in := stream.NewChanWriter(p.in)
@@ -104,12 +104,12 @@ func (p *pipe) carry(to, from net.Conn, end func()) {
 	}
 	p.mu.Unlock()
 	end()
-	for range p.in { // a toxic that ended by itself reads no more
+	for range p.in { // a toxic that returned by itself reads no more
 	}
 	reading.Wait()
 }
 
-// harden lets connections end with RST, and what is unsent be lost.
+// harden makes connections close with RST, and discard unsent data.
 func harden(all ...net.Conn) {
 	for _, c := range all {
 		if tcp, ok := c.(*net.TCPConn); ok {

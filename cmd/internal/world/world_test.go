@@ -1,4 +1,4 @@
-package service
+package world
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func TestWhatComesInTimeIsWaitedFor(t *testing.T) {
 }
 
 func TestAProgramThatIsNamedIsNotBuilt(t *testing.T) {
-	binary, err := Program(t.Context(), "some/motorpool", t.TempDir(), false)
+	binary, err := Build(t.Context(), "some/motorpool", t.TempDir(), false)
 	if err != nil || !filepath.IsAbs(binary) || filepath.Base(binary) != "motorpool" {
 		t.Errorf("%q, %v", binary, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"errors"
@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
 // aLine is a line to a server that says everything back.
-func aLine(t *testing.T) (*line, func() net.Conn) {
+func aLine(t *testing.T) (*Line, func() net.Conn) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,12 +27,12 @@ func aLine(t *testing.T) (*line, func() net.Conn) {
 			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
 		}
 	}()
-	n := network{}
-	at, err := n.lay("a line", "tcp://"+server.Addr().String()+"/path")
+	n := Network{}
+	at, err := n.Add("a line", "tcp://"+server.Addr().String()+"/path")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.close() })
+	t.Cleanup(func() { _ = n.Close() })
 	address, path, _ := strings.Cut(strings.TrimPrefix(at, "tcp://"), "/")
 	if path != "path" {
 		t.Errorf("our end is %s: the path is gone", at)
@@ -61,21 +59,21 @@ func echoes(c net.Conn, text string) (bool, time.Duration) {
 	return err == nil && string(back) == text, time.Since(begin)
 }
 
-func TestALineThatIsCutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
+func TestLine_CutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 	l, dial := aLine(t)
 	c := dial()
 	if ok, _ := echoes(c, "hello"); !ok {
 		t.Fatal("the line does not carry")
 	}
-	l.cut()
+	l.Cut()
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("after the cut: %v", err)
 	}
-	if _, err := net.Dial("tcp", l.ours); err == nil {
+	if _, err := net.Dial("tcp", l.address); err == nil {
 		t.Error("a cut line takes a connection")
 	}
-	if err := l.mend(); err != nil {
+	if err := l.Mend(); err != nil {
 		t.Fatal(err)
 	}
 	if ok, _ := echoes(dial(), "hello"); !ok {
@@ -83,17 +81,17 @@ func TestALineThatIsCutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 	}
 }
 
-func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
+func TestLine_EveryToxicHurtsAndLeavesNothingBehind(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		toxin toxics.Toxic
+		toxin Toxic
 		hurts func(ok bool, took time.Duration) bool
 	}{
-		{"silence", silence(fault{}), func(ok bool, _ time.Duration) bool { return !ok }},
-		{"delay", delay(fault{Amount: 200}), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
-		{"slowness", slowness(fault{Amount: 1}), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
-		{"reset", reset(fault{}), func(ok bool, _ time.Duration) bool { return !ok }},
-		{"tear", tear(fault{Amount: 20}), func(ok bool, _ time.Duration) bool { return !ok }},
+		{"silence", Silence(), func(ok bool, _ time.Duration) bool { return !ok }},
+		{"delay", Delay(200), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
+		{"slowness", Slowness(1), func(ok bool, took time.Duration) bool { return ok && took > 150*time.Millisecond }},
+		{"reset", Reset(0), func(ok bool, _ time.Duration) bool { return !ok }},
+		{"tear", Tear(20), func(ok bool, _ time.Duration) bool { return !ok }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,11 +100,11 @@ func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
 			if ok, _ := echoes(c, "hello"); !ok {
 				t.Fatal("the line does not carry")
 			}
-			l.poison(test.toxin)
+			l.Poison(test.toxin)
 			if ok, took := echoes(c, strings.Repeat("x", 200)); !test.hurts(ok, took) {
 				t.Errorf("poisoned, it carries: %t, in %v", ok, took)
 			}
-			l.cure()
+			l.Cure()
 			fastest := time.Hour
 			for range 10 { // on a busy machine some take longer; under a poison, all
 				ok, took := echoes(dial(), strings.Repeat("x", 200))
@@ -122,15 +120,15 @@ func TestEveryPoisonHurtsAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAPoisonThatHoldsWhatNobodyTakesAnyMoreIsCuredAllTheSame(t *testing.T) {
+func TestLine_CureWorksWhileAToxicHoldsDataOfClosedConnections(t *testing.T) {
 	l, dial := aLine(t)
 	for range 20 {
 		c := dial()
-		l.poison(delay(fault{Amount: 300}))
+		l.Poison(Delay(300))
 		_, _ = io.WriteString(c, strings.Repeat("x", 2000))
 		time.Sleep(5 * time.Millisecond) // some of it is on its way
 		_ = c.Close()
-		l.cure()
+		l.Cure()
 	}
 	if ok, _ := echoes(dial(), "hello"); !ok {
 		t.Error("the line does not carry any more")

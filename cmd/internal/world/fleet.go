@@ -1,0 +1,68 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+// storeTimeout is for a busy machine.
+const storeTimeout = time.Minute
+
+// Vehicle returns an available vehicle that can do everything.
+func Vehicle(id int, agency telematics.AgencyID, unit telematics.Unit) telematics.Vehicle {
+	return telematics.Vehicle{
+		ID: telematics.VehicleID(id), AgencyID: agency, Unit: unit, Status: telematics.Available,
+		Powertrain: telematics.Combustion, Plate: fmt.Sprintf("T-ST %d", id), Actions: telematics.ControlActions,
+	}
+}
+
+// Units returns the units of vehicles.
+func Units(vehicles []telematics.Vehicle) []telematics.Unit {
+	units := make([]telematics.Unit, len(vehicles))
+	for i, v := range vehicles {
+		units[i] = v.Unit
+	}
+	return units
+}
+
+// Migrate creates the database's schema, or brings it up to date.
+func (w *World) Migrate(ctx context.Context) error {
+	return w.withStore(func(postgres *store.Postgres) error {
+		_, err := postgres.Migrate(ctx)
+		return err
+	})
+}
+
+// Import stores agencies, stations and vehicles. The schema must be there.
+func (w *World) Import(ctx context.Context, fleet store.FleetFile) error {
+	return w.withStore(func(postgres *store.Postgres) error {
+		_, err := postgres.Import(ctx, fleet)
+		return err
+	})
+}
+
+// AddAgencyKey creates a key with which the app of an agency signs requests.
+func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (key rental.AgencyKey, err error) {
+	sealer, err := store.NewSealer(w.AgencySecrets)
+	if err != nil {
+		return key, err
+	}
+	return key, w.withStore(func(postgres *store.Postgres) error {
+		key, _, err = postgres.AgencyKeys(sealer).Add(ctx, agency, telematics.OperatorAt("world"))
+		return err
+	})
+}
+
+func (w *World) withStore(do func(*store.Postgres) error) error {
+	postgres, err := store.New(store.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	return do(postgres)
+}

@@ -1,0 +1,160 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+// InstanceConfig is an instance of the service.
+type InstanceConfig struct {
+	Name string // Defaults to "instance 0" for the first, and so on
+
+	// Where the instance connects to. Default to the servers.
+	MQTTURL, RedisURL, DatabaseURL string
+
+	// Settings are further ones, as MOTORPOOL_NAME=value. They replace those that StartInstance makes.
+	Settings []string
+}
+
+// Instance is a process of the service. It can be frozen, killed and restarted, on the same ports.
+type Instance struct {
+	*devstack.Program
+	Name     string
+	Public   string // URL of the API
+	Internal string // URL of readiness and metrics
+}
+
+// InstanceName is the default name of the nth instance.
+func InstanceName(n int) string { return fmt.Sprintf("instance %d", n) }
+
+// portAttempts is how often other ports are tried, when another program took those that were free a moment ago.
+const portAttempts = 5
+
+// StartInstance starts the program Binary on free ports, and returns when it listens; Ready waits until it can work. Limits are off and
+// unsafe Postgres settings are allowed, unless Settings say otherwise.
+func (w *World) StartInstance(ctx context.Context, c InstanceConfig) (n *Instance, err error) {
+	if c.Name == "" {
+		c.Name = InstanceName(len(w.Instances))
+	}
+	for range portAttempts {
+		if n, err = w.startInstance(ctx, c); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.Instances = append(w.Instances, n)
+	w.OnClose(n.Close)
+	return n, nil
+}
+
+func (w *World) startInstance(ctx context.Context, c InstanceConfig) (*Instance, error) {
+	var address [2]string
+	for n := range address {
+		port, err := devstack.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		address[n] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	environment := slices.Concat(os.Environ(), []string{
+		"MOTORPOOL_MQTT_URL=" + cmp.Or(c.MQTTURL, w.Mosquitto.ServiceURL()),
+		"MOTORPOOL_MQTT_USERNAME=" + mosquitto.ServiceUser, "MOTORPOOL_MQTT_PASSWORD=" + w.ServicePassword,
+		"MOTORPOOL_REDIS_URL=" + cmp.Or(c.RedisURL, w.Redis.URL()), "MOTORPOOL_DATABASE_URL=" + cmp.Or(c.DatabaseURL, w.Postgres.URL()),
+		"MOTORPOOL_HTTP=" + address[0], "MOTORPOOL_INTERNAL=" + address[1],
+		"MOTORPOOL_SIGNING_KEYS=" + w.Path(SigningFile), "MOTORPOOL_TOKEN_KEYS=" + w.Path(TokenKeysFile),
+		"MOTORPOOL_TOKEN_ISSUER=" + TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE=" + TokenAudience,
+		"MOTORPOOL_AGENCY_SECRETS_KEY=" + w.AgencySecrets,
+		"MOTORPOOL_ALLOW_UNSAFE_POSTGRES=true", // the server of a test does not wait for the disk
+		"MOTORPOOL_HEALTH=", "MOTORPOOL_DRAIN=0s",
+		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_BULK_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
+	}, c.Settings)
+	program, err := devstack.StartProgram(ctx, devstack.ProgramConfig{
+		Name: c.Name, Serving: "serving http=", Logger: w.LogFile(c.Name),
+		Command: func() *exec.Cmd {
+			cmd := exec.Command(w.Binary, "serve")
+			cmd.Env, cmd.Dir = environment, w.Dir
+			return cmd
+		},
+	})
+	return &Instance{Program: program, Name: c.Name, Public: "http://" + address[0], Internal: "http://" + address[1]}, err
+}
+
+const (
+	readyWithin  = time.Minute
+	probeTimeout = 2 * time.Second
+)
+
+// Ready waits until every instance is ready.
+func (w *World) Ready(ctx context.Context) error {
+	for _, n := range w.Instances {
+		if err := Eventually(ctx, readyWithin, n.Name+" ready", n.Ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Callers is the HTTP client of callers. It opens a connection for each call: a client that keeps them repeats a request with
+// an Idempotency-Key when its connection breaks, and the caller would not know of the first attempt.
+var Callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Probe is the HTTP client for an instance's internal listener.
+var Probe = &http.Client{Timeout: probeTimeout, Transport: Callers.Transport}
+
+// Ready reports whether the instance is ready.
+func (n *Instance) Ready(ctx context.Context) bool { return Ready(ctx, n.Internal) }
+
+// Ready reports whether the instance with an internal listener at this URL is ready.
+func Ready(ctx context.Context, internal string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, internal+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := Probe.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Build returns the absolute path of a program, or, if none is named, of one that it builds into dir, with build tags.
+func Build(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
+	}
+	binary := filepath.Join(dir, "motorpool")
+	args := []string{"build", "-o", binary, "-tags", strings.Join(tags, ",")}
+	if race {
+		args = append(args, "-race")
+	}
+	if output, err := exec.CommandContext(ctx, "go", append(args, "motorpool/cmd/motorpool")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the service: %w\n%s", err, output)
+	}
+	return binary, nil
+}
+
+// HasTag reports whether a program was built with a build tag.
+func HasTag(binary, tag string) bool {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), tag)
+	})
+}

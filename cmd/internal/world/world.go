@@ -1,0 +1,104 @@
+// Package world builds what the programs around the service need: servers, keys and passwords, vehicles, tokens, instances
+// of the service as separate processes, and simulated cars. Package dev runs one for a developer; chaos breaks one; bench
+// measures one.
+//
+//	w, err := world.New(dir, log)           // a folder with its secrets
+//	defer w.Close()                         // ends everything in reverse order
+//	err = w.StartServers(ctx, ...)          // Mosquitto, Redis, Postgres
+//	err = w.Import(ctx, fleet)              // agencies and vehicles, after w.Migrate
+//	n, err := w.StartInstance(ctx, ...)     // a process of the service
+//	cars, err := w.StartCars(ctx, ...)      // simulated units
+//	token, err := w.Token(actor, scopes...) // for the HTTP interface
+//
+// Each part works without the others.
+package world
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"motorpool/simulator/devstack"
+)
+
+// World is servers, instances and cars with one folder. Its methods are not safe for concurrent use, those of its parts are.
+type World struct {
+	Secrets
+	Dir    string
+	Binary string // the program that StartInstance runs; see Build
+
+	Mosquitto *devstack.Mosquitto
+	Redis     *devstack.Redis
+	Postgres  *devstack.Postgres
+	Instances []*Instance
+
+	log  *slog.Logger
+	undo []func() error
+}
+
+// New opens the secrets of a folder, which must exist, and creates those that are missing. It starts nothing.
+func New(dir string, log *slog.Logger) (*World, error) {
+	s, err := openSecrets(dir)
+	return &World{Secrets: s, Dir: dir, log: log}, err
+}
+
+// TempDir creates an empty folder that Postgres can enter, which runs as another user.
+func TempDir(prefix string) (string, error) {
+	dir, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711)
+}
+
+// OnClose adds a function to those that Close calls, the last one first.
+func (w *World) OnClose(undo func() error) { w.undo = append(w.undo, undo) }
+
+// Close ends everything in reverse order, and returns all errors. A second Close does nothing.
+func (w *World) Close() error {
+	var failures []error
+	for i := len(w.undo) - 1; i >= 0; i-- {
+		failures = append(failures, w.undo[i]())
+	}
+	w.undo = nil
+	return errors.Join(failures...)
+}
+
+// Path is that of a file in the folder.
+func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
+
+// LogFile returns a logger that writes the output of a server or an instance to a file in the folder, line by line.
+func (w *World) LogFile(name string) *slog.Logger {
+	log, file, err := openLog(w.Path(strings.ReplaceAll(name, " ", "-") + ".log"))
+	if err != nil {
+		w.log.Warn("log file not opened", "process", name, "err", err)
+		return slog.New(slog.DiscardHandler)
+	}
+	w.OnClose(file.Close)
+	return log
+}
+
+func openLog(path string) (*slog.Logger, io.Closer, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open log file: %w", err)
+	}
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lineOnly})), file, nil
+}
+
+// lineOnly leaves of a record what the process wrote.
+func lineOnly(_ []string, a slog.Attr) slog.Attr {
+	switch a.Key {
+	case slog.TimeKey, slog.LevelKey, "server":
+		return slog.Attr{}
+	case slog.MessageKey:
+		if a.Value.String() == "server output" {
+			return slog.Attr{}
+		}
+	}
+	return a
+}
