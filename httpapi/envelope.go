@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -44,9 +45,8 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
 	e.RequestID = callOf(c).idText
 	e.Timestamp = timestamp(s.Now())
-	body := takeBuffer()
-	defer giveBuffer(body)
-	encoder := json.NewEncoder(body)
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(e); err != nil {
 		return fmt.Errorf("encode answer: %w", err)

@@ -159,11 +159,10 @@ const (
 	comeBack = 3 * time.Second
 )
 
-// write lets text be written into a buffer and sends it, within the time that a write may take.
-func (r *reader) write(text func(*bytes.Buffer)) error {
-	buffer := takeBuffer()
-	defer giveBuffer(buffer)
-	text(buffer)
+// write sends what fill adds to a buffer, in one write, which may take WriteFor.
+func (r *reader) write(fill func(*bytes.Buffer)) error {
+	var buffer bytes.Buffer
+	fill(&buffer)
 	if buffer.Len() == 0 {
 		return nil
 	}
