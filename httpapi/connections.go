@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"motorpool/telematics"
@@ -184,11 +184,11 @@ func (c *connection) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Close closes the connection, and makes room for another. What the caller has sent and nobody will read, such as a
-// request that it has pipelined behind the last one that is answered, is discarded first: else the kernel would send a
-// reset, which can cost the caller the answer before it.
+// Close closes the connection, and makes room for another. It first discards input that will not be read, such as a
+// request that the caller pipelined behind its last answered one: otherwise the kernel sends a reset, which can cost the
+// caller that answer.
 func (c *connection) Close() error {
-	if c.reads.TryLock() { // else somebody waits for input, so there is none
+	if c.reads.TryLock() { // otherwise a Read waits for input, so there is none
 		discardInput(c.Conn)
 		c.reads.Unlock()
 	}
@@ -198,30 +198,18 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// maxDiscarded bounds what Close discards, in bytes.
-const maxDiscarded = maxHeader + maxBody
+const (
+	// maxDiscarded bounds what Close discards, in bytes.
+	maxDiscarded = maxHeader + maxBody
+	// discardWithin is how long Close waits for more input.
+	discardWithin = 5 * time.Millisecond
+)
 
-// discardInput reads what a connection has received, without waiting for more.
+// discardInput reads what a connection has received.
 func discardInput(c net.Conn) {
-	socket, ok := c.(syscall.Conn)
-	if !ok {
-		return
+	if c.SetReadDeadline(time.Now().Add(discardWithin)) == nil {
+		_, _ = io.CopyN(io.Discard, c, maxDiscarded) // the connection is closed in any case
 	}
-	raw, err := socket.SyscallConn()
-	if err != nil || c.SetReadDeadline(time.Time{}) != nil {
-		return
-	}
-	var buffer [4 << 10]byte
-	_ = raw.Read(func(fd uintptr) bool {
-		for discarded := 0; discarded < maxDiscarded; {
-			n, err := syscall.Read(int(fd), buffer[:])
-			if n <= 0 || err != nil {
-				break
-			}
-			discarded += n
-		}
-		return true
-	})
 }
 
 // CloseWrite lets net/http end its side before it closes the connection of a caller that is still sending.
