@@ -54,7 +54,7 @@ func (f flags) roundOfMoney(ctx context.Context) (code int, err error) {
 	}
 	round, err := money.Round(ctx, money.Config{
 		Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Binary: f.Binary, Dir: dir,
-		Say: func(what string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", what) }, Logger: logger.New(os.Stderr, f.LogLevel, "text"),
+		Progress: func(what string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", what) }, Logger: logger.New(os.Stderr, f.LogLevel, "text"),
 	})
 	if err != nil {
 		return worthless, err

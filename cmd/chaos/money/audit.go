@@ -10,19 +10,19 @@ import (
 
 // The laws, in the order of the report.
 const (
-	lawSettled  = "everything settles"
-	lawCharged  = "each charge once in the processor's ledger, and equal"
-	lawDeposits = "each deposit held, captured or released once"
-	lawRefunds  = "each refund once, and equal"
-	lawKnown    = "nothing moves there that is not on record"
-	lawDone     = "what was confirmed to a caller is on record once"
-	lawRefused  = "what was refused to a caller is not"
-	lawAsked    = "nothing on record that nobody asked for"
-	lawSums     = "sums of bookings, and of all, are equal"
-	lawHistory  = "the history tells of each once"
+	lawSettled   = "everything settles"
+	lawCharged   = "each charge is in the processor's ledger once, and equal"
+	lawDeposits  = "each deposit is held, captured or released once"
+	lawRefunds   = "each refund is in the ledger once, and equal"
+	lawRecorded  = "nothing is in the ledger that is not on record"
+	lawConfirmed = "a confirmed operation is on record once"
+	lawRefused   = "a refused operation is not on record"
+	lawRequested = "nothing is on record that was not requested"
+	lawSums      = "sums of bookings, and of all, are equal"
+	lawAuditLog  = "each has one entry in the audit log"
 )
 
-var laws = []string{lawSettled, lawCharged, lawDeposits, lawRefunds, lawKnown, lawDone, lawRefused, lawAsked, lawSums, lawHistory}
+var laws = []string{lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawConfirmed, lawRefused, lawRequested, lawSums, lawAuditLog}
 
 // Report is what the audit found.
 type Report struct {
@@ -30,7 +30,7 @@ type Report struct {
 	Violations []string
 }
 
-// Check holds the accounts against each other.
+// Check compares the accounts.
 func Check(e Evidence) Report {
 	a := newAudit(e)
 	for _, c := range e.Charges {
@@ -43,13 +43,13 @@ func Check(e Evidence) Report {
 		default:
 			a.charged(c)
 		}
-		a.toldOfCharge(c)
+		a.chargeEntries(c)
 	}
-	a.known()
-	for _, d := range e.Deeds {
-		a.deed(d)
+	a.recorded()
+	for _, d := range e.Operations {
+		a.operation(d)
 	}
-	a.asked()
+	a.requested()
 	for _, b := range e.Bookings {
 		a.booking(b)
 	}
@@ -60,16 +60,16 @@ func Check(e Evidence) Report {
 type audit struct {
 	Evidence
 	Report
-	rows     map[string]ChargeRow                     // by id
-	payments map[string][]sandbox.Movement            // by charge
-	refunds  map[string][]giveback                    // likewise
-	charges  map[rental.BookingID][]ChargeRow         //
-	deeds    map[rental.BookingID]map[DeedKind][]Deed // that were done
-	reasons  map[string]Deed                          // that were done
-	lines    map[rental.BookingID][]Line
+	rows       map[string]ChargeRow                               // by id
+	payments   map[string][]sandbox.Movement                      // by charge
+	refunds    map[string][]giveback                              // likewise
+	charges    map[rental.BookingID][]ChargeRow                   //
+	operations map[rental.BookingID]map[OperationKind][]Operation // successful ones
+	reasons    map[string]Operation                               // successful ones
+	entries    map[rental.BookingID][]Entry
 }
 
-// giveback is a refund in the ledger, and the payment that it is of.
+// giveback is a refund in the ledger, with its payment.
 type giveback struct {
 	sandbox.Giveback
 	intent, currency string
@@ -79,7 +79,7 @@ func newAudit(e Evidence) *audit {
 	a := &audit{
 		Evidence: e, Report: Report{Checked: map[string]int{}}, rows: map[string]ChargeRow{}, payments: map[string][]sandbox.Movement{},
 		refunds: map[string][]giveback{}, charges: map[rental.BookingID][]ChargeRow{},
-		deeds: map[rental.BookingID]map[DeedKind][]Deed{}, reasons: map[string]Deed{}, lines: map[rental.BookingID][]Line{},
+		operations: map[rental.BookingID]map[OperationKind][]Operation{}, reasons: map[string]Operation{}, entries: map[rental.BookingID][]Entry{},
 	}
 	for _, c := range e.Charges {
 		a.rows[c.ID] = c
@@ -91,22 +91,22 @@ func newAudit(e Evidence) *audit {
 			a.refunds[g.Charge] = append(a.refunds[g.Charge], giveback{g, m.Intent, m.Currency})
 		}
 	}
-	for _, d := range e.Deeds {
-		if a.deeds[d.Booking] == nil {
-			a.deeds[d.Booking] = map[DeedKind][]Deed{}
+	for _, d := range e.Operations {
+		if a.operations[d.Booking] == nil {
+			a.operations[d.Booking] = map[OperationKind][]Operation{}
 		}
 		if d.Done() {
-			a.deeds[d.Booking][d.Kind] = append(a.deeds[d.Booking][d.Kind], d)
+			a.operations[d.Booking][d.Kind] = append(a.operations[d.Booking][d.Kind], d)
 			a.reasons[d.Reason] = d
 		}
 	}
-	for _, l := range e.Lines {
-		a.lines[l.Booking] = append(a.lines[l.Booking], l)
+	for _, l := range e.Entries {
+		a.entries[l.Booking] = append(a.entries[l.Booking], l)
 	}
 	return a
 }
 
-// law counts a check, and tells of it where it does not hold.
+// law counts a check, and notes a violation if it does not hold.
 func (a *audit) law(law string, holds bool, format string, args ...any) {
 	a.Checked[law]++
 	if !holds {
@@ -119,7 +119,7 @@ func (a *audit) settled(c ChargeRow) {
 	a.law(lawSettled, final && !c.Due, "%v", c)
 }
 
-// moved returns the payments of a charge with which money moved, or is held.
+// moved returns the payments of a charge that moved money, or hold it.
 func (a *audit) moved(c ChargeRow) []sandbox.Movement {
 	return slices.DeleteFunc(slices.Clone(a.payments[c.ID]), func(m sandbox.Movement) bool {
 		return m.Approved == 0 && m.Captured == 0 && m.Held == 0
@@ -130,16 +130,16 @@ func (a *audit) moved(c ChargeRow) []sandbox.Movement {
 func (a *audit) charged(c ChargeRow) {
 	moved := a.moved(c)
 	if c.State != rental.Paid {
-		a.law(lawCharged, len(moved) == 0, "%v: there %+v", c, moved)
+		a.law(lawCharged, len(moved) == 0, "%v: ledger %+v", c, moved)
 		return
 	}
 	if len(moved) != 1 {
-		a.law(lawCharged, false, "%v: %d payments there: %+v", c, len(moved), moved)
+		a.law(lawCharged, false, "%v: %d payments in the ledger: %+v", c, len(moved), moved)
 		return
 	}
 	m := moved[0]
 	a.law(lawCharged, m.Approved == 1 && m.Held == 0 && m.Intent == c.Intent && m.Currency == c.Currency &&
-		m.Captured == int64(c.Amount) && c.Settled == c.Amount, "%v: there %+v", c, m)
+		m.Captured == int64(c.Amount) && c.Settled == c.Amount, "%v: ledger %+v", c, m)
 }
 
 // held checks a deposit.
@@ -162,10 +162,10 @@ func (a *audit) held(c ChargeRow) {
 	default:
 		holds = approved == 0
 	}
-	a.law(lawDeposits, holds && ours, "%v, to capture %d: there %+v", c, c.CaptureAmount, moved)
+	a.law(lawDeposits, holds && ours, "%v, to capture %d: ledger %+v", c, c.CaptureAmount, moved)
 }
 
-// refunded checks a refund. One that came back is on record as failed, and so it is there.
+// refunded checks a refund. One that was returned is failed in both accounts.
 func (a *audit) refunded(c ChargeRow) {
 	var good, failed []giveback
 	for _, g := range a.refunds[c.ID] {
@@ -176,27 +176,26 @@ func (a *audit) refunded(c ChargeRow) {
 		}
 	}
 	if c.State != rental.Paid {
-		a.law(lawRefunds, len(good) == 0 && len(failed) <= 1, "%v: there %+v, failed %+v", c, good, failed)
+		a.law(lawRefunds, len(good) == 0 && len(failed) <= 1, "%v: ledger %+v, failed %+v", c, good, failed)
 		return
 	}
 	a.law(lawRefunds, len(good) == 1 && len(failed) == 0 && good[0].Status == "succeeded" && good[0].Amount == int64(c.Amount) && c.Settled == c.Amount &&
-		good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency, "%v: there %+v, failed %+v", c, good, failed)
+		good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency, "%v: ledger %+v, failed %+v", c, good, failed)
 }
 
-// known checks that the ledger knows of nothing that the record does not. What was prepared there, and never carried out, is of a
-// charge on record too.
-func (a *audit) known() {
+// recorded checks that everything in the ledger belongs to a stored charge. That includes payments that were prepared, and never made.
+func (a *audit) recorded() {
 	for _, m := range a.Ledger {
 		c, ok := a.rows[m.Charge]
-		a.law(lawKnown, ok && c.Kind != rental.RefundCharge, "payment %+v", m)
+		a.law(lawRecorded, ok && c.Kind != rental.RefundCharge, "payment %+v", m)
 		for _, g := range m.Refunds {
 			c, ok := a.rows[g.Charge]
-			a.law(lawKnown, ok && c.Kind == rental.RefundCharge, "refund %+v", g)
+			a.law(lawRecorded, ok && c.Kind == rental.RefundCharge, "refund %+v", g)
 		}
 	}
 }
 
-// sums checks that money is the same in all, whatever it is of.
+// sums compares the totals.
 func (a *audit) sums() {
 	ours, there := map[string]rental.Minor{}, map[string]rental.Minor{}
 	for _, c := range a.Charges {
@@ -215,9 +214,9 @@ func (a *audit) sums() {
 		there[m.Currency+" refunded"] += rental.Minor(m.Refunded)
 	}
 	for name, sum := range there {
-		a.law(lawSums, ours[name] == sum, "%s: on record %d, there %d", name, ours[name], sum)
+		a.law(lawSums, ours[name] == sum, "%s: on record %d, in the ledger %d", name, ours[name], sum)
 	}
 	for name, sum := range ours {
-		a.law(lawSums, there[name] == sum, "%s: on record %d, there %d", name, sum, there[name])
+		a.law(lawSums, there[name] == sum, "%s: on record %d, in the ledger %d", name, sum, there[name])
 	}
 }

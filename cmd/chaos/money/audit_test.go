@@ -14,8 +14,8 @@ var until = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // goodRound is a booking that was started, extended, fined, refunded, captured from and ended, and nothing went wrong.
 func goodRound() Evidence {
-	deed := func(kind DeedKind, amount rental.Minor) Deed {
-		return Deed{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}
+	operation := func(kind OperationKind, amount rental.Minor) Operation {
+		return Operation{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}
 	}
 	charge := func(id string, kind rental.ChargeKind, state rental.ChargeState, amount rental.Minor) ChargeRow {
 		return ChargeRow{ID: id, Booking: 1, Kind: kind, Number: 1, State: state, Currency: "EUR", Amount: amount, Settled: amount, Intent: "pi_" + id}
@@ -24,7 +24,7 @@ func goodRound() Evidence {
 		return sandbox.Movement{Intent: "pi_" + id, Charge: id, Currency: "EUR", Status: "succeeded", Amount: amount, Captured: amount, Attempts: 1, Approved: 1}
 	}
 	e := Evidence{
-		Deeds: []Deed{deed(Start, 0), deed(Extend, 0), deed(Fee, 50), deed(Refund, 20), deed(Capture, 70), deed(End, 0)},
+		Operations: []Operation{operation(Start, 0), operation(Extend, 0), operation(Fee, 50), operation(Refund, 20), operation(Capture, 70), operation(End, 0)},
 		Record: Record{
 			Bookings: []BookingRow{{ID: 1, State: rental.Completed, Rental: 130, Deposit: 200, Extensions: 1, End: until}},
 			Charges: []ChargeRow{
@@ -36,21 +36,21 @@ func goodRound() Evidence {
 		Ledger: []sandbox.Movement{payment("start", 100), payment("deposit", 70), payment("more", 30), payment("fee", 50),
 			{Intent: "pi_never", Charge: "fee", Currency: "EUR", Status: "requires_payment_method", Amount: 50}},
 	}
-	e.Deeds[1].Until = until
+	e.Operations[1].Until = until
 	deposit, fee, back := &e.Charges[1], &e.Charges[3], &e.Charges[4]
 	deposit.Settled, deposit.CaptureAmount, deposit.Goal, deposit.Reason = 70, 70, rental.Capture, "1-capture"
 	fee.Reason, back.Reason, back.Refunds = "1-fee", "1-refund", "start"
 	e.Ledger[0].Refunded, e.Ledger[0].Refunds = 20, []sandbox.Giveback{{Refund: "pi_back", Charge: "back", Amount: 20, Status: "succeeded"}}
-	for _, d := range e.Deeds {
-		e.Lines = append(e.Lines, Line{Booking: 1, Action: activities[d.Kind], Outcome: telematics.Executed, Note: d.Reason})
+	for _, d := range e.Operations {
+		e.Entries = append(e.Entries, Entry{Booking: 1, Action: activities[d.Kind], Outcome: telematics.Executed, Note: d.Reason})
 	}
 	for _, c := range e.Charges {
-		e.Lines = append(e.Lines, Line{Booking: 1, Action: rental.ChargeActivity(c.Kind), Outcome: telematics.Executed, Number: 1, State: c.State})
+		e.Entries = append(e.Entries, Entry{Booking: 1, Action: rental.ChargeActivity(c.Kind), Outcome: telematics.Executed, Number: 1, State: c.State})
 	}
 	return e
 }
 
-func TestARoundInWhichNothingWentWrongHasNoViolation(t *testing.T) {
+func TestCheck_GoodRoundHasNoViolation(t *testing.T) {
 	report := Check(goodRound())
 	if len(report.Violations) > 0 {
 		t.Errorf("%q", report.Violations)
@@ -62,7 +62,7 @@ func TestARoundInWhichNothingWentWrongHasNoViolation(t *testing.T) {
 	}
 }
 
-func TestTheAuditFindsWhatIsWrong(t *testing.T) {
+func TestCheck_FindsViolations(t *testing.T) {
 	for name, test := range map[string]struct {
 		law   string
 		spoil func(*Evidence)
@@ -86,34 +86,38 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 		"refunded twice": {lawRefunds, func(e *Evidence) {
 			e.Ledger[0].Refunds = append(e.Ledger[0].Refunds, sandbox.Giveback{Refund: "re_2", Charge: "back", Amount: 20, Status: "succeeded"})
 		}},
-		"refunded another amount":        {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
-		"refund of another payment":      {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
-		"refund failed there":            {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Status = "failed" }},
-		"payment of nothing on record":   {lawKnown, func(e *Evidence) { e.Ledger[4].Charge = "?" }},
-		"refund of nothing on record":    {lawKnown, func(e *Evidence) { e.Ledger[0].Refunds[0].Charge = "?" }},
-		"confirmed, and not on record":   {lawDone, func(e *Evidence) { e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "lost", Status: 200}) }},
-		"confirmed with another amount":  {lawDone, func(e *Evidence) { e.Deeds[2].Amount = 51 }},
-		"confirmed, and not so repeated": {lawDone, func(e *Evidence) { e.Deeds[2].Repeated = 409 }},
-		"confirmed against all reason":   {lawDone, func(e *Evidence) { e.Deeds[2].Wrong = true }},
-		"ended, and still active":        {lawDone, func(e *Evidence) { e.Bookings[0].State = rental.Active }},
-		"extended twice":                 {lawDone, func(e *Evidence) { e.Bookings[0].Extensions = 2 }},
-		"extended to another end":        {lawDone, func(e *Evidence) { e.Bookings[0].End = until.Add(time.Minute) }},
-		"captured another amount":        {lawDone, func(e *Evidence) { e.Deeds[4].Amount = 71 }},
+		"refunded another amount":      {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
+		"refund of another payment":    {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
+		"refund failed there":          {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Status = "failed" }},
+		"payment of nothing on record": {lawRecorded, func(e *Evidence) { e.Ledger[4].Charge = "?" }},
+		"refund of nothing on record":  {lawRecorded, func(e *Evidence) { e.Ledger[0].Refunds[0].Charge = "?" }},
+		"confirmed, and not on record": {lawConfirmed, func(e *Evidence) {
+			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "lost", Status: 200})
+		}},
+		"confirmed with another amount":  {lawConfirmed, func(e *Evidence) { e.Operations[2].Amount = 51 }},
+		"confirmed, and not so repeated": {lawConfirmed, func(e *Evidence) { e.Operations[2].Repeated = 409 }},
+		"confirmed against all reason":   {lawConfirmed, func(e *Evidence) { e.Operations[2].Wrong = true }},
+		"ended, and still active":        {lawConfirmed, func(e *Evidence) { e.Bookings[0].State = rental.Active }},
+		"extended twice":                 {lawConfirmed, func(e *Evidence) { e.Bookings[0].Extensions = 2 }},
+		"extended to another end":        {lawConfirmed, func(e *Evidence) { e.Bookings[0].End = until.Add(time.Minute) }},
+		"captured another amount":        {lawConfirmed, func(e *Evidence) { e.Operations[4].Amount = 71 }},
 		"refused, and on record": {lawRefused, func(e *Evidence) {
-			e.Deeds[3].Status, e.Deeds[3].Code = 422, rental.RefundExceedsPaid
+			e.Operations[3].Status, e.Operations[3].Code = 422, rental.RefundExceedsPaid
 		}},
 		"refused without a reason": {lawRefused, func(e *Evidence) {
-			e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict})
+			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict})
 		}},
-		"never answered":      {lawRefused, func(e *Evidence) { e.Deeds = append(e.Deeds, Deed{Kind: Fee, Booking: 1, Reason: "other"}) }},
-		"a fee of nobody":     {lawAsked, func(e *Evidence) { e.Charges[3].Reason = "?" }},
-		"two extensions":      {lawAsked, func(e *Evidence) { e.Charges = append(e.Charges, e.Charges[2]) }},
-		"paid less than due":  {lawSums, func(e *Evidence) { e.Bookings[0].Rental = 131 }},
-		"sums differ":         {lawSums, func(e *Evidence) { e.Ledger[0].Refunded = 19 }},
-		"two lines of a deed": {lawHistory, func(e *Evidence) { e.Lines = append(e.Lines, e.Lines[2]) }},
-		"no line of a start":  {lawHistory, func(e *Evidence) { e.Lines = e.Lines[1:] }},
-		"no line of a charge": {lawHistory, func(e *Evidence) { e.Lines = e.Lines[:len(e.Lines)-1] }},
-		"a line of a payment that was not made": {lawHistory, func(e *Evidence) {
+		"never answered": {lawRefused, func(e *Evidence) {
+			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other"})
+		}},
+		"a fee without an operation":  {lawRequested, func(e *Evidence) { e.Charges[3].Reason = "?" }},
+		"two extensions":              {lawRequested, func(e *Evidence) { e.Charges = append(e.Charges, e.Charges[2]) }},
+		"paid less than due":          {lawSums, func(e *Evidence) { e.Bookings[0].Rental = 131 }},
+		"sums differ":                 {lawSums, func(e *Evidence) { e.Ledger[0].Refunded = 19 }},
+		"two entries of an operation": {lawAuditLog, func(e *Evidence) { e.Entries = append(e.Entries, e.Entries[2]) }},
+		"no entry of a start":         {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[1:] }},
+		"no entry of a charge":        {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[:len(e.Entries)-1] }},
+		"an entry of a payment that was not made": {lawAuditLog, func(e *Evidence) {
 			e.Charges[0].State = rental.Declined
 		}},
 	} {
@@ -131,7 +135,7 @@ func TestTheAuditFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestARefundThatCameBackIsNoViolation(t *testing.T) {
+func TestCheck_ReturnedRefundIsNoViolation(t *testing.T) {
 	e := goodRound()
 	e.Charges[4].State, e.Charges[4].Settled = rental.Failed, 0
 	e.Ledger[0].Refunded, e.Ledger[0].Refunds[0].Status = 0, "failed"
@@ -140,12 +144,12 @@ func TestARefundThatCameBackIsNoViolation(t *testing.T) {
 	}
 }
 
-func TestAToursDeedsAreTheSameForTheSameSeed(t *testing.T) {
+func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 	b := booking{id: 7, end: until}
-	kinds := map[DeedKind]bool{}
+	kinds := map[OperationKind]bool{}
 	for id := range rental.BookingID(60) {
 		b.id = id
-		once, again, other := b.tour(1), b.tour(1), b.tour(2)
+		once, again, other := b.drawOperations(1), b.drawOperations(1), b.drawOperations(2)
 		same := len(once) == len(other)
 		for i, d := range once {
 			if *d != *again[i] {
@@ -155,33 +159,33 @@ func TestAToursDeedsAreTheSameForTheSameSeed(t *testing.T) {
 			kinds[d.Kind] = true
 		}
 		if same {
-			t.Errorf("booking %d: two seeds, one tour", id)
+			t.Errorf("booking %d: two seeds, the same operations", id)
 		}
 	}
 	for kind := range activities {
 		if !kinds[kind] {
-			t.Errorf("nobody asks for %s", kind)
+			t.Errorf("no booking has the operation %s", kind)
 		}
 	}
 }
 
-func TestARoundThatMissedSomethingProvesNothing(t *testing.T) {
+func TestResult_EmptyRoundIsWorthless(t *testing.T) {
 	if (Result{}).Worthless() == "" {
 		t.Error("a round in which nothing happened proves something")
 	}
 }
 
-func TestAnAnswerThatMayChangeIsNotDefinite(t *testing.T) {
+func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 	for _, test := range []struct {
-		said
+		answer
 		definite bool
 	}{
-		{said{}, false}, {said{status: 200}, true}, {said{status: 503, code: "service_unavailable"}, false}, {said{status: 500}, false},
-		{said{status: 429, code: "rate_limited"}, false}, {said{status: 409, code: telematics.IdempotencyInProgress}, false},
-		{said{status: 409, code: rental.BookingStateConflict}, true}, {said{status: 422}, true},
+		{answer{}, false}, {answer{status: 200}, true}, {answer{status: 503, code: "service_unavailable"}, false}, {answer{status: 500}, false},
+		{answer{status: 429, code: "rate_limited"}, false}, {answer{status: 409, code: telematics.IdempotencyInProgress}, false},
+		{answer{status: 409, code: rental.BookingStateConflict}, true}, {answer{status: 422}, true},
 	} {
-		if test.said.definite() != test.definite {
-			t.Errorf("%+v", test.said)
+		if test.answer.definite() != test.definite {
+			t.Errorf("%+v", test.answer)
 		}
 	}
 }

@@ -12,24 +12,21 @@ import (
 
 	crand "crypto/rand"
 
+	"motorpool/cmd/internal/world"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// callers is one HTTP client for all. It opens a connection for each call: a client that keeps them sends a request with
-// an Idempotency-Key again by itself when its connection breaks.
-var callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
 const (
 	callTimeout    = 8 * time.Second
-	hangUpPercent  = 8 // of callers, who do not wait for the answer
+	hangUpPercent  = 8 // of calls whose caller does not wait for the answer
 	hangUpWithin   = 40 * time.Millisecond
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 700 * time.Millisecond
-	definiteWithin = 4 * time.Minute // whoever has no definite answer by then never gets one
+	definiteWithin = 4 * time.Minute // after the first attempt
 )
 
-// call is a request to any instance, from one who may do it.
+// call is a request to any instance.
 type call struct {
 	path   string
 	body   []byte
@@ -37,75 +34,75 @@ type call struct {
 	client *client // nil: an administrator
 }
 
-// said is an answer.
-type said struct {
+// answer is an HTTP answer.
+type answer struct {
 	status int // zero: none
 	code   telematics.Code
 }
 
-// definite reports whether an answer says what became of the request: it did all, or nothing, and asking again changes nothing.
-func (s said) definite() bool {
+// definite reports whether an answer says that the request was performed, or that it was not. Repeating it changes nothing.
+func (s answer) definite() bool {
 	return s.status != 0 && s.status < http.StatusInternalServerError && s.status != http.StatusTooManyRequests &&
 		s.code != telematics.IdempotencyInProgress
 }
 
-// insist makes a call at one instance after another until the answer is definite. It returns how often it was made, and when
-// an attempt was left last without an answer: that one may still be on its way.
-func (w *world) insist(ctx context.Context, rng *rand.Rand, c call) (s said, tries int, open time.Time) {
+// callUntilDefinite repeats a call, at any instance, until the answer is definite. It returns the number of attempts, and the time of the
+// last one without a definite answer, which may still be in flight.
+func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (s answer, tries int, open time.Time) {
 	deadline := time.Now().Add(definiteWithin)
 	for retry := firstRetry; ctx.Err() == nil && time.Now().Before(deadline); retry = min(2*retry, lastRetry) {
 		tries++
 		patience := callTimeout
-		if rng.IntN(100) < hangUpPercent && !w.healed.Load() {
+		if rng.IntN(100) < hangUpPercent && !r.healed.Load() {
 			patience = rand.N(hangUpWithin)
 		}
-		if s = w.ask(ctx, c, w.instances[rng.IntN(len(w.instances))], patience); s.definite() {
+		if s = r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], patience); s.definite() {
 			return s, tries, open
 		}
 		open = time.Now()
-		pause(ctx, retry/2+rand.N(retry))
+		world.Pause(ctx, retry/2+rand.N(retry))
 	}
-	return said{}, tries, open
+	return answer{}, tries, open
 }
 
-// ask makes a call once.
-func (w *world) ask(ctx context.Context, c call, at *instance, patience time.Duration) (s said) {
+// callOnce makes a call once.
+func (r *round) callOnce(ctx context.Context, c call, at *instance, patience time.Duration) (s answer) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer func() {
-		name := "none (cut, killed, hung up)"
+		name := "none"
 		if s.status != 0 {
 			name = strings.TrimSpace(fmt.Sprintf("%d %s", s.status, s.code))
 		}
-		w.figures.add(answers, name)
+		r.counters.add(answerGroup, name)
 	}()
-	request, err := w.request(ctx, c, at)
+	request, err := r.request(ctx, c, at)
 	if err != nil {
-		return said{}
+		return answer{}
 	}
-	response, err := callers.Do(request)
+	response, err := world.Callers.Do(request)
 	if err != nil {
-		return said{}
+		return answer{}
 	}
 	defer response.Body.Close()
 	var body struct {
 		Error struct{ Code telematics.Code }
 	}
-	if json.NewDecoder(response.Body).Decode(&body) != nil { // whoever hears half an answer has none
-		return said{}
+	if json.NewDecoder(response.Body).Decode(&body) != nil { // half an answer is none
+		return answer{}
 	}
-	return said{status: response.StatusCode, code: body.Error.Code}
+	return answer{status: response.StatusCode, code: body.Error.Code}
 }
 
-func (w *world) request(ctx context.Context, c call, at *instance) (*http.Request, error) {
+func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Public+c.path, bytes.NewReader(c.body))
 	if err != nil {
 		return nil, err
 	}
-	token := w.admin
+	token := r.admin
 	if c.client != nil {
 		token = c.client.token
-		key := w.agencyKeys[c.client.actor.Agency]
+		key := r.agencyKeys[c.client.actor.Agency]
 		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: token}
 		request.Header.Set("X-Agency-Signature", signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String())
 	}

@@ -7,85 +7,88 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"motorpool/cmd/internal/world"
 )
 
 const (
-	betweenDeeds   = 1200 * time.Millisecond // at most, of one booking; less in a short round
-	patienceRetry  = 500 * time.Millisecond  // likewise
-	patienceTries  = 12
-	rescueFrom     = 50 // percent of the load after which clients whose card is declined change to another one, at the earliest
-	bookingsAtOnce = 256
+	operationGap    = 1200 * time.Millisecond // between two operations of a booking, at most; less in a short round
+	patientPause    = 500 * time.Millisecond  // between attempts of a patient operation; less in a short round
+	patientTries    = 12
+	changeCardsFrom = 50 // percent of the load, after which clients with a declined card choose another one
+	maxConcurrent   = 256
 )
 
-// drive leads all bookings through their lives. It returns when every call has its answer.
-func (w *world) drive(ctx context.Context) {
-	w.tours = make([][]*Deed, len(w.bookings))
-	turns := make(chan struct{}, bookingsAtOnce)
+// runBookings performs the operations of all bookings. It returns when every call has an answer.
+func (r *round) runBookings(ctx context.Context) {
+	r.operations = make([][]*Operation, len(r.bookings))
+	turns := make(chan struct{}, maxConcurrent)
 	var work sync.WaitGroup
 	begin := time.Now()
-	work.Go(func() { w.rescue(ctx) })
-	for i, b := range w.bookings {
-		w.tours[i] = b.tour(w.Seed)
-		pause(ctx, time.Until(begin.Add(w.Duration*time.Duration(i)/time.Duration(len(w.bookings)))))
+	work.Go(func() { r.changeCards(ctx) })
+	for i, b := range r.bookings {
+		r.operations[i] = b.drawOperations(r.Seed)
+		world.Pause(ctx, time.Until(begin.Add(r.Duration*time.Duration(i)/time.Duration(len(r.bookings)))))
 		turns <- struct{}{}
 		work.Go(func() {
 			defer func() { <-turns }()
-			w.lead(ctx, b, w.tours[i])
+			r.runBooking(ctx, b, r.operations[i])
 		})
 	}
 	work.Wait()
 }
 
-// deeds is what was asked for.
-func (w *world) deeds() (deeds []Deed) {
-	for _, tour := range w.tours {
-		for _, d := range tour {
-			deeds = append(deeds, *d)
+// allOperations returns those of all bookings.
+func (r *round) allOperations() (all []Operation) {
+	for _, operations := range r.operations {
+		for _, o := range operations {
+			all = append(all, *o)
 		}
 	}
-	return deeds
+	return all
 }
 
-// lead asks for the deeds of one booking, one after another.
-func (w *world) lead(ctx context.Context, b booking, tour []*Deed) {
-	rng := rand.New(rand.NewPCG(w.Seed, 1<<32+uint64(b.id)))
-	for _, d := range tour {
-		pause(ctx, time.Duration(rng.Int64N(int64(min(betweenDeeds, w.Duration/16)))))
-		w.do(ctx, rng, b, d)
+// runBooking performs the operations of one booking, one after another.
+func (r *round) runBooking(ctx context.Context, b booking, operations []*Operation) {
+	rng := rand.New(rand.NewPCG(r.Seed, 1<<32+uint64(b.id)))
+	for _, d := range operations {
+		world.Pause(ctx, time.Duration(rng.Int64N(int64(min(operationGap, r.Duration/16)))))
+		r.perform(ctx, rng, b, d)
 	}
 }
 
-func (w *world) do(ctx context.Context, rng *rand.Rand, b booking, d *Deed) {
+// perform calls until the answer is definite.
+func (r *round) perform(ctx context.Context, rng *rand.Rand, b booking, d *Operation) {
 	c := b.call(d)
 	var twin sync.WaitGroup
 	if d.twice {
-		// With the same key, and so for nothing, whatever it is answered: the other call knows in the end.
-		at := w.instances[rng.IntN(len(w.instances))]
+		// With the same key: the other call gets the same result in the end.
+		at := r.instances[rng.IntN(len(r.instances))]
 		twin.Go(func() {
-			if !w.ask(ctx, c, at, callTimeout).definite() {
+			if !r.callOnce(ctx, c, at, callTimeout).definite() {
 				d.Open = time.Now()
 			}
 		})
 	}
-	for n := range patienceTries {
-		s, tries, open := w.insist(ctx, rng, c)
+	for n := range patientTries {
+		s, tries, open := r.callUntilDefinite(ctx, rng, c)
 		twin.Wait()
 		d.Status, d.Code, d.Tries = s.status, s.code, d.Tries+tries
 		if open.After(d.Open) {
 			d.Open = open
 		}
-		if !d.patient || !slices.Contains(refusals[d.Kind], d.Code) || n == patienceTries-1 {
+		if !d.patient || !slices.Contains(refusals[d.Kind], d.Code) || n == patientTries-1 {
 			break
 		}
-		pause(ctx, min(patienceRetry, w.Duration/40))
+		world.Pause(ctx, min(patientPause, r.Duration/40))
 	}
 	if d.Done() && d.repeats {
-		s, tries, _ := w.insist(ctx, rng, c)
+		s, tries, _ := r.callUntilDefinite(ctx, rng, c)
 		d.Repeated, d.Tries = s.status, d.Tries+tries
 	}
 }
 
-func (b booking) call(d *Deed) call {
+func (b booking) call(d *Operation) call {
 	c := call{key: d.Key}
 	c.path, c.body = d.request(b.terms.Currency)
 	if d.Kind == Extend {
@@ -94,43 +97,43 @@ func (b booking) call(d *Deed) call {
 	return c
 }
 
-// onItsWay is for how long the service may still carry out what nobody waits for any more.
-const onItsWay = 6 * time.Second
+// inFlightFor is how long the service may still process a request whose caller has gone.
+const inFlightFor = 6 * time.Second
 
-// askAgain has those ask once more, now that all is healed, who were refused after attempts without an answer. A refusal frees
-// the key, so such an attempt could be carried out after it, by an instance that was frozen or waited for a lock: what was
-// refused is only known to be refused once nothing is on its way any more.
-func (w *world) askAgain(ctx context.Context) {
-	w.healed.Store(true)
-	for i, b := range w.bookings {
-		for _, d := range w.tours[i] {
+// retryUnanswered repeats, after all faults, what was refused after attempts without an answer. A refusal frees the key, so an
+// instance that was frozen, or waited for a lock, could still perform such an attempt: a refusal is final only when no
+// attempt is in flight any more.
+func (r *round) retryUnanswered(ctx context.Context) {
+	r.healed.Store(true)
+	for i, b := range r.bookings {
+		for _, d := range r.operations[i] {
 			if d.Done() || d.Open.IsZero() {
 				continue
 			}
-			pause(ctx, time.Until(d.Open.Add(onItsWay)))
-			pause(ctx, time.Until(w.thawed.Add(onItsWay)))
-			rng := rand.New(rand.NewPCG(w.Seed, 1<<35+uint64(b.id)))
-			s, tries, _ := w.insist(ctx, rng, b.call(d))
+			world.Pause(ctx, time.Until(d.Open.Add(inFlightFor)))
+			world.Pause(ctx, time.Until(r.resumed.Add(inFlightFor)))
+			rng := rand.New(rand.NewPCG(r.Seed, 1<<35+uint64(b.id)))
+			s, tries, _ := r.callUntilDefinite(ctx, rng, b.call(d))
 			d.Status, d.Code, d.Tries = s.status, s.code, d.Tries+tries
 		}
 	}
 }
 
-// rescue has the clients whose first card is always declined, and some others, choose another default.
-func (w *world) rescue(ctx context.Context) {
-	from := w.Duration * rescueFrom / 100
-	pause(ctx, from)
+// changeCards makes clients whose first card is always declined, and some others, choose another default.
+func (r *round) changeCards(ctx context.Context) {
+	from := r.Duration * changeCardsFrom / 100
+	world.Pause(ctx, from)
 	var work sync.WaitGroup
-	for i, c := range w.clients {
-		if c.rescue == 0 {
+	for i, c := range r.clients {
+		if c.nextCard == 0 {
 			continue
 		}
-		rng := rand.New(rand.NewPCG(w.Seed, 1<<33+uint64(i)))
+		rng := rand.New(rand.NewPCG(r.Seed, 1<<33+uint64(i)))
 		work.Go(func() {
-			pause(ctx, time.Duration(rng.Int64N(int64((w.Duration-from)/2))))
-			path := fmt.Sprintf("/api/v1/client/payment-methods/%d/default", c.rescue)
-			if s, _, _ := w.insist(ctx, rng, call{path: path, key: fmt.Sprintf("rescue-%d", i), client: c}); s.status/100 != 2 && ctx.Err() == nil {
-				w.fall(fmt.Errorf("client %d could not choose another card: %d %s", i, s.status, s.code))
+			world.Pause(ctx, time.Duration(rng.Int64N(int64((r.Duration-from)/2))))
+			path := fmt.Sprintf("/api/v1/client/payment-methods/%d/default", c.nextCard)
+			if s, _, _ := r.callUntilDefinite(ctx, rng, call{path: path, key: fmt.Sprintf("change-%d", i), client: c}); s.status/100 != 2 && ctx.Err() == nil {
+				r.fail(fmt.Errorf("client %d could not choose another card: %d %s", i, s.status, s.code))
 			}
 		})
 	}

@@ -12,21 +12,21 @@ import (
 	"motorpool/telematics"
 )
 
-// Evidence is what the witnesses say: the callers, Postgres, and the processor.
+// Evidence is the three accounts: of the callers, Postgres, and the processor.
 type Evidence struct {
-	Deeds []Deed
+	Operations []Operation
 	Record
 	Ledger []sandbox.Movement
 }
 
-// Record is what Postgres says.
+// Record is what Postgres has stored.
 type Record struct {
 	Bookings []BookingRow
 	Charges  []ChargeRow
-	Lines    []Line // of the history, about bookings
+	Entries  []Entry // of the audit log, about bookings
 }
 
-// BookingRow is a booking on record.
+// BookingRow is a stored booking.
 type BookingRow struct {
 	ID         rental.BookingID
 	State      rental.BookingState
@@ -36,7 +36,7 @@ type BookingRow struct {
 	End        time.Time
 }
 
-// ChargeRow is a charge on record.
+// ChargeRow is a stored charge.
 type ChargeRow struct {
 	ID            string
 	Booking       rental.BookingID
@@ -48,18 +48,18 @@ type ChargeRow struct {
 	Settled       rental.Minor
 	CaptureAmount rental.Minor
 	Goal          rental.Goal
-	Refunds       string // the charge that is given back; empty: none
+	Refunds       string // id of the refunded charge; empty: none
 	Reason        string
 	Intent        string
-	Due           bool // something is still to be done about it
+	Due           bool // a worker still has to process it
 }
 
 func (c ChargeRow) String() string {
 	return fmt.Sprintf("charge %s (%s %d of booking %d, %s, %d %s, settled %d)", c.ID, c.Kind, c.Number, c.Booking, c.State, c.Amount, c.Currency, c.Settled)
 }
 
-// Line is one of the history.
-type Line struct {
+// Entry is one of the audit log.
+type Entry struct {
 	Booking rental.BookingID
 	Action  string
 	Outcome telematics.Outcome
@@ -69,16 +69,16 @@ type Line struct {
 	State   rental.ChargeState // likewise
 }
 
-// read returns what Postgres says.
-func (w *world) read(ctx context.Context) (r Record, err error) {
-	r.Bookings, err = rows(ctx, w.db, `select id, state, subtotal + tax, deposit, extensions, end_at from bookings order by id`,
+// read returns what Postgres has stored.
+func (r *round) read(ctx context.Context) (record Record, err error) {
+	record.Bookings, err = rows(ctx, r.db, `select id, state, subtotal + tax, deposit, extensions, end_at from bookings order by id`,
 		func(s *sql.Rows, b *BookingRow) error {
 			return s.Scan(&b.ID, &b.State, &b.Rental, &b.Deposit, &b.Extensions, &b.End)
 		})
 	if err != nil {
-		return r, err
+		return record, err
 	}
-	r.Charges, err = rows(ctx, w.db, `
+	record.Charges, err = rows(ctx, r.db, `
 		select id, booking_id, kind, number, state, currency, amount, settled, capture_amount, coalesce(goal, ''), coalesce(refunds_charge_id::text, ''),
 			reason, coalesce(intent, ''), `+openSQL+`
 		from charges order by id`,
@@ -87,11 +87,11 @@ func (w *world) read(ctx context.Context) (r Record, err error) {
 				&c.Refunds, &c.Reason, &c.Intent, &c.Due)
 		})
 	if err != nil {
-		return r, err
+		return record, err
 	}
-	r.Lines, err = rows(ctx, w.db, `
+	record.Entries, err = rows(ctx, r.db, `
 		select booking_id, action, outcome, code, note, coalesce(parameters, '{}') from activity where booking_id is not null order by id`,
-		func(s *sql.Rows, l *Line) error {
+		func(s *sql.Rows, l *Entry) error {
 			var details []byte
 			if err := s.Scan(&l.Booking, &l.Action, &l.Outcome, &l.Code, &l.Note, &details); err != nil {
 				return err
@@ -104,7 +104,7 @@ func (w *world) read(ctx context.Context) (r Record, err error) {
 			l.Number, l.State = of.Number, of.State
 			return err
 		})
-	return r, err
+	return record, err
 }
 
 func rows[T any](ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows, *T) error) ([]T, error) {

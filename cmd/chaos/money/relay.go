@@ -15,43 +15,43 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/internal/world"
 )
 
-// relay brings what the processor tells to the service, as a load balancer would: to one instance, or, now and then, to all
-// of them. While things are broken it loses some of what is about payments: the service must find out by itself then.
+// relay forwards the processor's notices to the service, as a load balancer does: to one instance, or sometimes to all of them. During
+// faults it drops some that are about payments: the service has to poll then.
 type relay struct {
-	url     string
-	figures *figures
-	loses   atomic.Bool
-	server  *http.Server
-	served  chan struct{}
+	url      string
+	counters *counters
+	drops    atomic.Bool
+	server   *http.Server
+	served   chan struct{}
 
 	mu        sync.Mutex // guards what follows
 	instances []*instance
-	shunned   map[*instance]time.Time // until when nothing is brought there: it did not answer
+	backedOff map[*instance]time.Time // until when nothing is sent there: it did not answer
 }
 
 const (
-	lostPercent     = 30
+	dropPercent     = 30
 	toAllPercent    = 15
 	deliveryTries   = 40
 	deliveryRetry   = 150 * time.Millisecond
 	deliveryTimeout = time.Second
-	shunnedFor      = 2 * time.Second
+	backOffFor      = 2 * time.Second
 )
 
-func startRelay(w *world) (*relay, error) {
+func startRelay(of *round) (*relay, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{url: "http://" + l.Addr().String(), figures: w.figures, served: make(chan struct{}), shunned: map[*instance]time.Time{}}
+	r := &relay{url: "http://" + l.Addr().String(), counters: of.counters, served: make(chan struct{}), backedOff: map[*instance]time.Time{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(r.served)
 		if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			w.fall(err)
+			of.fail(err)
 		}
 	}()
 	return r, nil
@@ -63,19 +63,19 @@ func (r *relay) deliverTo(instances []*instance) {
 	r.instances = instances
 }
 
-// targets returns the instances that answer, as far as is known, in random order.
+// targets returns the instances that are not backed off, in random order.
 func (r *relay) targets() []*instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *instance) bool { return time.Now().Before(r.shunned[n]) })
+	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *instance) bool { return time.Now().Before(r.backedOff[n]) })
 	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	return some
 }
 
-func (r *relay) shun(n *instance) {
+func (r *relay) backOff(n *instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shunned[n] = time.Now().Add(shunnedFor)
+	r.backedOff[n] = time.Now().Add(backOffFor)
 }
 
 func (r *relay) close() error {
@@ -84,37 +84,37 @@ func (r *relay) close() error {
 	return err
 }
 
-// ServeHTTP takes a notice once some instance has taken it.
+// ServeHTTP accepts a notice when an instance has accepted it.
 func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	if r.loses.Load() && aboutPayment(body) && rand.IntN(100) < lostPercent {
-		r.figures.add(notices, "lost on the way")
+	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
+		r.counters.add(noticeGroup, "dropped")
 		return
 	}
 	toAll := rand.IntN(100) < toAllPercent
 	for range deliveryTries {
-		taken := 0
+		accepted := 0
 		for _, n := range r.targets() {
-			if r.give(request.Context(), n, request.Header, body) {
-				taken++
+			if r.forward(request.Context(), n, request.Header, body) {
+				accepted++
 			}
-			if taken > 0 && !toAll {
+			if accepted > 0 && !toAll {
 				break
 			}
 		}
 		switch {
-		case taken > 1:
-			r.figures.add(notices, "taken by several instances")
+		case accepted > 1:
+			r.counters.add(noticeGroup, "accepted by several instances")
 			return
-		case taken == 1:
-			r.figures.add(notices, "taken by one instance")
+		case accepted == 1:
+			r.counters.add(noticeGroup, "accepted by one instance")
 			return
 		}
-		pause(request.Context(), deliveryRetry)
+		world.Pause(request.Context(), deliveryRetry)
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
@@ -124,7 +124,7 @@ func aboutPayment(body []byte) bool {
 	return json.Unmarshal(body, &event) == nil && strings.HasPrefix(event.Type, "payment_intent.")
 }
 
-func (r *relay) give(ctx context.Context, n *instance, header http.Header, body []byte) bool {
+func (r *relay) forward(ctx context.Context, n *instance, header http.Header, body []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Public+"/webhooks/stripe", bytes.NewReader(body))
@@ -133,9 +133,9 @@ func (r *relay) give(ctx context.Context, n *instance, header http.Header, body 
 	}
 	request.Header.Set("Content-Type", header.Get("Content-Type"))
 	request.Header.Set("Stripe-Signature", header.Get("Stripe-Signature"))
-	response, err := service.Direct.Do(request)
+	response, err := world.Callers.Do(request)
 	if err != nil {
-		r.shun(n)
+		r.backOff(n)
 		return false
 	}
 	defer response.Body.Close()

@@ -1,3 +1,15 @@
+// Package money checks that each charge, deposit and refund is made exactly once. It runs instances of the service as processes, with real
+// servers and a simulated payment processor, and leads many bookings through their lives by HTTP: started, extended, fined, refunded,
+// captured from, ended. Meanwhile it kills the instances, Postgres and the processor; and the processor fails by itself: it charges without
+// an answer, and answers with errors that it repeats for the same key.
+//
+//	callers ─HTTP─ instances ─ Postgres, Redis, Mosquitto
+//	                   │  ▲
+//	                   ▼  └─ relay ─┐ notices: to one instance or to all; some are lost
+//	               processor ───────┘
+//
+// Every call is repeated with its key until the answer is definite. When all faults are over and nothing is due any more, the audit compares
+// three accounts: what the callers were answered, what Postgres has stored, and the processor's ledger.
 package money
 
 import (
@@ -8,22 +20,25 @@ import (
 	"log/slog"
 	"time"
 
+	"motorpool/cmd/internal/world"
+	"motorpool/rental"
 	"motorpool/simulator/sandbox"
+	"motorpool/telematics"
 )
 
-// Config says what a round is like.
+// Config describes a round.
 type Config struct {
 	Seed      uint64
 	Bookings  int
 	Instances int           // Defaults to 3
-	Duration  time.Duration // over which the bookings begin, and all is broken. Defaults to what ten bookings a second need, a quarter of a minute at least
+	Duration  time.Duration // in which the bookings begin, and faults happen. Defaults to a second for ten bookings, and at least 15 s
 	Binary    string        // the motorpool program
 	Dir       string        // an empty folder, which Postgres's account can enter
-	// Hurry has waits of the record end early, once all is healed: leases of workers that died, and pauses between two tries. Else
-	// the round takes the minutes that they take.
-	Hurry  bool
-	Say    func(string) // what the round is at. Defaults to silence
-	Logger *slog.Logger // every fault. Defaults to silence
+	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over. Without it, the round waits
+	// for minutes.
+	Hurry    bool
+	Progress func(string) // is called at each step. Defaults to nothing
+	Logger   *slog.Logger // every fault. Defaults to discarding
 }
 
 const (
@@ -35,66 +50,69 @@ func (c Config) withDefaults() (Config, error) {
 	c.Instances = cmp.Or(c.Instances, 3)
 	c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Bookings)*time.Second/bookingsASecond))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Say == nil {
-		c.Say = func(string) {}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
 	}
 	switch {
 	case c.Bookings < 20:
-		return c, errors.New("a round of money needs 20 bookings, or more: every kind of call must be there")
+		return c, errors.New("a round of money needs 20 bookings, or more: so that every kind of call occurs")
 	case c.Instances < 2:
-		return c, errors.New("a round of money needs two instances, or more: they must take charges over from one another")
+		return c, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
 	}
 	return c, nil
 }
 
-// Round builds a world, breaks it, heals it, and judges. Its error says that the world itself broke.
-func Round(ctx context.Context, c Config) (r Result, err error) {
+// Round builds a world, breaks it, heals it, and checks. An error means that the world itself failed.
+func Round(ctx context.Context, c Config) (result Result, err error) {
 	if c, err = c.withDefaults(); err != nil {
-		return r, err
+		return result, err
 	}
 	begin := time.Now()
-	ctx, fall := context.WithCancelCause(ctx)
-	defer fall(nil)
-	w := &world{Config: c, fall: fall, figures: newFigures()}
-	defer func() {
-		err = errors.Join(err, w.tearDown())
-	}()
-	if err := w.play(ctx, &r); err != nil {
-		return r, cmp.Or(context.Cause(ctx), err)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	w, err := world.New(c.Dir, c.Logger)
+	if err != nil {
+		return result, err
 	}
-	r.Config, r.Took = c, time.Since(begin)
-	return r, nil
+	w.Binary = c.Binary
+	defer func() { err = errors.Join(err, w.Close()) }()
+	r := &round{Config: c, World: w, fail: fail, counters: newCounters(), agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}}
+	if err := r.run(ctx, &result); err != nil {
+		return result, cmp.Or(context.Cause(ctx), err)
+	}
+	result.Config, result.Took = c, time.Since(begin)
+	return result, nil
 }
 
-func (w *world) play(ctx context.Context, r *Result) error {
-	w.Say(fmt.Sprintf("seed %d: starting servers and %d instances; %d bookings", w.Seed, w.Instances, w.Bookings))
-	if err := w.build(ctx); err != nil {
+func (r *round) run(ctx context.Context, result *Result) error {
+	r.Progress(fmt.Sprintf("seed %d: starting servers and %d instances; %d bookings", r.Seed, r.Config.Instances, r.Bookings))
+	if err := r.build(ctx); err != nil {
 		return err
 	}
-	w.Say(fmt.Sprintf("%v of load, while everything is killed", w.Duration))
+	r.Progress(fmt.Sprintf("%v of load, with faults", r.Duration))
 	begin := time.Now()
 	broken := make(chan struct{})
-	go func() { defer close(broken); w.rampage(ctx) }()
-	w.drive(ctx)
+	go func() { defer close(broken); r.injectFaults(ctx) }()
+	r.runBookings(ctx)
 	<-broken
-	r.Load = time.Since(begin)
+	result.Load = time.Since(begin)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w.Say("all is healed: waiting until nothing is due")
+	r.Progress("all faults are over: waiting until nothing is due")
 	begin = time.Now()
-	if err := w.settle(ctx); err != nil {
+	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	r.Settling, r.Deeds = time.Since(begin), w.deeds()
+	result.Settling, result.Operations = time.Since(begin), r.allOperations()
 	var err error
-	if r.Record, err = w.read(ctx); err != nil {
+	if result.Record, err = r.read(ctx); err != nil {
 		return err
 	}
-	r.Ledger = w.processor.Ledger()
-	r.Fired = w.processor.Fired()
-	r.Figures = w.figures.all()
-	r.Report = Check(r.Evidence)
+	result.Ledger = r.processor.Ledger()
+	result.Fired = r.processor.Fired()
+	result.Counts = r.counters.all()
+	result.Report = Check(result.Evidence)
 	return nil
 }
 
@@ -103,7 +121,7 @@ type Result struct {
 	Config Config
 	Evidence
 	Fired    map[sandbox.FaultKind]int
-	Figures  map[string]map[string]int
+	Counts   map[string]map[string]int
 	Load     time.Duration
 	Settling time.Duration
 	Took     time.Duration

@@ -4,27 +4,28 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"motorpool/cmd/internal/world"
 )
 
 const (
-	// settleWithin is more than the longest pause between two tries, and a lease after it.
+	// settleWithin is longer than the longest pause between two attempts, with a lease after it.
 	settleWithin = 8 * time.Minute
-	lookEvery    = 200 * time.Millisecond
+	pollInterval = 200 * time.Millisecond
 	hurryEvery   = time.Second
-	quietFor     = 2 * time.Second // that nothing must be due: longer than a refund takes that comes later
+	quietFor     = 2 * time.Second // without anything due: longer than a delayed refund takes
 	progressEach = 30 * time.Second
 )
 
-// openSQL says that something is still to be done about a charge. A deposit that is held is looked at each day, and nothing is
-// to be done about it.
+// openSQL selects charges that a worker still has to process. A deposit that is held is only checked, once a day.
 const openSQL = `(next_attempt_at is not null or lease is not null or coalesce(look_at < clock_timestamp() + interval '30 minutes', false))`
 
-// dueSQL counts what is due, or is being done. A refund that has failed, or came back, is over.
+// dueSQL counts what is due, or in progress. A refund that has failed, or was returned, is final.
 const dueSQL = `
 	select (select count(*) from charges where ` + openSQL + ` or state in ('pending', 'unknown'))
 		+ (select count(*) from processor_notices where due_at is not null)`
 
-// hurrySQL lets the waits of the record be over, as they are some minutes later.
+// hurrySQL ends pauses and leases that would end some minutes later.
 var hurrySQL = []string{
 	`update charges set next_attempt_at = clock_timestamp() where next_attempt_at > clock_timestamp() and state in ('pending', 'unknown', 'authorized')`,
 	`update charges set look_at = clock_timestamp() where look_at > clock_timestamp() and ` + openSQL,
@@ -32,24 +33,24 @@ var hurrySQL = []string{
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
 }
 
-// settle waits until nothing is due any more. What does not settle in time is for the audit to judge.
-func (w *world) settle(ctx context.Context) error {
-	if err := w.ready(ctx); err != nil {
+// settle waits until nothing is due any more. The audit checks what is still due after settleWithin.
+func (r *round) settle(ctx context.Context) error {
+	if err := r.Ready(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
-	w.askAgain(ctx)
-	deadline, told, hurried, quiet := time.Now().Add(settleWithin), time.Now(), time.Time{}, time.Time{}
+	r.retryUnanswered(ctx)
+	deadline, reported, hurried, quiet := time.Now().Add(settleWithin), time.Now(), time.Time{}, time.Time{}
 	for time.Now().Before(deadline) && ctx.Err() == nil {
-		if w.Hurry && time.Since(hurried) > hurryEvery {
+		if r.Hurry && time.Since(hurried) > hurryEvery {
 			hurried = time.Now()
 			for _, statement := range hurrySQL {
-				if _, err := w.db.ExecContext(ctx, statement); err != nil {
+				if _, err := r.db.ExecContext(ctx, statement); err != nil {
 					return fmt.Errorf("settle: %w", err)
 				}
 			}
 		}
 		var due int
-		if err := w.db.QueryRowContext(ctx, dueSQL).Scan(&due); err != nil {
+		if err := r.db.QueryRowContext(ctx, dueSQL).Scan(&due); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
 		switch {
@@ -60,11 +61,11 @@ func (w *world) settle(ctx context.Context) error {
 		case time.Since(quiet) > quietFor:
 			return nil
 		}
-		if time.Since(told) > progressEach {
-			told = time.Now()
-			w.Say(fmt.Sprintf("%d charges and notices are still due", due))
+		if time.Since(reported) > progressEach {
+			reported = time.Now()
+			r.Progress(fmt.Sprintf("%d charges and notices are still due", due))
 		}
-		pause(ctx, lookEvery)
+		world.Pause(ctx, pollInterval)
 	}
 	return ctx.Err()
 }
