@@ -37,7 +37,6 @@ var homes = map[string][]string{
 	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                                                             // bench reads past the service what it has written
 	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench"}, // devstack asks whether the server is up
 	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                             // chaos is a witness: it must not look through the eyes of what it watches
-	"github.com/go-redis/redis_rate/":            {"store"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},

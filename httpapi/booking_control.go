@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -78,10 +77,10 @@ func (s *server) mayControl(c echo.Context, d rental.Dossier, a telematics.Actio
 		return refusal
 	}
 	call, ctx := callOf(c), c.Request().Context()
-	if s.repeats(ctx, call, s.VehicleRate) {
+	if s.VehicleRate == 0 || s.repeats(ctx, call) || !call.actor.Sees(d.Vehicle.AgencyID) {
 		return nil
 	}
-	quota, refusal := s.takeVehicle(context.WithoutCancel(ctx), call.actor, d.VehicleID)
+	quota, refusal := s.count(ctx, s.vehicleLimit(d.VehicleID))
 	header := c.Response().Header()
 	if left, err := strconv.Atoi(header.Get(headerRemaining)); err != nil || quota.Remaining <= left {
 		showQuota(header, quota)
@@ -95,12 +94,8 @@ func (s *server) mayControl(c echo.Context, d rental.Dossier, a telematics.Actio
 // ordered returns the command that was ordered under the call's key; false: there is none, or nobody can say. The controller is not
 // asked: where the key is freed meanwhile, it would carry the command out.
 func (s *server) ordered(c echo.Context) (telematics.Command, bool) {
-	key := callOf(c).key
-	if key == nil {
-		return telematics.Command{}, false
-	}
-	made, found, err := s.Bulks.Made(c.Request().Context(), *key)
-	if err != nil || !found || made.Fingerprint != key.Fingerprint {
+	made, found, err := s.made(c.Request().Context(), callOf(c))
+	if err != nil || !found || made.Fingerprint != callOf(c).key.Fingerprint {
 		return telematics.Command{}, false
 	}
 	return made.Command, made.Command.ID != telematics.NoCommand

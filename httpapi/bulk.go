@@ -26,8 +26,8 @@ func (s *server) orderMany(c echo.Context) error {
 	preferences := readPreferences(c.Request().Header)
 	b := newBulk(call)
 	b.Requested = s.Now()
-	if !s.repeats(ctx, call, s.BulkRate) {
-		quota, refusal := s.takeBulk(ctx, call.actor, len(b.Vehicles))
+	if s.BulkRate != 0 && !s.repeats(ctx, call) {
+		quota, refusal := s.count(ctx, s.bulkLimit(call.actor, len(b.Vehicles)))
 		showQuota(c.Response().Header(), tighter(call.quota, quota))
 		if refusal != nil {
 			line := call.line(telematics.BulkOrder, 0, s.Now())
@@ -137,10 +137,12 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 		item.Refusal = telematics.Unavailable("A server of ours", errOutOfTime)
 		return item
 	}
-	if _, refusal := s.takeVehicle(ctx, b.Actor, vehicle); refusal != nil {
-		s.recordLeftOut(ctx, b, vehicle, refusal)
-		item.Refusal = refusal
-		return item
+	if s.VehicleRate != 0 && s.mayOrder(ctx, b.Actor, vehicle) {
+		if _, refusal := s.count(ctx, s.vehicleLimit(vehicle)); refusal != nil {
+			s.recordLeftOut(ctx, b, vehicle, refusal)
+			item.Refusal = refusal
+			return item
+		}
 	}
 	receipt, err := s.Controller.Start(ctx, &telematics.Order{
 		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),

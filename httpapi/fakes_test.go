@@ -60,6 +60,7 @@ type fleet struct {
 	asked struct {
 		vehicles   telematics.VehicleQuery
 		activities telematics.ActivityQuery
+		belongs    int
 	}
 }
 
@@ -79,6 +80,12 @@ func (f *fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 		return twin, nil
 	}
 	return telematics.Twin{}, telematics.NoSuchVehicle(id)
+}
+
+func (f *fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
+	f.asked.belongs++
+	twin, ok := f.twins[id]
+	return ok && twin.AgencyID == agency, f.broken(ctx)
 }
 
 func (f *fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
@@ -153,6 +160,8 @@ type bulks struct {
 	byID   map[telematics.BulkID]telematics.Bulk
 	err    error
 	opened int
+
+	lookups int // of keys
 }
 
 func (b *bulks) OpenBulk(_ context.Context, bulk telematics.Bulk) (bool, error) {
@@ -199,6 +208,7 @@ func (b *bulks) Bulk(_ context.Context, id telematics.BulkID) (telematics.Bulk, 
 func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lookups++
 	bulk, used := b.made(&k)
 	if !used || b.err != nil {
 		return telematics.Made{}, false, b.err

@@ -135,8 +135,8 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 
 type noQuota struct{}
 
-func (noQuota) Take(_ context.Context, _ string, rate telematics.Rate, _ int) (telematics.Quota, error) {
-	return telematics.Quota{Limit: rate.Limit, Over: true, Reset: rate.Per}, nil
+func (noQuota) Take(_ context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
+	return []telematics.Quota{{Limit: limits[0].Rate.Limit, Over: true, Reset: limits[0].Rate.Per}}, nil
 }
 
 func TestHalts_NoLimitHoldsThemUp(t *testing.T) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
@@ -35,6 +36,27 @@ func (call *call) readKey(r *http.Request, wrong *fieldErrors) {
 	request.Write(call.body)
 	call.key = &telematics.IdempotencyKey{Agency: call.actor.Agency, Subject: call.actor.Subject, Key: key}
 	request.Sum(call.key.Fingerprint[:0])
+}
+
+// keyLookup is what the record had under an idempotency key.
+type keyLookup struct {
+	made  telematics.Made
+	found bool
+}
+
+// made returns what was made under the call's idempotency key, if it has one. The record is read once for a call.
+func (s *server) made(ctx context.Context, call *call) (telematics.Made, bool, error) {
+	if call.key == nil {
+		return telematics.Made{}, false, nil
+	}
+	if call.lookup == nil {
+		made, found, err := s.Bulks.Made(ctx, *call.key)
+		if err != nil {
+			return telematics.Made{}, false, err
+		}
+		call.lookup = &keyLookup{made, found}
+	}
+	return call.lookup.made, call.lookup.found, nil
 }
 
 func keyRequired() *telematics.Error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,37 +24,38 @@ const (
 func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: time.Minute} }
 func perHour(n int) telematics.Rate   { return telematics.Rate{Limit: n, Per: time.Hour} }
 
-// limit takes a request from its actor's limit, an order or a refresh from its vehicle's too, and a card
-// from its client's of cards. The actor's comes first, and alone: who is over it must not use up a vehicle that others need, nor fill the
-// memory of used signatures. That comes second: a replay takes nothing from a vehicle, nor from the limit of cards.
-// An order that was made before, under its key, wakes no vehicle, and a card that was added tries none:
-// its caller must hear what became of it.
+// limit is one of the limits that a request is counted against.
+type limit struct {
+	telematics.Limit
+	vehicle telematics.VehicleID // whose limit it is; zero: the actor's
+	refusal string               // what a caller over the limit reads: a format of the limit and then of words
+	words   []any
+	outcome telematics.Outcome // likewise
+}
+
+// limit counts a request against its actor's limit, an order or a refresh also against its vehicle's, and a card against its
+// client's limit of cards. The actor's comes first: an actor over it must not use up a vehicle that others need, nor fill the
+// memory of used signatures. That comes second: a replay takes nothing from the limit of cards.
 func (s *server) limit(c echo.Context, g gate) error {
 	if g.urgent {
 		return s.limitUrgent(c)
 	}
 	call, ctx := callOf(c), c.Request().Context()
-	quota, refusal := s.takeActor(ctx, call.actor)
+	limits, second := []limit{s.actorLimit(call.actor)}, s.secondLimit(c, g)
+	together := s.readsFirst(call.actor, second)
+	if together && s.applies(ctx, call, second) {
+		limits = append(limits, second)
+	}
+	quota, refusal := s.count(ctx, limits...)
 	if g.client && refusal == nil {
 		if err := s.useSignature(c.Request(), call); err != nil {
 			showQuota(c.Response().Header(), quota)
 			return err
 		}
 	}
-	asks := g.refresh && refreshes(c.Request())
-	if g.card && refusal == nil && !s.repeats(ctx, call, s.CardRate) {
+	if refusal == nil && !together && s.applies(ctx, call, second) {
 		var left telematics.Quota
-		left, refusal = s.takeCard(ctx, call.actor)
-		quota = tighter(quota, left)
-	}
-	if vehicle, err := vehicleParam(c); err == nil && refusal == nil {
-		var left telematics.Quota
-		switch {
-		case asks:
-			left, refusal = s.takeRefresh(ctx, call.actor, vehicle)
-		case g.order && !s.repeats(ctx, call, s.VehicleRate):
-			left, refusal = s.takeVehicle(ctx, call.actor, vehicle)
-		}
+		left, refusal = s.count(ctx, second)
 		quota = tighter(quota, left)
 	}
 	call.quota = quota
@@ -61,10 +63,39 @@ func (s *server) limit(c echo.Context, g gate) error {
 	if refusal == nil {
 		return nil
 	}
-	if asks || g.commands() {
+	if g.commands() || g.refresh && refreshes(c.Request()) {
 		refusal.Outcome = telematics.NotExecuted
 	}
 	return refusal
+}
+
+// secondLimit returns what a request may be counted against after its actor's limit. The zero limit counts nothing.
+func (s *server) secondLimit(c echo.Context, g gate) limit {
+	if g.card {
+		return s.cardLimit(callOf(c).actor)
+	}
+	vehicle, err := vehicleParam(c)
+	switch {
+	case err == nil && g.order:
+		return s.vehicleLimit(vehicle)
+	case err == nil && g.refresh && refreshes(c.Request()):
+		return s.refreshLimit(vehicle)
+	}
+	return limit{}
+}
+
+// readsFirst reports whether the service reads whether a vehicle's limit applies before it counts the request against its actor's
+// limit, so that one trip counts both. An actor who makes more requests than the actor's limit lets through is counted first: a
+// flood costs one trip to Redis for each request, and no reads of the record.
+func (s *server) readsFirst(actor telematics.Actor, second limit) bool {
+	return second.vehicle != 0 && s.reading.take(actor, s.Now(), s.actorRate(actor))
+}
+
+// applies reports whether a request counts against its second limit. A repetition under its idempotency key wakes no vehicle and tries
+// no card, and its caller must learn what became of the first request. A vehicle that the actor may not see has no limit: else an
+// agency could use up another's, and learn when it is driven.
+func (s *server) applies(ctx context.Context, call *call, l limit) bool {
+	return l.Rate.Limit != 0 && s.Limiter != nil && !s.repeats(ctx, call) && (l.vehicle == 0 || s.mayOrder(ctx, call.actor, l.vehicle))
 }
 
 // urgentRate is how many urgent changes a minute an actor may make at an instance. Nobody needs so many; but each adds an entry to the
@@ -84,39 +115,23 @@ func (s *server) limitUrgent(c echo.Context) error {
 // commands reports whether commands are given, which are then not executed.
 func (g gate) commands() bool { return strings.HasPrefix(g.activity, "command") }
 
-// repeats reports whether a request names one that was made before. Where that cannot be
-// known, it counts; where there is no limit, nobody needs to know.
-func (s *server) repeats(ctx context.Context, call *call, limit int) bool {
-	if limit == 0 || call.key == nil {
-		return false
-	}
+// repeats reports whether a request repeats an earlier one under its idempotency key. Where that cannot be read, it counts as the first.
+func (s *server) repeats(ctx context.Context, call *call) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
 	defer cancel()
-	_, found, err := s.Bulks.Made(ctx, *call.key)
+	_, found, err := s.made(ctx, call)
 	return found && err == nil
 }
 
-// takeActor takes a request from the actor's limit.
-func (s *server) takeActor(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
-	quota := s.take(ctx, actorKey(string(actor.Role), actor), perMinute(s.actorRate(actor)))
-	return quota, overLimit(quota, "Your limit of %d requests a minute is used up.")
-}
-
-// takeCard takes a card from the client's limit, which is low: whoever tries out stolen cards needs many, and
-// it is the declined ones that tell.
-func (s *server) takeCard(ctx context.Context, actor telematics.Actor) (telematics.Quota, *telematics.Error) {
-	quota := s.take(ctx, actorKey("cards", actor), perHour(s.CardRate))
-	return quota, overLimit(quota, "Your limit of %d cards an hour is used up.")
-}
-
-// takeBulk takes the vehicles of an order to many from the administrator's limit of them: all, or none.
-func (s *server) takeBulk(ctx context.Context, actor telematics.Actor, vehicles int) (telematics.Quota, *telematics.Error) {
-	quota := s.takeN(ctx, actorKey("bulk", actor), perMinute(s.BulkRate), vehicles)
-	refusal := overLimit(quota, "Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", vehicles)
-	if refusal != nil {
-		refusal.Outcome = telematics.NotExecuted
+// mayOrder reports whether the actor may see the vehicle. Where that cannot be read, the controller refuses the order anyway.
+func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
+	if actor.Agency == 0 {
+		return true
 	}
-	return quota, refusal
+	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
+	defer cancel()
+	belongs, err := s.Fleet.Belongs(ctx, vehicle, actor.Agency)
+	return err == nil && belongs
 }
 
 // actorRate is how many requests a minute an actor may make; zero: any number.
@@ -127,63 +142,89 @@ func (s *server) actorRate(actor telematics.Actor) int {
 	return s.AdminRate
 }
 
-// takeVehicle takes an order from the vehicle's limit.
-func (s *server) takeVehicle(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
-	return s.takeOf(ctx, actor, vehicle, "vehicle", s.VehicleRate, "commands")
+func (s *server) actorLimit(actor telematics.Actor) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: actorKey(string(actor.Role), actor), Rate: perMinute(s.actorRate(actor)), Cost: 1},
+		refusal: "Your limit of %d requests a minute is used up.",
+	}
 }
 
-// takeOf takes from one of the limits of a vehicle. One that is not the actor's to see has
-// none: else an agency could use up another's, and learn when it is driven.
-func (s *server) takeOf(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID, limit string, rate int, of string) (telematics.Quota, *telematics.Error) {
-	if rate == 0 || !s.mayOrder(ctx, actor, vehicle) {
+// cardLimit is low: whoever tries out stolen cards needs many, and it is the declined ones that tell.
+func (s *server) cardLimit(actor telematics.Actor) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: actorKey("cards", actor), Rate: perHour(s.CardRate), Cost: 1},
+		refusal: "Your limit of %d cards an hour is used up.",
+	}
+}
+
+// bulkLimit is that of the vehicles in an administrator's orders to many, which counts all of an order, or none.
+func (s *server) bulkLimit(actor telematics.Actor, vehicles int) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: actorKey("bulk", actor), Rate: perMinute(s.BulkRate), Cost: vehicles},
+		refusal: "Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", words: []any{vehicles},
+		outcome: telematics.NotExecuted,
+	}
+}
+
+func (s *server) vehicleLimit(vehicle telematics.VehicleID) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: vehicleKey("vehicle", vehicle), Rate: perMinute(s.VehicleRate), Cost: 1},
+		refusal: "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.", words: []any{vehicle},
+		vehicle: vehicle, outcome: telematics.NotExecuted,
+	}
+}
+
+// refreshLimit is low: a unit that is woken again and again empties the 12 V battery of a parked car.
+func (s *server) refreshLimit(vehicle telematics.VehicleID) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: vehicleKey("refresh", vehicle), Rate: perMinute(s.RefreshRate), Cost: 1},
+		refusal: "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.", words: []any{vehicle},
+		vehicle: vehicle, outcome: telematics.NotExecuted,
+	}
+}
+
+// count counts a request against limits, in their order and in one trip, up to the first that it is over. It returns the quota with
+// the least left, and no quota where there is no limit, or Redis is unavailable: what needs Redis is refused without it anyway, and everything else goes on.
+func (s *server) count(ctx context.Context, limits ...limit) (telematics.Quota, *telematics.Error) {
+	var takes []telematics.Limit
+	limits = slices.DeleteFunc(limits, func(l limit) bool { return l.Rate.Limit == 0 })
+	for _, l := range limits {
+		takes = append(takes, l.Limit)
+	}
+	if s.Limiter == nil || len(takes) == 0 {
 		return telematics.Quota{}, nil
 	}
-	quota := s.take(ctx, fmt.Sprintf("%s:%d", limit, vehicle), perMinute(rate))
-	refusal := overLimit(quota, "The limit of %d %s a minute for vehicle %d is used up; nothing was sent.", of, vehicle)
-	if refusal != nil {
-		refusal.Outcome = telematics.NotExecuted
-	}
-	return quota, refusal
-}
-
-// mayOrder reports whether the actor may see the vehicle. Where that cannot be known,
-// the controller refuses the order anyway.
-func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
-	if actor.Agency == 0 {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
-	defer cancel()
-	twin, err := s.Fleet.Twin(ctx, vehicle)
-	return err == nil && actor.Sees(twin.AgencyID)
-}
-
-// take returns no quota where there is no limit, or nobody to count: what needs Redis is
-// refused without it anyway, and everything else goes on.
-func (s *server) take(ctx context.Context, key string, rate telematics.Rate) telematics.Quota {
-	return s.takeN(ctx, key, rate, 1)
-}
-
-func (s *server) takeN(ctx context.Context, key string, rate telematics.Rate, n int) telematics.Quota {
-	if rate.Limit == 0 || s.Limiter == nil {
-		return telematics.Quota{}
-	}
-	// Whoever hangs up at once is counted, too.
-	quota, err := s.Limiter.Take(context.WithoutCancel(ctx), key, rate, n)
+	// A caller that hangs up is counted, too.
+	quotas, err := s.Limiter.Take(context.WithoutCancel(ctx), takes...)
 	if err != nil {
-		return telematics.Quota{}
+		return telematics.Quota{}, nil
 	}
-	return quota
+	var least telematics.Quota
+	for i, quota := range quotas {
+		if quota.Over {
+			return quota, limits[i].over(quota)
+		}
+		least = tighter(least, quota)
+	}
+	return least, nil
 }
 
-// overLimit words what is used up, with the limit before all that else is in the words.
-func overLimit(q telematics.Quota, words string, more ...any) *telematics.Error {
-	if !q.Over {
-		return nil
-	}
-	message := fmt.Sprintf(words, append([]any{q.Limit}, more...)...)
+func (l limit) over(q telematics.Quota) *telematics.Error {
+	refusal := overLimit(q, l.refusal, l.words...)
+	refusal.Outcome = l.outcome
+	return refusal
+}
+
+// overLimit returns the refusal of a request over a limit. The format is of the limit and then of words.
+func overLimit(q telematics.Quota, format string, words ...any) *telematics.Error {
+	message := fmt.Sprintf(format, append([]any{q.Limit}, words...)...)
 	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
 		Message: fmt.Sprintf("%s Try again in %s", message, counted(int(wholeSeconds(q.Reset)), "second"))}
+}
+
+// vehicleKey names one of the limits of a vehicle.
+func vehicleKey(limit string, vehicle telematics.VehicleID) string {
+	return limit + ":" + strconv.FormatInt(int64(vehicle), 10)
 }
 
 // actorKey names one of the limits of an actor.

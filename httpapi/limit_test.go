@@ -19,6 +19,7 @@ type limiter struct {
 	mu    sync.Mutex
 	taken map[string]int
 	asked []string
+	trips int
 	err   error
 }
 
@@ -27,18 +28,22 @@ const (
 	untilOne  = 2300 * time.Millisecond
 )
 
-func (l *limiter) Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error) {
+func (l *limiter) Take(ctx context.Context, limits ...telematics.Limit) (quotas []telematics.Quota, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = append(l.asked, key)
-	if err := errors.Join(ctx.Err(), l.err); err != nil {
-		return telematics.Quota{}, err
+	l.trips++
+	for _, limit := range limits {
+		l.asked = append(l.asked, limit.Key)
+		if err := errors.Join(ctx.Err(), l.err); err != nil {
+			return nil, err
+		}
+		if l.taken[limit.Key]+limit.Cost > limit.Rate.Limit {
+			return append(quotas, telematics.Quota{Limit: limit.Rate.Limit, Over: true, Reset: untilOne}), nil
+		}
+		l.taken[limit.Key] += limit.Cost
+		quotas = append(quotas, telematics.Quota{Limit: limit.Rate.Limit, Remaining: limit.Rate.Limit - l.taken[limit.Key], Reset: untilFull})
 	}
-	if l.taken[key]+n > rate.Limit {
-		return telematics.Quota{Limit: rate.Limit, Over: true, Reset: untilOne}, nil
-	}
-	l.taken[key] += n
-	return telematics.Quota{Limit: rate.Limit, Remaining: rate.Limit - l.taken[key], Reset: untilFull}, nil
+	return quotas, nil
 }
 
 func (l *limiter) drain() []string {
@@ -243,4 +248,46 @@ func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
 	a.post(lock, withHeader("Idempotency-Key", "another")).wants(http.StatusTooManyRequests, "rate_limited")
 	a.post(lock, withHeader("Idempotency-Key", "two words")).wants(http.StatusTooManyRequests, "rate_limited")
 	a.post(lock).wants(http.StatusTooManyRequests, "rate_limited")
+}
+
+func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.RefreshRate, c.AdminRate = l, 10, 10, 100 })
+	agency := withToken(agencyToken(t, 1))
+	for name, request := range map[string]func() *response{
+		"order":         func() *response { return a.post(lock, agency) },
+		"order, key":    func() *response { return a.post(lock, agency, withHeader("Idempotency-Key", "k")) },
+		"all agencies'": func() *response { return a.post(lock) },
+		"refresh":       func() *response { return a.get(status+"?refresh=true", agency) },
+		"read":          func() *response { return a.get(status, agency) },
+	} {
+		l.trips = 0
+		if request().wants(200, ""); l.trips != 1 {
+			t.Errorf("%s: %d trips", name, l.trips)
+		}
+	}
+}
+
+func TestLimit_ActorFarOverTheLimitCausesNoReads(t *testing.T) {
+	l := &limiter{taken: map[string]int{}}
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate = l, 10, 3 })
+	agency := withToken(agencyToken(t, 1))
+	for range 3 {
+		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(200, "")
+	}
+	a.bulks.lookups, a.fleet.asked.belongs = 0, 0
+	for range 100 {
+		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(429, "rate_limited")
+	}
+	if a.bulks.lookups+a.fleet.asked.belongs != 0 {
+		t.Errorf("%d keys and %d vehicles were looked up", a.bulks.lookups, a.fleet.asked.belongs)
+	}
+}
+
+func TestLimit_KeyIsLookedUpOnce(t *testing.T) {
+	a, _ := limitedAPI(t, 10, 100)
+	a.post(lock, withHeader("Idempotency-Key", "k")).wants(200, "")
+	if a.bulks.lookups != 1 {
+		t.Errorf("%d lookups", a.bulks.lookups)
+	}
 }

@@ -48,6 +48,9 @@ type Bulks interface {
 type Fleet interface {
 	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Belongs reports whether a vehicle is an agency's. Of one that came to another agency it may still say so, until an order has
+	// found out: nothing may be sent, nor read, because of its answer alone.
+	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
 	// Twins returns vehicles by falling id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
 	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that
@@ -77,9 +80,9 @@ type Strangers interface {
 
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
-	// Take takes n of so many in a time, unless fewer are left. An error says that they were
-	// not counted; it comes within a fraction of a second.
-	Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error)
+	// Take takes from limits in their order, and stops at the first that has too little left, from which it takes nothing. It
+	// returns the quotas of the limits up to that one. An error says that not all were counted; it comes within a fraction of a second.
+	Take(context.Context, ...telematics.Limit) ([]telematics.Quota, error)
 }
 
 // History takes activity entries of reads of what vehicles reported.

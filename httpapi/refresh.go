@@ -61,9 +61,3 @@ func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	t.Contact = t.Contact.Heard(c.Completed)
 	return t
 }
-
-// takeRefresh takes a refresh from the vehicle's limit, which is low: a unit that is woken again and
-// again empties the 12 V battery of a parked car.
-func (s *server) takeRefresh(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) (telematics.Quota, *telematics.Error) {
-	return s.takeOf(ctx, actor, vehicle, "refresh", s.RefreshRate, "refreshes")
-}

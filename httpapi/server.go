@@ -80,6 +80,7 @@ type server struct {
 	contract *contract
 	refused  actorBound // refusals that are added to the history
 	urgent   actorBound // urgent changes
+	reading  actorBound // requests that read the record before they are counted against their actor's limit
 }
 
 // New returns the public handler: the API, its contract and its documentation. It is

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
-	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 
 	"motorpool/telematics"
 )
@@ -13,43 +15,122 @@ import (
 // askFor is how long a request waits for what it can do without.
 const askFor = 250 * time.Millisecond
 
-// The library puts "rate:" before it.
-func limitKey(key string) string { return "motorpool:" + key }
+// limitKey names the entry of a limit.
+func limitKey(key string) string { return "rate:motorpool:" + key }
 
 var errNotAsked = awayError{errors.New("count request: redis did not answer a moment ago")}
 
 // Limits counts requests in Redis, for all instances together. It is safe for concurrent use.
 type Limits struct {
-	counter  *redis_rate.Limiter
+	client   redis.UniversalClient
 	patience time.Duration
 	outage   *outage
 }
 
 // Limits returns the count of requests.
 func (r *Redis) Limits() *Limits {
-	return &Limits{counter: redis_rate.NewLimiter(r.client), patience: askFor, outage: &outage{
+	return &Limits{client: r.client, patience: askFor, outage: &outage{
 		begins: "requests pass without being counted against their limits",
 		ends:   "requests are counted against their limits again", log: r.log,
 	}}
 }
 
-// Take takes n of so many in a time, or none where fewer are left. What is unused adds up, to that time's worth. An
-// error says that the request was not counted; it comes soon.
-func (l *Limits) Take(ctx context.Context, key string, rate telematics.Rate, n int) (telematics.Quota, error) {
+// takeScript takes from limits in their order, and stops at the first that has too little left, from which it takes nothing.
+// It is the generic cell rate algorithm by Redis's clock. The entry of a limit holds when all of it is there again, in
+// seconds since 2017: that keeps the digits of microseconds in a double.
+//
+// KEYS: the entries. ARGV: for each entry its limit, the limit's time in seconds, and the cost. It returns for each entry up to
+// the first that has too little: whether the cost was taken, how many more would pass, and the seconds until the whole limit
+// is there again or, of one that has too little, until the cost would be.
+var takeScript = redis.NewScript(`
+local now = redis.call('TIME')
+now = (now[1] - 1483228800) + now[2] / 1000000
+local quotas = {}
+for i, key in ipairs(KEYS) do
+  local limit, cost = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i])
+  local interval = tonumber(ARGV[3 * i - 1]) / limit
+  local full = math.max(tonumber(redis.call('GET', key) or now), now) + interval * cost
+  local left = now - (full - interval * limit)
+  if left < 0 then
+    quotas[i] = {0, 0, tostring(-left)}
+    break
+  end
+  if full > now then
+    redis.call('SET', key, full, 'EX', math.ceil(full - now))
+  end
+  quotas[i] = {1, left / interval, tostring(full - now)}
+end
+return quotas
+`)
+
+// Take takes from limits in their order, and stops at the first that has too little left, from which it takes nothing. It returns the
+// quotas of the limits up to that one. What is unused of a limit adds up, to its rate. An error says that not all were counted; it
+// comes soon. It is one trip to Redis, in a cluster one for each limit: their entries are at different masters.
+func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.outage.mayAsk() {
-		return telematics.Quota{}, errNotAsked
+		return nil, errNotAsked
 	}
 	ask, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
-	result, err := l.counter.AllowN(ask, limitKey(key), redis_rate.Limit{Rate: rate.Limit, Burst: rate.Limit, Period: rate.Per}, n)
+	quotas, err := l.take(ask, limits)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
 		l.outage.learn(wrap("count request", err))
 	}
+	return quotas, wrap("count request", err)
+}
+
+func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
+	if _, cluster := l.client.(*redis.ClusterClient); !cluster {
+		return l.takeTogether(ctx, limits)
+	}
+	var quotas []telematics.Quota
+	for i := range limits {
+		quota, err := l.takeTogether(ctx, limits[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		quotas = append(quotas, quota...)
+		if quota[0].Over {
+			break
+		}
+	}
+	return quotas, nil
+}
+
+// takeTogether takes from limits whose entries are in one place.
+func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
+	keys, args := make([]string, len(limits)), make([]any, 0, 3*len(limits))
+	for i, limit := range limits {
+		keys[i] = limitKey(limit.Key)
+		args = append(args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
+	}
+	reply, err := takeScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
-		return telematics.Quota{}, wrap("count request", err)
+		return nil, err
 	}
-	if result.Allowed == 0 {
-		return telematics.Quota{Limit: rate.Limit, Over: true, Reset: result.RetryAfter}, nil
+	if len(reply) == 0 || len(reply) > len(limits) {
+		return nil, fmt.Errorf("%d quotas of %d limits", len(reply), len(limits))
 	}
-	return telematics.Quota{Limit: rate.Limit, Remaining: result.Remaining, Reset: result.ResetAfter}, nil
+	quotas := make([]telematics.Quota, len(reply))
+	for i, row := range reply {
+		if quotas[i], err = decodeQuota(limits[i].Rate, row); err != nil {
+			return nil, err
+		}
+	}
+	return quotas, nil
+}
+
+// decodeQuota decodes what the script returned of a limit.
+func decodeQuota(rate telematics.Rate, row any) (telematics.Quota, error) {
+	values, _ := row.([]any)
+	if len(values) != 3 {
+		return telematics.Quota{}, fmt.Errorf("quota %v", row)
+	}
+	taken, _ := values[0].(int64)
+	remaining, _ := values[1].(int64)
+	seconds, _ := values[2].(string)
+	reset, err := strconv.ParseFloat(seconds, 64)
+	return telematics.Quota{
+		Limit: rate.Limit, Remaining: int(remaining), Over: taken == 0, Reset: time.Duration(reset * float64(time.Second)),
+	}, err
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
 
@@ -25,11 +27,20 @@ func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: ti
 
 func counted(t *testing.T, l *Limits, key string, n int) telematics.Quota {
 	t.Helper()
-	q, err := l.Take(t.Context(), key, perMinute(n), 1)
+	q, err := takeOne(t.Context(), l, key, perMinute(n), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return q
+}
+
+// takeOne takes from one limit.
+func takeOne(ctx context.Context, l *Limits, key string, rate telematics.Rate, cost int) (telematics.Quota, error) {
+	quotas, err := l.Take(ctx, telematics.Limit{Key: key, Rate: rate, Cost: cost})
+	if err != nil {
+		return telematics.Quota{}, err
+	}
+	return quotas[0], nil
 }
 
 func TestALimitIsSharedByAllInstances(t *testing.T) {
@@ -62,7 +73,7 @@ func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 60 {
 				all.Go(func() {
-					q, err := instances[i%2].Take(t.Context(), "vehicle:1", perMinute(10), 1)
+					q, err := takeOne(t.Context(), instances[i%2], "vehicle:1", perMinute(10), 1)
 					if err != nil {
 						t.Error(err)
 					} else if !q.Over {
@@ -121,7 +132,7 @@ func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
 		t.Helper()
 		clock = clock.Add(after)
 		server.SetTime(clock)
-		q, err := l.Take(t.Context(), "cards:1:client-1", telematics.Rate{Limit: 20, Per: time.Hour}, 1)
+		q, err := takeOne(t.Context(), l, "cards:1:client-1", telematics.Rate{Limit: 20, Per: time.Hour}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +209,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			refused := func(within time.Duration) {
 				t.Helper()
 				start := time.Now()
-				if _, err := l.Take(t.Context(), "vehicle:1", perMinute(1_000), 1); !Away(err) {
+				if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1); !Away(err) {
 					t.Errorf("Take = %v, want the error of a server that is away", err)
 				}
 				if took := time.Since(start); took > within {
@@ -222,7 +233,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			}
 			eventually(t, "requests are counted again", func() bool {
 				clock.move(holdOff)
-				_, err := l.Take(t.Context(), "vehicle:1", perMinute(1_000), 1)
+				_, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1)
 				return err == nil
 			})
 			counted(t, l, "vehicle:1", 1_000)
@@ -241,7 +252,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Take(t.Context(), "vehicle:1", perMinute(10), 1); !Away(err) {
+	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !Away(err) {
 		t.Fatalf("Take = %v", err)
 	}
 	clock.move(holdOff)
@@ -267,7 +278,7 @@ func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
 	l := limitsAt(t, miniredis(t))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := l.Take(gone, "vehicle:1", perMinute(10), 1); err == nil {
+	if _, err := takeOne(gone, l, "vehicle:1", perMinute(10), 1); err == nil {
 		t.Error("a caller that left was counted")
 	}
 	counted(t, l, "vehicle:1", 10)
@@ -282,11 +293,60 @@ func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
 				n    int
 				over bool
 			}{{1000, false}, {1000, false}, {900, true}, {1, false}} {
-				q, err := l.Take(t.Context(), "bulk:1:admin", perMinute(2020), want.n)
+				q, err := takeOne(t.Context(), l, "bulk:1:admin", perMinute(2020), want.n)
 				if err != nil || q.Over != want.over || q.Over && (q.Reset < time.Second || q.Reset > time.Minute) {
 					t.Errorf("%d: %d taken: %+v, %v", i, want.n, q, err)
 				}
 			}
 		})
+	}
+}
+
+func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
+	devstack.NeedServer(t, devstack.RedisServer)
+	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL(), "cluster": cluster.URL()} {
+		t.Run(name, func(t *testing.T) {
+			l := limitsAt(t, address)
+			actor, vehicle := telematics.Limit{Key: "admin:1:a", Rate: perMinute(4), Cost: 1}, telematics.Limit{Key: "vehicle:1", Rate: perMinute(2), Cost: 1}
+			for i, want := range []struct{ actor, vehicle int }{{3, 1}, {2, 0}, {1, -1}, {0, -1}, {-1, -2}, {-1, -2}} { // -1: over, -2: not counted
+				quotas, err := l.Take(t.Context(), actor, vehicle)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := []int{-2, -2}
+				for i, q := range quotas {
+					if got[i] = q.Remaining; q.Over {
+						got[i] = -1
+					}
+				}
+				if !slices.Equal(got, []int{want.actor, want.vehicle}) {
+					t.Errorf("request %d: %+v, want %+v", i+1, quotas, want)
+				}
+			}
+			other := telematics.Limit{Key: "admin:1:b", Rate: perMinute(4), Cost: 1}
+			if quotas, err := l.Take(t.Context(), other, vehicle); err != nil || len(quotas) != 2 || quotas[0].Over || !quotas[1].Over {
+				t.Errorf("another actor: %+v, %v", quotas, err)
+			}
+		})
+	}
+}
+
+// Instances of the version before count with the library whose entries these are.
+func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
+	server := startMiniredis(t)
+	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
+	r := openRedis(t, server.URL())
+	l := r.Limits()
+	l.patience = patience
+	counted(t, l, "vehicle:1", 10)
+	counted(t, l, "vehicle:1", 10)
+	const tenOClock = 1767348000 - 1483228800
+	if entry, err := r.client.Get(t.Context(), "rate:motorpool:vehicle:1").Float64(); err != nil || entry != tenOClock+12 {
+		t.Errorf("entry %v, %v", entry, err)
 	}
 }

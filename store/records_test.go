@@ -228,3 +228,24 @@ func TestSoManyRecordsAreRemembered(t *testing.T) {
 		t.Error("the one that was not asked for longest is still remembered")
 	}
 }
+
+func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	fleetIn(t, twins.postgres)
+	id, _ := addVehicle(t, twins.postgres, 1)
+	belongs := func(agency telematics.AgencyID, want bool) {
+		t.Helper()
+		if got, err := twins.Belongs(t.Context(), id, agency); err != nil || got != want {
+			t.Errorf("agency %d: %v %v, want %v", agency, got, err, want)
+		}
+	}
+	belongs(1, true)
+	belongs(2, false)
+	twins.postgres.db.MustExec(`update vehicles set agency_id = 2 where id = $1`, id)
+	belongs(1, true) // until an order, or a request of another agency, reads the record
+	belongs(2, true)
+	belongs(1, false)
+	if got, err := twins.Belongs(t.Context(), 1<<40, 1); got || err == nil {
+		t.Errorf("no such vehicle: %v %v", got, err)
+	}
+}

@@ -232,6 +232,16 @@ func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics
 	return twin, err
 }
 
+// Belongs reports whether a vehicle is an agency's. It reads the record only where that was not so when it was last read here: of a vehicle that
+// came to another agency it may still report the former one, until an order's claim, which checks the record, has failed.
+func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
+	if twin, cached := t.records.find(id); cached && twin.AgencyID == agency {
+		return true, nil
+	}
+	twin, err := t.Record(ctx, id)
+	return err == nil && twin.AgencyID == agency, err
+}
+
 // Remembered returns what an order depends on, as it was last read here. A claim by its version finds out whether it is still true.
 func (t *Twins) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
 	return t.records.find(id)

@@ -8,6 +8,13 @@ type Rate struct {
 	Per   time.Duration
 }
 
+// Limit names a limit, and says how much of it a request takes.
+type Limit struct {
+	Key  string
+	Rate Rate
+	Cost int
+}
+
 // Quota is what a limit has left after a request asked for its share. The zero Quota says
 // that there is no limit.
 type Quota struct {

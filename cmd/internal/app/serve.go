@@ -176,6 +176,11 @@ func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Tw
 	return f.twins.Told(ctx, id)
 }
 
+// Belongs reports whether a vehicle is an agency's, by a record that may be older than an order: see store.Twins.
+func (f fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
+	return f.twins.Belongs(ctx, id, agency)
+}
+
 // Twins returns vehicles with what is known of them now.
 func (f fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	return f.twins.Twins(ctx, q)
