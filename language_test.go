@@ -35,6 +35,7 @@ var quotations = []string{
 	"`strangers`",               // a table
 	"*A flood starves\nnobody*", // laws of the fault harness
 	"*A flood harms nobody*",
+	"still under way; ask again with the same key", // a message of the HTTP interface
 }
 
 // Files, and folders with those below them, whose words are not checked yet. The list may only get shorter.
@@ -44,11 +45,9 @@ var notYetChecked = []string{
 	"docs/architecture.md",
 	"docs/operating.md",
 	"httpapi",
-	"mosquitto",
 	"rental",
 	"simulator",
 	"store",
-	"telematics",
 }
 
 // Published entries of the changelog stay as they are.

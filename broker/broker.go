@@ -107,7 +107,7 @@ func New(c Config) *Broker {
 	b.notes = later[telematics.Note]{after: noteTogether, do: b.noteAll, background: &b.background}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
-	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.Stranger{}}
+	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.UnknownUnit{}}
 	b.events = newTeller(c, b.Counts)
 	b.Commands = told{c.Commands, b.events}
 	return b

@@ -98,7 +98,7 @@ type Twins interface {
 // Strangers keeps the units that belong to no vehicle.
 type Strangers interface {
 	// NoteStrangers adds to what is known of them. They come sorted, each once.
-	NoteStrangers(context.Context, []telematics.Stranger) error
+	NoteStrangers(context.Context, []telematics.UnknownUnit) error
 }
 
 // Unrecorded keeps answers to commands that are not on record.

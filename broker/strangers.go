@@ -19,7 +19,7 @@ type strangers struct {
 	counts *Counts
 
 	mu    sync.Mutex
-	heard map[telematics.Unit]telematics.Stranger // at most telematics.MaxStrangers
+	heard map[telematics.Unit]telematics.UnknownUnit // at most telematics.MaxUnknownUnits
 }
 
 // note takes those of the observations that came from unknown units, and returns how many
@@ -44,36 +44,36 @@ func (s *strangers) note(unknown []telematics.Unit, observations []telematics.Ob
 		if o.Retained || o.Presence != nil && o.Presence.Status == telematics.Offline {
 			continue
 		}
-		s.add(telematics.Stranger{Unit: o.Unit, FirstSeen: o.At, LastSeen: o.At, Messages: 1})
+		s.add(telematics.UnknownUnit{Unit: o.Unit, FirstSeen: o.At, LastSeen: o.At, Messages: 1})
 	}
 	return n
 }
 
 // add is called with the mutex held.
-func (s *strangers) add(met telematics.Stranger) {
+func (s *strangers) add(met telematics.UnknownUnit) {
 	known, ok := s.heard[met.Unit]
-	if !ok && len(s.heard) == telematics.MaxStrangers {
+	if !ok && len(s.heard) == telematics.MaxUnknownUnits {
 		s.counts.add(strangersDropped)
 		return
 	}
-	s.heard[met.Unit] = known.Met(met)
+	s.heard[met.Unit] = known.Merge(met)
 }
 
 // take returns who was heard, in the order of their serials, and forgets them.
-func (s *strangers) take() []telematics.Stranger {
+func (s *strangers) take() []telematics.UnknownUnit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	heard := make([]telematics.Stranger, 0, len(s.heard))
+	heard := make([]telematics.UnknownUnit, 0, len(s.heard))
 	for _, stranger := range s.heard {
 		heard = append(heard, stranger)
 	}
 	clear(s.heard)
-	slices.SortFunc(heard, func(a, b telematics.Stranger) int { return strings.Compare(string(a.Unit), string(b.Unit)) })
+	slices.SortFunc(heard, func(a, b telematics.UnknownUnit) int { return strings.Compare(string(a.Unit), string(b.Unit)) })
 	return heard
 }
 
 // putBack takes in again what could not be written down.
-func (s *strangers) putBack(heard []telematics.Stranger) {
+func (s *strangers) putBack(heard []telematics.UnknownUnit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, stranger := range heard {

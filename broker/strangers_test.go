@@ -14,7 +14,7 @@ import (
 const stranger = telematics.Unit("stranger")
 
 // wantStranger waits for the next time that strangers are written down.
-func (w *world) wantStranger(want telematics.Stranger, notes int) {
+func (w *world) wantStranger(want telematics.UnknownUnit, notes int) {
 	w.Helper()
 	time.Sleep(6 * time.Second)
 	synctest.Wait()
@@ -33,14 +33,14 @@ func TestANoisyStrangerIsWrittenDownOnceInAWhile(t *testing.T) {
 			w.brokers[0].Report(brokertest.Said(stranger, []byte(`{}`), false))
 			time.Sleep(10 * time.Millisecond)
 		}
-		w.wantStranger(telematics.Stranger{Unit: stranger, FirstSeen: first, LastSeen: last, Messages: 400}, 1)
+		w.wantStranger(telematics.UnknownUnit{Unit: stranger, FirstSeen: first, LastSeen: last, Messages: 400}, 1)
 		if n := w.brokers[0].Counts.Get("units_unknown"); n != 400 {
 			w.Errorf("units_unknown is %d", n)
 		}
 		w.brokers[0].Answer(brokertest.Said(stranger, telematics.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false))
 		w.brokers[0].Presence(brokertest.Said(stranger, []byte(`{"status":"online","session":"a"}`), false))
 		last = time.Now().UTC()
-		w.wantStranger(telematics.Stranger{Unit: stranger, FirstSeen: first, LastSeen: last, Messages: 402}, 2)
+		w.wantStranger(telematics.UnknownUnit{Unit: stranger, FirstSeen: first, LastSeen: last, Messages: 402}, 2)
 	})
 }
 
@@ -67,7 +67,7 @@ func TestStrangersThatCouldNotBeWrittenDownAreKeptForTheNextTime(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(stranger, []byte(`{}`), false))
 		last := time.Now().UTC()
 		w.Break(nil, "NoteStrangers")
-		w.wantStranger(telematics.Stranger{Unit: stranger, FirstSeen: at, LastSeen: last, Messages: 2}, 1)
+		w.wantStranger(telematics.UnknownUnit{Unit: stranger, FirstSeen: at, LastSeen: last, Messages: 2}, 1)
 	})
 }
 
@@ -77,7 +77,7 @@ func TestStrangersAreWrittenDownBeforeTheEnd(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(stranger, []byte(`{}`), false))
 		synctest.Wait()
 		w.stops[0]()
-		if got, _ := w.Strangers(); got[stranger] != (telematics.Stranger{Unit: stranger, FirstSeen: at, LastSeen: at, Messages: 1}) {
+		if got, _ := w.Strangers(); got[stranger] != (telematics.UnknownUnit{Unit: stranger, FirstSeen: at, LastSeen: at, Messages: 1}) {
 			w.Errorf("after the end: %+v", got)
 		}
 	})
@@ -85,12 +85,12 @@ func TestStrangersAreWrittenDownBeforeTheEnd(t *testing.T) {
 
 func TestOnlySoManyStrangersAreKept(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		for n := range telematics.MaxStrangers + 5 {
+		for n := range telematics.MaxUnknownUnits + 5 {
 			w.brokers[0].Report(brokertest.Said(telematics.Unit(fmt.Sprintf("s-%d", n)), []byte(`{}`), false))
 			synctest.Wait()
 		}
 		time.Sleep(6 * time.Second)
-		if got, n := w.Strangers(); len(got) != telematics.MaxStrangers || n != 1 {
+		if got, n := w.Strangers(); len(got) != telematics.MaxUnknownUnits || n != 1 {
 			w.Errorf("%d strangers, noted %d times", len(got), n)
 		}
 		if n := w.brokers[0].Counts.Get("units_unknown_dropped"); n != 5 {

@@ -53,7 +53,7 @@ type fleet struct {
 	twins    map[telematics.VehicleID]telematics.Twin
 	commands []telematics.Command
 	lines    []telematics.Activity
-	strange  []telematics.Stranger
+	strange  []telematics.UnknownUnit
 	err      error
 	block    bool // until the context ends
 
@@ -144,8 +144,8 @@ func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]t
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
 }
 
-func (f *fleet) Strangers(ctx context.Context, p telematics.Page) ([]telematics.Stranger, error) {
-	var found []telematics.Stranger
+func (f *fleet) Strangers(ctx context.Context, p telematics.Page) ([]telematics.UnknownUnit, error) {
+	var found []telematics.UnknownUnit
 	for _, s := range slices.Backward(f.strange) {
 		if p.Before == 0 || s.No < p.Before {
 			found = append(found, s)

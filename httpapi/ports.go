@@ -75,7 +75,7 @@ type Places interface {
 // Strangers is what is known of units without a vehicle.
 type Strangers interface {
 	// Strangers returns them by falling No, which is the position of a page.
-	Strangers(context.Context, telematics.Page) ([]telematics.Stranger, error)
+	Strangers(context.Context, telematics.Page) ([]telematics.UnknownUnit, error)
 }
 
 // Limiter counts requests against limits, for all instances together.

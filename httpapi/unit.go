@@ -14,7 +14,7 @@ type strangerBody struct {
 	Messages  int64           `json:"messages"`
 }
 
-func newStrangerBody(s telematics.Stranger) strangerBody {
+func newStrangerBody(s telematics.UnknownUnit) strangerBody {
 	return strangerBody{Unit: s.Unit, FirstSeen: timestamp(s.FirstSeen), LastSeen: timestamp(s.LastSeen), Messages: s.Messages}
 }
 
@@ -28,6 +28,6 @@ func (s *server) unknownUnits(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	strangers, meta := cut(p, found, func(s telematics.Stranger) int64 { return s.No })
+	strangers, meta := cut(p, found, func(s telematics.UnknownUnit) int64 { return s.No })
 	return s.answerWith(c, counted(len(strangers), "unit"), bodies(strangers, newStrangerBody), meta)
 }

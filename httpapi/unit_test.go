@@ -12,7 +12,7 @@ const unknownUnits = "/api/v1/admin/units/unknown"
 
 func TestUnitsWithoutAVehicleAreListedNewestAcquaintanceFirst(t *testing.T) {
 	a := newAPI(t)
-	a.fleet.strange = []telematics.Stranger{
+	a.fleet.strange = []telematics.UnknownUnit{
 		{No: 3, Unit: "a", FirstSeen: now.Add(-time.Hour), LastSeen: now, Messages: 97},
 		{No: 5, Unit: "b", FirstSeen: now.Add(-time.Minute), LastSeen: now, Messages: 1},
 	}

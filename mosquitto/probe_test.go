@@ -2,11 +2,11 @@ package mosquitto_test
 
 // spoilsTheProbe is about the message that an instance sends itself through a shared group, to see whether the broker delivers there.
 func spoilsTheProbe(w world) {
-	const nobody = "probe-3F9K2M7Q"
+	const unused = "probe-3F9K2M7Q"
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	probe := topic(nobody, "presence")
+	probe := topic(unused, "presence")
 	attacker.subscribe(probe, "$share/g/"+probe, shared("g", "presence"), topic(w.attacker, "command"))
-	service.subscribe("$share/"+nobody+"/"+probe, all("ack"))
+	service.subscribe("$share/"+unused+"/"+probe, all("ack"))
 
 	attacker.publish(probe, "forged")
 	attacker.publish(topic(w.attacker, "ack"), "tried")

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const servicePassword = "service-password"
 
-// world is a broker under attack. Every attack has a victim and an attacker of its own: they are numbered.
+// world is a broker under attack. Every attack has its own victim and attacker: they are numbered.
 type world struct {
 	t      *testing.T
 	broker interface {

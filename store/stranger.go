@@ -18,8 +18,8 @@ type strangerRow struct {
 }
 
 // NoteStrangers adds to what is known of units without a vehicle. More than
-// telematics.MaxStrangers are not kept: those that were silent for longest go.
-func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.Stranger) error {
+// telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
+func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.UnknownUnit) error {
 	rows := make([]strangerRow, len(heard))
 	for i, s := range heard {
 		rows[i] = strangerRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
@@ -42,14 +42,14 @@ func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.Strange
 		_, err = p.db.ExecContext(ctx, `
 			delete from strangers where serial in (
 				select serial from strangers order by last_seen desc, no desc offset $1 for update skip locked)`,
-			telematics.MaxStrangers)
+			telematics.MaxUnknownUnits)
 	}
 	return wrap("note units without a vehicle", err)
 }
 
 // Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
 // the position in the page: one that goes on talking stays in its place.
-func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telematics.Stranger, error) {
+func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
 	var rows []strangerRow
 	err := p.lists.SelectContext(ctx, &rows, `
 		select no, serial, first_seen, last_seen, messages
@@ -61,21 +61,21 @@ func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telem
 	if err != nil {
 		return nil, wrap("read units without a vehicle", err)
 	}
-	strangers := make([]telematics.Stranger, len(rows))
+	strangers := make([]telematics.UnknownUnit, len(rows))
 	for i, row := range rows {
-		strangers[i] = telematics.Stranger{
+		strangers[i] = telematics.UnknownUnit{
 			No: row.No, Unit: telematics.Unit(row.Serial), FirstSeen: row.FirstSeen.UTC(), LastSeen: row.LastSeen.UTC(), Messages: row.Messages,
 		}
 	}
 	return strangers, nil
 }
 
-// ForgetStrangers removes units without a vehicle that are silent for telematics.StrangersKeptFor, up to
+// ForgetStrangers removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
 // limit of them, and reports whether there may be others.
 func (p *Postgres) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
 	result, err := p.db.ExecContext(ctx, `
 		delete from strangers where serial in (
-			select serial from strangers where last_seen <= now() - `+interval(telematics.StrangersKeptFor)+`
+			select serial from strangers where last_seen <= now() - `+interval(telematics.UnknownUnitsKeptFor)+`
 			order by last_seen limit $1 for update skip locked)`,
 		limit)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 )
 
 // heardOf returns what one instance would note of units, from the number first on.
-func heardOf(first, n int, at time.Time) []telematics.Stranger {
-	var heard []telematics.Stranger
+func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
+	var heard []telematics.UnknownUnit
 	for i := range n {
-		heard = append(heard, telematics.Stranger{Unit: telematics.Unit(fmt.Sprintf("s-%05d", first+i)), FirstSeen: at, LastSeen: at, Messages: 1})
+		heard = append(heard, telematics.UnknownUnit{Unit: telematics.Unit(fmt.Sprintf("s-%05d", first+i)), FirstSeen: at, LastSeen: at, Messages: 1})
 	}
 	return heard
 }
 
-func note(t *testing.T, p *Postgres, heard ...telematics.Stranger) {
+func note(t *testing.T, p *Postgres, heard ...telematics.UnknownUnit) {
 	t.Helper()
 	if err := p.NoteStrangers(t.Context(), heard); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.Stranger {
+func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.UnknownUnit {
 	t.Helper()
 	list, err := p.Strangers(t.Context(), page)
 	if err != nil {
@@ -38,13 +38,13 @@ func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.Str
 func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
 	p := open(t, newDatabase(t))
 	later := morning.Add(time.Minute)
-	note(t, p, telematics.Stranger{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
-	note(t, p, telematics.Stranger{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
+	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
+	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
 	list := strangers(t, p, telematics.Page{})
 	if len(list) != 1 {
 		t.Fatalf("strangers %+v", list)
 	}
-	if want := (telematics.Stranger{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
+	if want := (telematics.UnknownUnit{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
 		t.Errorf("stranger %+v, want %+v", list[0], want)
 	}
 	addVehicle(t, p, 1)
@@ -81,16 +81,16 @@ func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
 func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
 	p := open(t, newDatabase(t))
 	start := time.Now()
-	note(t, p, heardOf(0, telematics.MaxStrangers, morning)...)
-	t.Logf("noted %d new strangers in %v", telematics.MaxStrangers, time.Since(start))
+	note(t, p, heardOf(0, telematics.MaxUnknownUnits, morning)...)
+	t.Logf("noted %d new strangers in %v", telematics.MaxUnknownUnits, time.Since(start))
 	start = time.Now()
-	note(t, p, heardOf(3, telematics.MaxStrangers-3, morning.Add(time.Minute))...)
-	t.Logf("noted %d known strangers in %v", telematics.MaxStrangers-3, time.Since(start))
+	note(t, p, heardOf(3, telematics.MaxUnknownUnits-3, morning.Add(time.Minute))...)
+	t.Logf("noted %d known strangers in %v", telematics.MaxUnknownUnits-3, time.Since(start))
 	start = time.Now()
-	note(t, p, heardOf(telematics.MaxStrangers, 3, morning.Add(time.Minute))...)
+	note(t, p, heardOf(telematics.MaxUnknownUnits, 3, morning.Add(time.Minute))...)
 	t.Logf("noted 3 too many in %v", time.Since(start))
 	list := strangers(t, p, telematics.Page{})
-	if len(list) != telematics.MaxStrangers {
+	if len(list) != telematics.MaxUnknownUnits {
 		t.Errorf("%d strangers", len(list))
 	}
 	for _, s := range list {
@@ -103,8 +103,8 @@ func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
 func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
 	p := open(t, newDatabase(t))
 	now := time.Now()
-	note(t, p, heardOf(0, 3, now.Add(-telematics.StrangersKeptFor-time.Minute))...)
-	note(t, p, heardOf(5, 1, now.Add(-telematics.StrangersKeptFor+time.Minute))...)
+	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
+	note(t, p, heardOf(5, 1, now.Add(-telematics.UnknownUnitsKeptFor+time.Minute))...)
 	for _, wantMore := range []bool{true, false} {
 		if more, err := p.ForgetStrangers(t.Context(), 2); err != nil || more != wantMore {
 			t.Errorf("ForgetStrangers = %v, %v", more, err)

@@ -12,7 +12,7 @@ const (
 	VehiclesRead   = "vehicles.read" // a list of vehicles, with their positions
 	CommandsRead   = "commands.read" // commands, with what units reported after them
 	EventsRead     = "events.read"   // from then on, until the stream ends
-	BulkOrder      = "commands.bulk" // its commands have lines of their own
+	BulkOrder      = "commands.bulk" // its commands have their own entries
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
 	// AnswerUnrecorded is a unit's answer to a command that is not on record.
@@ -22,12 +22,12 @@ const (
 // CommandActivity is the name of an action in the history.
 func CommandActivity(a Action) string { return "command." + string(a) }
 
-// Activity is one line of the history. Lines are added, never changed [LAW-9].
+// Activity is one entry of the audit log. Entries are added, never changed [LAW-9].
 type Activity struct {
 	ID        int64 // grows with time
 	At        time.Time
 	Actor     Actor
-	Agency    AgencyID // that the line belongs to; zero: none
+	Agency    AgencyID // whose entry it is; zero: none
 	Vehicle   VehicleID
 	Booking   int64 // zero: none
 	Action    string
@@ -42,15 +42,15 @@ type Activity struct {
 	Note      string // a person's words; empty: none
 }
 
-// Line returns the line of the history that tells how a command was settled.
-func (c Command) Line() Activity {
-	line := Activity{
+// Activity returns the audit log entry of a settled command.
+func (c Command) Activity() Activity {
+	entry := Activity{
 		At: c.Completed, Actor: c.Actor, Agency: c.Agency, Vehicle: c.Vehicle, Booking: c.Booking,
 		Action: CommandActivity(c.Action), Attention: c.Attention, Outcome: c.State.Outcome(),
 		Command: c.ID, RequestID: c.RequestID, Latency: c.Latency(), Late: c.Late,
 	}
 	if err := c.Err(); err != nil {
-		line.Code = err.Code
+		entry.Code = err.Code
 	}
-	return line
+	return entry
 }

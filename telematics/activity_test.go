@@ -37,7 +37,7 @@ func TestALineOfTheHistoryTellsHowACommandWasSettled(t *testing.T) {
 			At: command.Completed, Actor: base.Actor, Agency: 1, Vehicle: 42, Action: "command.attention", Attention: base.Attention,
 			Outcome: c.outcome, Code: c.code, Command: aCommand, RequestID: request, Latency: 2 * time.Second, Late: c.late,
 		}
-		if got := command.Line(); !reflect.DeepEqual(got, want) {
+		if got := command.Activity(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", c.state, got, want)
 		}
 	}

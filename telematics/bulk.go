@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxBulk is how many vehicles one order may name.
+// MaxBulk is the largest number of vehicles of one bulk command.
 const MaxBulk = 1000
 
 // BulkFor is how long an order to many vehicles may turn to another one. What it has turned
@@ -38,7 +38,7 @@ type BulkItem struct {
 	Refusal *Error   // why none was made
 }
 
-// Forgotten returns the refusal of a vehicle that nobody will get to any more, or nil.
+// Forgotten returns the refusal of a vehicle that no instance will command any more, or nil.
 func (b Bulk) Forgotten(now time.Time) *Error {
 	if now.Sub(b.Requested) <= BulkFor+bulkGrace {
 		return nil

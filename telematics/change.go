@@ -9,7 +9,7 @@ import (
 type Seen struct {
 	Unknown []Unit   // that belong to no vehicle, each once
 	Foreign []Unit   // that spoke another protocol than their record names, each once; nothing of it counts
-	Changes []Change // in the sight of everybody
+	Changes []Change // new to the whole installation, not only to this instance
 
 	Ghosts    int // last wills of older connections, which did not count [PRE-1]
 	Overtaken int // other presence that was older than what is known, and did not count [PRE-1]
@@ -29,8 +29,8 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
 
-// Same reports whether two values of a field read the same to whoever is shown them: of
-// signal strength only the quality is.
+// Same reports whether two values of a field read the same in an answer, which shows
+// only the quality of a signal.
 func (f Field) Same(a, b any) bool {
 	if f == RSRP {
 		a, aIs := a.(float64)

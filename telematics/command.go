@@ -23,7 +23,7 @@ type Role string
 const (
 	Admin  Role = "admin"
 	Client Role = "client"
-	System Role = "system" // Motorpool itself, when it settles what nobody waits for
+	System Role = "system" // Motorpool itself, when it settles a command without a waiter
 )
 
 // Actor is who asks for something.

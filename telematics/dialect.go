@@ -19,7 +19,7 @@ func (p Protocol) Means(other Protocol) bool {
 }
 
 // Dialect is the codec of one protocol: all that differs between units that speak
-// differently. Nobody above asks which one it has. A dialect keeps no state, so that any
+// differently. No caller asks which one it has. A dialect keeps no state, so that any
 // instance can read any message, and is safe for concurrent use.
 //
 // What it returns is held to the same laws as protocol v1, and by package dialecttest.
@@ -55,14 +55,14 @@ type Promises struct {
 	Deduplicated bool // a unit that hears a command again does not execute it again
 }
 
-// Away reports whether a unit must not be asked: it is known to be away, or, where what
-// waits on the way would still be executed, it is not known to be there.
+// Away reports whether a unit must not get a command: it is offline, or it checks no
+// expiry and is not known to be online.
 func (p Promises) Away(c Contact, now time.Time) bool {
 	return c.Away(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
 }
 
 // Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
-// connection of its own: what two filters bring is read as both. Empty: none.
+// separate connection: a message that matches two filters is read as both. Empty: none.
 type Filters struct {
 	Answers  string
 	Reports  string
@@ -129,7 +129,7 @@ func (ds Dialects) Carry(p Protocol, a Action) bool {
 func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	d, ok := ds.Find(c.Protocol)
 	if !ok {
-		return Transmission{}, fmt.Errorf("encode command: nobody here speaks protocol %q", c.Protocol)
+		return Transmission{}, fmt.Errorf("encode command: unknown protocol %q", c.Protocol)
 	}
 	return d.Encode(c, s)
 }

@@ -54,6 +54,6 @@ func TestAProtocolOfAnotherVersionIsRefusedAndMayBeTriedAgain(t *testing.T) {
 		t.Errorf("refusal %+v", refusal)
 	}
 	if _, err := telematics.Spoken.Encode(&telematics.Command{Protocol: "tomorrow"}, nil); err == nil {
-		t.Error("a command was encoded in a protocol that nobody speaks")
+		t.Error("a command was encoded in an unknown protocol")
 	}
 }

@@ -118,7 +118,7 @@ func AwayFor(c Contact, now time.Time) *Error {
 		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
 }
 
-// Unavailable is the error for a server of ours that is away; nothing was executed.
+// Unavailable is the error for a server of the installation that is unavailable; nothing was executed.
 func Unavailable(what string, cause error) *Error {
 	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
 		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
@@ -136,7 +136,7 @@ func Halted(h Halt) *Error {
 		Message: fmt.Sprintf("An operator has halted commands%s; nothing was sent.", because(h.Why))}
 }
 
-// StillOpen is the error for a request that is repeated while the first one is under way.
+// StillOpen is the error for a request that is repeated while the first one is in flight.
 func StillOpen(c Command) *Error {
 	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c.ID,
 		Message: "A request with this Idempotency-Key is still under way; ask again with the same key."}

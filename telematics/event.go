@@ -2,24 +2,24 @@ package telematics
 
 import "time"
 
-// EventKind is what an event tells of.
+// EventKind is what an event is about.
 type EventKind string
 
 const (
 	CommandEvent  EventKind = "command"  // a command was accepted, or its state has changed
 	StatusEvent   EventKind = "status"   // the vehicle reports something else than before
 	PresenceEvent EventKind = "presence" // the vehicle's connectivity has changed
-	// ResetEvent says that events may be missing before this one: whoever follows must
-	// look anew. It is of no vehicle.
+	// ResetEvent says that events may be missing before this one: subscribers must
+	// read again what they show. It is of no vehicle.
 	ResetEvent EventKind = "reset"
 )
 
-// EventKinds lists those that tell of a vehicle.
+// EventKinds lists those of a vehicle.
 var EventKinds = []EventKind{CommandEvent, StatusEvent, PresenceEvent}
 
-// Event tells at once what whoever looks would find.
+// Event is a change that is published to subscribers when it happens; a read returns the same.
 type Event struct {
-	ID      string // its place among all events; given to it when it is told
+	ID      string // its position in the stream; assigned when it is published
 	Kind    EventKind
 	Vehicle VehicleID
 	Agency  AgencyID
@@ -28,13 +28,13 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 }
 
-// Event returns the event of a command that has come into its state. Nobody may change the command after that.
+// Event returns the event of a command that has entered its state. The command must not change after that.
 func (c *Command) Event(at time.Time) Event {
 	return Event{Kind: CommandEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: at, Command: c}
 }
 
-// Events returns what a change tells: of what the vehicle's powertrain can have, whatever
-// its unit sent.
+// Events returns the events of a change. Fields that the vehicle's powertrain cannot have
+// are left out.
 func (c Change) Events(now time.Time) []Event {
 	var events []Event
 	if c.Presence != "" {

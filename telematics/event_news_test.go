@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatNobodyWouldSeeIsNoNews(t *testing.T) {
+func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	s := Snapshot{RSRP: {Value: -80.0, At: now}}
 	for i, step := range []struct {
@@ -19,7 +19,7 @@ func TestWhatNobodyWouldSeeIsNoNews(t *testing.T) {
 	}
 	confirmed := Snapshot{LocatedAt: {Value: now, At: now}}
 	if (Change{Powertrain: Combustion, Fields: confirmed}).Events(now) != nil {
-		t.Error("a confirmed position is told")
+		t.Error("a confirmed position is published")
 	}
 	confirmed[Latitude] = Reading{Value: 48.1, At: now}
 	if len((Change{Powertrain: Combustion, Fields: confirmed}).Events(now)) != 1 {

@@ -37,7 +37,7 @@ func TestAChangeTellsOnlyWhatThePowertrainCanHave(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyWouldSeeIsNoEvent(t *testing.T) {
+func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	change := Change{Powertrain: Combustion, Fields: Snapshot{Battery: {Value: 80.0}, RawCharging: {Value: "waiting"}}}
 	if events := change.Events(time.Now()); len(events) != 0 {
 		t.Errorf("events %+v", events)

@@ -74,7 +74,7 @@ func (f Field) Section() string {
 func (f Field) isRaw() bool { return f == RawCharging || f == RawDTCs }
 
 // The table of fields. Ranges are what the physical quantity, or the standard
-// named beside it, allows; what lies outside is a fault of the sender [TEL-4].
+// named next to it, allows; what lies outside is a fault of the sender [TEL-4].
 var fields = map[Field]parser{
 	Latitude:   number(-90, 90),
 	Longitude:  number(-180, 180),

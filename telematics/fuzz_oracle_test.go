@@ -34,7 +34,7 @@ func checkDropped(t *testing.T, dropped []Dropped) {
 }
 
 // checkNothingVanished demands that each field that was said is taken, or that its dropping,
-// or that of what it is within, is told.
+// or that of what it is within, is reported.
 func checkNothingVanished(t *testing.T, said map[string]any, r Report, dropped []Dropped) {
 	t.Helper()
 	for field := range fields {

@@ -65,7 +65,7 @@ func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
 
 func TestGoldenForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	// The claims of the lock, each time with an id of its own.
+	// The claims of the lock, each time with its own id.
 	payload := func(id byte) string {
 		return strings.Replace(unbase64(t, lockParts(t)[1]), aCommand.String(), vectorID(id).String(), 1)
 	}
@@ -253,7 +253,7 @@ func goldenCommands(t *testing.T) []string {
 	return paths
 }
 
-// goldenID returns the jti of a golden command, whoever signed it.
+// goldenID returns the jti of a golden command, whatever key signed it.
 func goldenID(t *testing.T, file string) string {
 	t.Helper()
 	var claims struct {

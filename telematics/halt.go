@@ -2,9 +2,9 @@ package telematics
 
 import "time"
 
-// Halt keeps all commands of an agency, or of everybody, from leaving.
+// Halt stops all commands of an agency, or of all agencies, before they are published.
 type Halt struct {
-	Agency AgencyID // zero: of everybody
+	Agency AgencyID // zero: of all agencies
 	Why    string
 	By     string
 	Since  time.Time
@@ -13,7 +13,7 @@ type Halt struct {
 // Halts are the halts in force.
 type Halts []Halt
 
-// Stops returns the halt that keeps an agency's commands from leaving, if there is one.
+// Stops returns the halt that stops an agency's commands, if there is one.
 func (hs Halts) Stops(agency AgencyID) (Halt, bool) {
 	for _, h := range hs {
 		if h.Agency == 0 || h.Agency == agency {

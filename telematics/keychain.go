@@ -16,7 +16,7 @@ import (
 // command. The others are on standby: units may know them, and none of them signs.
 //
 // Keys are rotated in an order in which every unit knows the active key, and every
-// key whose commands are still under way, at every moment:
+// key whose commands are still in flight, at every moment:
 //
 //	Add → units learn it → Activate → RetireAfter → Retire → units forget the old one
 //
@@ -37,7 +37,7 @@ type FleetKey struct {
 // at most [CMD-4], and clocks differ.
 const RetireAfter = 60 * time.Second
 
-// Members of a key in the file, beside those of RFC 7517. Times are RFC 3339.
+// Members of a key in the file, in addition to those of RFC 7517. Times are RFC 3339.
 const (
 	createdMember     = "motorpool_created"
 	activatedMember   = "motorpool_activated"
@@ -158,7 +158,7 @@ func (c Keychain) Keyring() Keyring {
 	return ring
 }
 
-// Add puts a new key on standby. The first key of a keychain is active at once.
+// Add puts a new key on standby. The first key of a keychain is active immediately.
 func (c Keychain) Add(key SigningKey, now time.Time) (Keychain, error) {
 	if c.index(key.ID) >= 0 {
 		return nil, fmt.Errorf("there is a key %q already", key.ID)
@@ -185,7 +185,7 @@ func (c Keychain) Activate(id string, now time.Time) (Keychain, error) {
 }
 
 // Retire removes a key on standby. It refuses the active key, and one whose commands
-// may still be under way.
+// may still be in flight.
 func (c Keychain) Retire(id string, now time.Time) (Keychain, error) {
 	next, err := c.Remove(id)
 	if err != nil {
@@ -220,7 +220,7 @@ func (k FleetKey) idle(now time.Time) error {
 		return errors.New("may have signed a moment ago: the file does not say when it stopped")
 	}
 	if free := k.Deactivated.Add(RetireAfter); now.Before(free) {
-		return fmt.Errorf("signed until %s: its last commands may still be under way; it may be retired in %.0f s, from %s on",
+		return fmt.Errorf("signed until %s: its last commands may still be in flight; it may be retired in %.0f s, from %s on",
 			k.Deactivated.Format(time.RFC3339), math.Ceil(free.Sub(now).Seconds()), free.Format(time.RFC3339))
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestTheFirstKeyOfAKeychainIsActiveAndNewOnesWait(t *testing.T) {
 		t.Errorf("a was activated %v, b %v", c[0].Activated, c[1].Activated)
 	}
 	if ring := c.Keyring(); len(ring) != 2 || !ring["b"].Equal(c[1].Private.Public()) {
-		t.Errorf("units are told %v", ring)
+		t.Errorf("units get %v", ring)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
 	}{
 		"the active one":                    {rotated, "b", time.Hour, `"b" is active`},
 		"an unknown one":                    {rotated, "x", time.Hour, `no key "x"; the file has b (active), a (standby), c (standby)`},
-		"at once":                           {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
+		"immediately":                       {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
 		"a millisecond early":               {rotated, "a", RetireAfter - time.Millisecond, "signed until 2026-01-05T09:00:00Z"},
 		"in time":                           {rotated, "a", RetireAfter, ""},
 		"a clock that was put back":         {rotated, "a", -time.Hour, "signed until"},

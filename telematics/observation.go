@@ -10,7 +10,7 @@ type Observation struct {
 	Report   *Report   // nil: none
 	Presence *Presence // nil: none
 	Retained bool      // the presence is the MQTT broker's memory
-	Awaited  bool      // somebody waits until every instance sees it
+	Awaited  bool      // a caller waits until every instance sees it
 	Missed   bool      // likewise, and has waited for Redis already
 	Asked    VehicleID // that was asked something, which the unit answers; zero: it says so by itself
 }

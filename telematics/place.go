@@ -52,7 +52,7 @@ func (s Snapshot) Position() (Position, bool) {
 }
 
 // NearestStation returns the station that is nearest to a position, or false where none
-// is within so many metres of it.
+// is within that many metres of it.
 func NearestStation(stations []Station, to Position, within float64) (Station, bool) {
 	var nearest Station
 	found := false

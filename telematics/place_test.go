@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// north returns the position so many metres to the north.
+// north returns the position that many metres to the north.
 func north(p Position, metres float64) Position {
 	return Position{p.Latitude + metres/earthRadius*180/math.Pi, p.Longitude}
 }
 
-// east returns the position so many metres to the east, over the date line too.
+// east returns the position that many metres to the east, over the date line too.
 func east(p Position, metres float64) Position {
 	circle := earthRadius * math.Cos(radians(p.Latitude))
 	return Position{p.Latitude, math.Mod(p.Longitude+metres/circle*180/math.Pi+540, 360) - 180}

@@ -2,7 +2,7 @@ package telematics
 
 import "time"
 
-// PresenceStatus is what a unit says of its own connection.
+// PresenceStatus is what a unit says of its connection.
 type PresenceStatus string
 
 const (
@@ -47,7 +47,7 @@ type Contact struct {
 }
 
 const (
-	gapWeight = 8 // a new gap counts one part in so many
+	gapWeight = 8 // a new gap counts one part in 8
 	maxGap    = time.Hour
 )
 
@@ -65,14 +65,14 @@ func (c Contact) Reported(at time.Time) Contact {
 	return c.Heard(at)
 }
 
-// Within which a unit that is away is asked for again.
+// Bounds of the time after which a caller should retry a unit that is offline.
 const (
 	soonestLook = 5 * time.Second
-	usualLook   = 30 * time.Second // of a unit whose habits are not known
+	usualLook   = 30 * time.Second // of a unit whose gaps are not known
 	latestLook  = 10 * time.Minute
 )
 
-// LookAgain returns how long to wait before a unit that is away may have been heard again.
+// LookAgain returns how long to wait before an offline unit may be back.
 func (c Contact) LookAgain(now time.Time) time.Duration {
 	if c.Gap <= 0 {
 		return usualLook

@@ -25,7 +25,7 @@ func TestAUnitsHabitsSayWhenToLookAgain(t *testing.T) {
 		"never seen twice":               {nil, 5 * time.Minute, 30 * time.Second},
 		"due in a minute":                {steady, time.Minute, time.Minute},
 		"it left one out":                {steady, 150 * time.Second, 90 * time.Second},
-		"due at once":                    {steady, 119 * time.Second, 5 * time.Second},
+		"due now":                        {steady, 119 * time.Second, 5 * time.Second},
 		"it comes rarely":                {[]time.Duration{40 * time.Minute}, 2 * time.Minute, 10 * time.Minute},
 		"a burst says nothing":           {append(steady, 100*time.Millisecond), 0, 2 * time.Minute},
 		"one late report changes little": {append(steady, 10*time.Minute), 0, 3 * time.Minute},

@@ -187,7 +187,7 @@ func TestARepeatedLastWillDoesNotSilenceAUnitThatWasHeardSince(t *testing.T) {
 	}
 }
 
-func TestAUnitIsAwayAfterAMinuteOfAnnouncedOrWilledSilence(t *testing.T) {
+func TestContact_AwayAfterAMinuteOfAnnouncedOrWilledSilence(t *testing.T) {
 	cases := []struct {
 		status PresenceStatus
 		silent time.Duration

@@ -17,7 +17,7 @@ type VehicleQuery struct {
 	Page
 }
 
-// ActivityQuery selects lines of the history. Zero fields select everything.
+// ActivityQuery selects audit log entries. Zero fields select everything.
 type ActivityQuery struct {
 	Agency  AgencyID
 	Vehicle VehicleID

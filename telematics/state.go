@@ -7,7 +7,7 @@ import "slices"
 //	accepted ──► sent ──► received ──► succeeded | rejected | failed
 //	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
 //	    ├──► expired: it never left, so nothing was executed
-//	    └──► unknown: its process died, so nobody can say whether it left
+//	    └──► unknown: its process died; whether it was published is not known
 //
 // An answer may overtake our own note of what came before it: steps along the
 // arrows may be skipped.
@@ -32,7 +32,7 @@ const (
 	Executed    Outcome = "executed"     // the vehicle did it
 	NotExecuted Outcome = "not_executed" // it did not, and will not
 	HasFailed   Outcome = "failed"       // it tried; the detail says how far it came
-	MayHave     Outcome = "unknown"      // nobody can say [LAW-3]
+	MayHave     Outcome = "unknown"      // not known [LAW-3]
 )
 
 // The lifecycle: everything else about states is derived from this table [LAW-3].

@@ -32,14 +32,14 @@ func TestTheLifecycleAllowsExactlyTheseSteps(t *testing.T) {
 	}
 }
 
-// A statement that settles one command does not wait for a change of its row that is under way where the state that it sees does not allow
+// A statement that settles one command does not wait for a change of its row that is in flight where the state that it sees does not allow
 // what it wants: then no later state may allow it, either.
 func TestStepsMayBeSkipped(t *testing.T) {
 	for _, from := range States {
 		for _, by := range lifecycle[from].next {
 			for _, to := range lifecycle[by].next {
 				if !from.MayBecome(to) {
-					t.Errorf("%s may become %s, and that %s, but not at once", from, by, to)
+					t.Errorf("%s may become %s, and that %s, but not directly", from, by, to)
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func TestTheDrawnLifecycleAgreesWithTheTable(t *testing.T) {
 	for _, from := range States {
 		for _, to := range lifecycle[from].next {
 			if from == Expired || from == Rejected {
-				continue // told beside the table: a wonder is not drawn
+				continue // described next to the table: it is not drawn
 			}
 			if !reachable(drawn, from, to) {
 				t.Errorf("in the table, but not along drawn arrows: %s to %s", from, to)

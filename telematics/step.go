@@ -13,7 +13,7 @@ const (
 	StepAir      = "air"           // from there until the caller's goroutine knows the end: MQTT, the unit, and the three below
 	StepDecode   = "decode answer" // of which a command may have several
 	StepMerge    = "merge report"  // into what Redis has, with all that has been reported at that moment
-	StepSettle   = "settle"        // by an answer, with the line of the history: a commit of Postgres
+	StepSettle   = "settle"        // by an answer, with the audit log entry: a commit of Postgres
 	StepAnswer   = "answer"        // the caller
 )
 

@@ -18,7 +18,7 @@ import (
 // spaces around it.
 type parser func(json.RawMessage) (any, error)
 
-// Limits of what has no range of its own.
+// Limits of fields without a range.
 const (
 	maxText  = 256 // bytes
 	maxTexts = 128 // elements of a list

@@ -14,7 +14,7 @@ const (
 	Booked      VehicleStatus = "booked"      // reserved for an upcoming booking
 	InUse       VehicleStatus = "in_use"      // in a client's hands
 	Maintenance VehicleStatus = "maintenance" // withdrawn for a while
-	Inactive    VehicleStatus = "inactive"    // withdrawn for good
+	Inactive    VehicleStatus = "inactive"    // withdrawn permanently
 )
 
 // VehicleStatuses lists every status.
@@ -83,7 +83,7 @@ func (t *Twin) Recollection() Twin {
 	}
 }
 
-// Commands returns what the vehicle can be told: what its unit declared, else
+// Commands returns the actions of the vehicle: what its unit declared, else
 // what its record grants [PRE-3].
 func (t Twin) Commands() []Action {
 	if t.Contact.Actions != nil {
@@ -92,7 +92,7 @@ func (t Twin) Commands() []Action {
 	return t.Actions // the record's
 }
 
-// Supports reports whether the vehicle can be told to do a. Every unit of
+// Supports reports whether the vehicle has the action a. Every unit of
 // protocol v1 can report its state.
 func (t Twin) Supports(a Action) bool {
 	return a == ReportState || slices.Contains(t.Commands(), a)

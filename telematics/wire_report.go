@@ -26,8 +26,8 @@ func DecodeReport(message []byte, received time.Time) (Report, []Dropped, error)
 	return RereadReport(message, received)
 }
 
-// RereadReport reads a report that was taken before. It has no limit of its own: who kept
-// the report may write its numbers and spaces longer than its unit did.
+// RereadReport reads a stored report. It has no size limit: the store
+// may write numbers and spaces longer than the unit did.
 func RereadReport(message []byte, received time.Time) (Report, []Dropped, error) {
 	scan, err := newScan(message)
 	if err != nil {
@@ -84,7 +84,7 @@ func (d *reportDecoder) place(p *place, raw []byte) {
 			return
 		}
 		d.report.Values[Field(p.path)] = value
-	case p.within == nil: // has a reader of its own
+	case p.within == nil: // has a separate reader
 	case isNull(raw): // null empties everything below it [TEL-1]
 		for _, below := range outline[p.index:p.end] {
 			if below.parse != nil {

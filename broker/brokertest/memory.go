@@ -42,7 +42,7 @@ type Memory struct {
 	halts    telematics.Halts
 	ahead    time.Duration // of the clock, to everybody's
 
-	strangers map[telematics.Unit]telematics.Stranger
+	strangers map[telematics.Unit]telematics.UnknownUnit
 	notes     int // of strangers
 
 	unrecorded map[unitCommand]telematics.Unrecorded
@@ -61,7 +61,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		recalled:  map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
-		strangers: map[telematics.Unit]telematics.Stranger{},
+		strangers: map[telematics.Unit]telematics.UnknownUnit{},
 
 		unrecorded: map[unitCommand]telematics.Unrecorded{},
 		pending:    map[pendingKey]telematics.Pending{},
@@ -217,7 +217,7 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (*telemati
 	c = progressed(c, s.Progress)
 	if !s.State.IsOpen() {
 		c.Completed = storedTime(s.At)
-		m.add(c.Line())
+		m.add(c.Activity())
 	}
 	m.commands[c.ID] = c
 	return &c, true, nil

@@ -168,7 +168,7 @@ func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 		c.State, c.Reason, c.Detail, c.Completed, c.Reported = s.State, s.Reason, s.Detail, s.At, s.Reported
 		got.Reported, c.Reported = values(got.Reported), values(c.Reported)
 		wantCommand(t, got, c)
-		wantLines(t, r, c.ID, c.Line())
+		wantLines(t, r, c.ID, c.Activity())
 	}
 }
 
@@ -222,7 +222,7 @@ func lateAnswerSettles(t *testing.T, r CommandRecord) {
 		if !found.Late || found.Overruled != (first == telematics.Rejected) || found.State != telematics.Succeeded || !found.Completed.Equal(answer.At) {
 			t.Errorf("after a late answer: %+v", found)
 		}
-		wantLines(t, r, lost.ID, lost.Line(), found.Line())
+		wantLines(t, r, lost.ID, lost.Activity(), found.Activity())
 	}
 }
 
@@ -288,7 +288,7 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 	}
 	var lines []telematics.Activity
 	for _, c := range applied {
-		lines = append(lines, c.Line())
+		lines = append(lines, c.Activity())
 	}
 	wantLines(t, r, c.ID, lines...)
 }

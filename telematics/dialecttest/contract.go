@@ -1,5 +1,5 @@
 // Package dialecttest holds what every telematics.Dialect promises, as a test suite. A new
-// dialect runs it over messages of its own.
+// dialect runs it over its messages.
 package dialecttest
 
 import (

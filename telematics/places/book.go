@@ -136,7 +136,7 @@ func (b *Book) Learn(ctx context.Context) error {
 		b.known = known{}
 	}
 	for _, a := range news {
-		if a.ID > b.last { // else somebody else has learnt it meanwhile
+		if a.ID > b.last { // else another call has added it meanwhile
 			b.known.add(a)
 			b.last = a.ID
 		}

@@ -1,5 +1,5 @@
-// Package places says in words where vehicles stand: the address of the agency's own
-// station nearby, else what a geocoder has said of the place.
+// Package places gives vehicles an address: that of the agency's station nearby, else the
+// geocoder's answer for the place.
 //
 // # A read never waits
 //
@@ -15,9 +15,9 @@
 //	                                   ▲                          │
 //	          every instance's book ◄──┴── record: addresses ◄────┘
 //
-// All instances together ask one thing at a time: who asks holds the turn, a row of the
-// record. It is kept with each answer, given back with the time before which nobody may
-// ask again, and free by itself when its holder died.
+// All instances together send one request at a time: the one that sends holds the turn, a
+// row in Postgres. Each answer extends it; it is given back with the time before which no
+// instance may send again; and it expires when its holder died.
 //
 // # A place's, not a vehicle's
 //

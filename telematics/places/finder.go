@@ -176,7 +176,7 @@ func (f *Finder) say(ctx context.Context, p telematics.Position) (string, error)
 	return text, nil
 }
 
-// rounded leaves a metre: nobody outside needs to know more.
+// rounded leaves a metre: a geocoder needs no more.
 func rounded(p telematics.Position) telematics.Position {
 	const perDegree = 1e5
 	return telematics.Position{

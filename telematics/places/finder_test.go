@@ -56,7 +56,7 @@ func parked(at ...telematics.Position) []telematics.Parked {
 	return cars
 }
 
-// apart returns so many positions, 100 m from one another.
+// apart returns n positions, 100 m apart.
 func apart(n int) []telematics.Position {
 	var at []telematics.Position
 	for i := range n {
@@ -71,7 +71,7 @@ func (g *geocoder) polite(t *testing.T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.max > 1 {
-		t.Errorf("%d requests at once", g.max)
+		t.Errorf("%d concurrent requests", g.max)
 	}
 	for i := 1; i < len(g.asked); i++ {
 		if between := g.asked[i].Sub(g.ended[i-1]); between < time.Second {
@@ -109,7 +109,7 @@ func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
 		instances[1].stop()
 		time.Sleep(5 * time.Minute)
 		g.polite(t)
-		if n := len(g.requests()); n < 60 || n > 62 { // those that were cut off are asked again
+		if n := len(g.requests()); n < 60 || n > 62 { // those that were cut off are repeated
 			t.Errorf("%d requests for 60 places", n)
 		}
 		for _, at := range apart(60) {
@@ -133,7 +133,7 @@ func TestATurnWhoseHolderVanishedIsFreeAgain(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if i.book.Address(1, munich) == "" {
-			t.Error("nobody asks after a death")
+			t.Error("no instance asks after a death")
 		}
 	})
 }
@@ -142,7 +142,7 @@ func TestOneThatLostItsTurnAsksNoMoreAndKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(5)...)}, &geocoder{say: street, takes: 5 * time.Second}
 		start(t, r, g, quiet)
-		time.Sleep(8 * time.Second) // the first request is under way, or the second
+		time.Sleep(8 * time.Second) // the first request is in flight, or the second
 		before := len(g.requests())
 		r.set(func() { r.holder, r.freeAt, r.addresses = uuid.New(), time.Now().Add(time.Minute), nil })
 		time.Sleep(50 * time.Second)
@@ -203,7 +203,7 @@ func TestACarThatMovedBy50MetresHasNoAddressUntilItsNewOneIsThere(t *testing.T) 
 			t.Errorf("moved by 40 m: %q after %d requests", got, n)
 		}
 		if got := i.book.Address(1, north(60)); got != "" {
-			t.Errorf("moved by 60 m, before anybody asked: %q", got)
+			t.Errorf("moved by 60 m, before the geocoder was queried: %q", got)
 		}
 		r.set(func() { r.parked = parked(north(60)) })
 		time.Sleep(time.Minute)
@@ -218,7 +218,7 @@ func TestACarThatMovedBy50MetresHasNoAddressUntilItsNewOneIsThere(t *testing.T) 
 	})
 }
 
-func TestNobodyAsksForWhatAStationSays(t *testing.T) {
+func TestFinder_AStationsAddressIsNotRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{
 			parked:   parked(north(149), north(151)),
@@ -344,13 +344,13 @@ func TestASlowGeocoderDelaysNoReader(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if n := len(g.requests()); n == 0 {
-			t.Error("nobody asked")
+			t.Error("no request was sent")
 		}
 		g.polite(t)
 	})
 }
 
-func TestARecordThatIsAwayIsSaidOnceAndNothingIsAsked(t *testing.T) {
+func TestFinder_AnUnavailableRecordIsLoggedOnceAndNothingIsRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
 		r, g := &record{parked: parked(munich)}, &geocoder{say: street}

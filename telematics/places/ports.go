@@ -26,20 +26,20 @@ type Fleet interface {
 
 // Turns let one instance at a time ask the geocoder, and keep what it said.
 type Turns interface {
-	// TakeTurn takes the turn for so long, and returns how often asking has failed in a row; or
-	// false while it is another's, or put off.
+	// TakeTurn takes the turn for the time hold, and returns the number of failed requests in a
+	// row; or false while another instance has it, or it is put off.
 	TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error)
-	// KeepAddress keeps an answer, and the turn for so long again; or reports that the turn was lost.
+	// KeepAddress keeps an answer, and extends the turn; or reports that the turn was lost.
 	KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error)
-	// EndTurn gives the turn back and puts asking off for so long, at every instance.
+	// EndTurn gives the turn back and puts requests off for the time putOff, at every instance.
 	EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error
-	// ForgetAddresses removes what is older, and all but the last so many.
+	// ForgetAddresses removes addresses older than age, and all but the last keep.
 	ForgetAddresses(ctx context.Context, age time.Duration, keep int) error
 }
 
 // Geocoder turns a position into words.
 type Geocoder interface {
 	// Address returns the address, or "" where there is none. An error says that it could not
-	// be told; one with a method RetryAfter() time.Duration says how long not to ask again.
+	// be found; one with a method RetryAfter() time.Duration says how long to send no request.
 	Address(context.Context, telematics.Position) (string, error)
 }

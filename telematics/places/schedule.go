@@ -10,7 +10,7 @@ const (
 	askFor    = 10 * time.Second // the longest that an answer may take
 	slack     = 5 * time.Second  // for what an instance does between two requests
 	hold      = askFor + pace + slack
-	idle      = 5 * time.Second // until somebody looks again where nothing was to ask
+	idle      = 5 * time.Second // until the next look after one that found nothing to request
 	shift     = 10              // requests, until the next instance may have its turn
 	takeEvery = time.Second     // between two attempts to take the turn
 	endWithin = 2 * time.Second // the longest that giving the turn back may take
@@ -23,8 +23,8 @@ const (
 	forgetEvery = time.Hour
 )
 
-// putOff returns how long nobody asks after so many failures in a row, of which this is
-// the last.
+// putOff returns how long to send no request after a number of failures in a row, of which
+// this is the last.
 func putOff(failures int, err error) time.Duration {
 	wait := firstBackOff
 	for range failures - 1 {
@@ -33,9 +33,9 @@ func putOff(failures int, err error) time.Duration {
 			break
 		}
 	}
-	var told interface{ RetryAfter() time.Duration }
-	if errors.As(err, &told) {
-		wait = max(wait, min(told.RetryAfter(), maxPutOff))
+	var hint interface{ RetryAfter() time.Duration }
+	if errors.As(err, &hint) {
+		wait = max(wait, min(hint.RetryAfter(), maxPutOff))
 	}
 	return wait
 }

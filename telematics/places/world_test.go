@@ -101,7 +101,7 @@ type geocoder struct {
 	asked   []time.Time
 	ended   []time.Time
 	about   []telematics.Position
-	at, max int // requests under way
+	at, max int // requests in flight
 }
 
 func (g *geocoder) Address(ctx context.Context, p telematics.Position) (string, error) {
@@ -167,7 +167,7 @@ func start(t *testing.T, r *record, g *geocoder, log *slog.Logger) *instance {
 
 var munich = telematics.Position{Latitude: 48.1374, Longitude: 11.5755}
 
-// north returns the position so many metres to the north.
+// north returns the position that many metres to the north.
 func north(metres float64) telematics.Position {
 	p := telematics.Position{Latitude: munich.Latitude + metres/111_195.08, Longitude: munich.Longitude}
 	if d := munich.Metres(p); d < metres-0.01 || d > metres+0.01 {

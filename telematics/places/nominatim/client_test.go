@@ -101,7 +101,7 @@ func TestWhatIsNoAnswerSaysHowLongToWait(t *testing.T) {
 		"another address":                   {says(302, "", "Location", "http://127.0.0.1:1/reverse"), 302, 0},
 		"no JSON":                           {says(200, "<xml/>"), 200, 0},
 		"nothing":                           {says(200, ""), 200, 0},
-		"another error":                     {says(200, `{"error":"Database is away"}`), 200, 0},
+		"another error":                     {says(200, `{"error":"Database unavailable"}`), 200, 0},
 		"an error that is an object":        {says(200, `{"error":{"code":500}}`), 200, 0},
 		"no address":                        {says(200, `{"display_name":"  "}`), 200, 0},
 		"an address that is none":           {says(200, `{"display_name":"a\u0000b"}`), 200, 0},
@@ -120,7 +120,7 @@ func TestWhatIsNoAnswerSaysHowLongToWait(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsWaitedForOnlySoLong(t *testing.T) {
+func TestClient_WaitsForAServerUntilItsTimeout(t *testing.T) {
 	gone := make(chan struct{})
 	start := time.Now()
 	_, err := ask(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(gone) },
@@ -153,6 +153,6 @@ func TestAnErrorTellsNeitherThePlaceNorTheKey(t *testing.T) {
 		}
 	}
 	if _, err := nominatim.New(nominatim.Config{URL: "https://host", Contact: "a\r\nX: y"}); err == nil {
-		t.Error("a contact may hold a header of its own")
+		t.Error("a contact may contain another header")
 	}
 }
