@@ -14,6 +14,7 @@ import (
 var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/dialecttest":      {"telematics"},
+	"metrics":                     {},
 	"mosquitto":                   {},
 	"rental":                      {"telematics"},
 	"rental/rentaltest":           {"rental", "telematics"},
@@ -45,7 +46,9 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/procfs":               {"cmd/bench"},
+	"github.com/prometheus/client_golang/":       {"metrics", "broker", "store", "httpapi", "rental", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},   // app: client_golang uses it
+	"github.com/prometheus/procfs":               {"cmd/bench", "cmd/internal/app"}, // app: client_golang uses it
 	"github.com/HdrHistogram/":                   {"cmd/bench"},
 	"gonum.org/v1/plot":                          {"cmd/bench"},
 	"golang.org/x/exp/trace":                     {"cmd/bench"},

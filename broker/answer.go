@@ -25,13 +25,13 @@ type stray struct {
 
 // Answer takes a message from a unit's ack topic. It reads it, hands over and returns [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
-	b.Counts.add(answersTaken)
+	b.metrics.answers.Inc()
 	if m.Retained {
-		b.Counts.add(answersRetained)
+		b.metrics.dropped.answersRetained.Inc()
 		return
 	}
 	if len(m.Payload) > telematics.MaxMessage { // before it takes room in the queue
-		b.Counts.add(answersTooLarge)
+		b.metrics.dropped.answersTooLarge.Inc()
 		return
 	}
 	now := b.now()
@@ -39,11 +39,11 @@ func (b *Broker) Answer(m telematics.Message) {
 	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
 	decoding.End()
 	if err != nil {
-		b.Counts.add(answersMalformed)
+		b.metrics.dropped.answersMalformed.Inc()
 		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
 		return
 	}
-	b.Counts.addDropped(dropped)
+	b.metrics.dropFields(dropped)
 	b.queueAnswer(answered{stray: stray{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
 }
 
@@ -63,7 +63,7 @@ func (b *Broker) queueAnswer(a answered) {
 		b.enqueue(b.doubts, a)
 		return
 	}
-	b.limit(a.unit, answersLimited)
+	b.limit(a.unit, answerKind)
 }
 
 func (b *Broker) enqueue(queue chan<- answered, a answered) {
@@ -72,7 +72,7 @@ func (b *Broker) enqueue(queue chan<- answered, a answered) {
 	default:
 		// The command is published again, and the unit repeats its answer [CMD-5].
 		a.from.handled(a.size)
-		b.Counts.add(answersDropped)
+		b.metrics.dropped.answersQueueFull.Inc()
 	}
 }
 
@@ -100,7 +100,7 @@ func (b *Broker) resolve(batch []answered) {
 		if ok {
 			b.enqueue(b.answers, a)
 		} else {
-			b.limit(a.unit, answersLimited)
+			b.limit(a.unit, answerKind)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	if sign.Awaited {
 		reported = b.report(sign)
 	} else if !b.contact.add(sign) {
-		b.Counts.add(presenceDropped)
+		b.metrics.dropped.presenceQueueFull.Inc()
 	}
 	switch {
 	case w != nil:
@@ -179,12 +179,12 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
 	case b.done.contains(a.unit, a.answer): // the unit was asked again, and says again what is written down
-		b.Counts.add(answersIdle)
+		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
 		case b.strays <- a.stray:
 		default:
-			b.Counts.add(answersDropped)
+			b.metrics.dropped.answersQueueFull.Inc()
 		}
 	}
 	reported.await(ctx)
@@ -259,10 +259,10 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	reported.await(ctx)
 	switch {
 	case err != nil:
-		b.Counts.add(answersLost)
+		b.metrics.dropped.answersNotStored.Inc()
 		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 	case !ok:
-		b.Counts.add(answersIdle)
+		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
 			b.ended(unit, a)
 		}
@@ -276,7 +276,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 // receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
 	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.tell(c.Event(at)) }) {
-		b.Counts.add(answersIdle)
+		b.metrics.answersWithoutEffect.Inc()
 	}
 }
 
@@ -284,18 +284,18 @@ func (b *Broker) countSettled(c *telematics.Command) {
 	if c.State.IsOpen() {
 		return
 	}
-	b.Counts.add(answersSettled)
+	b.metrics.answersSettled.Inc()
 	b.noteClockBehind(c)
 	if c.Late {
-		b.Counts.add(answersLate)
+		b.metrics.answersLate.Inc()
 		b.Logger.Info("late answer settled a command", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
 	}
 	if c.Overruled {
-		b.Counts.add(answersOverruling)
+		b.metrics.answersOverruling.Inc()
 		b.Logger.Warn("a vehicle executed a command that its unit had rejected", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
 	}
 	if c.Late && c.Attempts == 0 {
-		b.Counts.add(answersNeverSent)
+		b.metrics.answersToUnsent.Inc()
 		b.Logger.Error("a vehicle answered a command that is not known to have been sent", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
 	}
 }

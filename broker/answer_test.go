@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/metrics"
 	"motorpool/telematics"
 )
 
@@ -85,7 +87,7 @@ func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) 
 			t.Errorf("the record became %s, late %v", got.State, got.Late)
 		}
 		w.wantLines("")
-		w.wantCount("answers_idle", 4)
+		w.wantCount("motorpool_answers_without_effect_total", 4)
 	})
 }
 
@@ -101,10 +103,10 @@ func TestWhatAUnitRepeatsAfterTheEndIsNotAskedOfTheRecord(t *testing.T) {
 			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
 		}
 		synctest.Wait()
-		w.wantCount("answers_idle", 2)
+		w.wantCount("motorpool_answers_without_effect_total", 2)
 		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}) // of which nothing is known
 		synctest.Wait()
-		w.wantCount("answers_lost", 1)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, 1)
 	})
 }
 
@@ -132,7 +134,7 @@ func TestAnAnswerToACommandThatNeverLeftIsTakenAtItsWord(t *testing.T) {
 		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
 			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
 		}
-		w.wantCount("answers_never_sent", 1)
+		w.wantCount("motorpool_answers_to_unsent_total", 1)
 	})
 }
 
@@ -145,12 +147,12 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 			w.brokers[0].Presence(brokertest.Said(unit, garbage, false))
 		}
 		synctest.Wait()
-		w.wantCount("answers_malformed", 7)
-		w.wantCount("reports_malformed", 6)  // an object without fields is an empty report
-		w.wantCount("presence_malformed", 5) // an empty message clears the broker's memory
-		w.wantCount("answers_too_large", 1)
-		w.wantCount("reports_too_large", 1)
-		w.wantCount("presence_too_large", 1)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="malformed"}`, 7)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="malformed"}`, 6)   // an object without fields is an empty report
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="malformed"}`, 5) // an empty message clears the broker's memory
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="too_large"}`, 1)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="too_large"}`, 1)
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="too_large"}`, 1)
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
@@ -166,9 +168,9 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 			b.Report(brokertest.Said(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false))
 			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false))
 		}
-		w.wantCount("answers_dropped", 6)
-		w.wantCount("reports_dropped", 6)
-		w.wantCount("presence_dropped", 6)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 6)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="queue_full"}`, 6)
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="queue_full"}`, 6)
 	})
 }
 
@@ -193,15 +195,33 @@ func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 		if got := twin.Contact.At(time.Now()); got != telematics.Standby {
 			t.Errorf("connectivity is %s, want standby", got)
 		}
-		w.wantCount("units_unknown", 1)
-		w.wantCount("reports_retained", 1)
+		w.wantCount("motorpool_unknown_unit_messages_total", 1)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="retained"}`, 1)
 	})
 }
 
 // wantCount compares a count of the first instance.
 func (w *world) wantCount(name string, want int64) {
 	w.Helper()
-	if got := w.brokers[0].Counts.Get(name); got != want {
+	if got := metric(w, w.brokers[0], name); got != want {
 		w.Errorf("%s is %d, want %d", name, got, want)
 	}
+}
+
+// metric returns the sum of samples of a broker that was built without a registry.
+func metric(t testing.TB, b *broker.Broker, samples ...string) int64 {
+	t.Helper()
+	values, err := metrics.Gather(b.Metrics.(prometheus.Gatherer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, sample := range samples {
+		value, ok := values[sample]
+		if !ok {
+			t.Fatalf("there is no sample %s", sample)
+		}
+		sum += value
+	}
+	return int64(sum)
 }

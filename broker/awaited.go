@@ -29,7 +29,7 @@ func (b *Broker) report(sign telematics.Observation) *awaited {
 	r := &awaited{Broker: b, sign: sign, began: time.Now(), there: b.Twins.Bring(sign)}
 	if r.there == nil {
 		if r.done = b.prompt.begin(sign); r.done == nil {
-			b.Counts.add(observationsLost)
+			b.metrics.dropped.observationsQueueFull.Inc()
 		}
 	}
 	return r

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
@@ -40,12 +41,15 @@ type Config struct {
 	SweepEvery  time.Duration       // between two looks for what was left behind. Defaults to 1 s.
 	StepTimeout time.Duration       // of one call of a port. Defaults to 3 s.
 	Logger      *slog.Logger        // Defaults to slog.Default().
+
+	// Metrics is where what the broker counts is registered. Defaults to a new registry.
+	Metrics prometheus.Registerer
 }
 
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
-	Counts     *Counts
+	metrics    *metrics
 	waiters    waiters
 	usual      usual // until units say something about a command
 	owed       owed
@@ -87,9 +91,11 @@ func New(c Config) *Broker {
 	c.SweepEvery = cmp.Or(c.SweepEvery, time.Second)
 	c.StepTimeout = cmp.Or(c.StepTimeout, 3*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
 	b := &Broker{
 		Config:    c,
-		Counts:    newCounts(),
 		noisy:     noisy{units: make(map[telematics.Unit]*limited)},
 		first:     make(chan answered, c.QueueSize),
 		answers:   make(chan answered, c.QueueSize),
@@ -107,8 +113,9 @@ func New(c Config) *Broker {
 	b.notes = later[telematics.Note]{after: noteTogether, do: b.noteAll, background: &b.background}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
-	b.strangers = &strangers{counts: b.Counts, heard: map[telematics.Unit]telematics.UnknownUnit{}}
-	b.events = newTeller(c, b.Counts)
+	b.metrics = newMetrics(c.Metrics, b.waiters.count)
+	b.strangers = &strangers{metrics: b.metrics, heard: map[telematics.Unit]telematics.UnknownUnit{}}
+	b.events = newTeller(c, b.metrics)
 	b.Commands = told{c.Commands, b.events}
 	return b
 }

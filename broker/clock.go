@@ -158,7 +158,7 @@ func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed 
 func (b *Broker) accuseClock(least, most time.Duration) error {
 	wrong, isNew := b.clock.accuse(least, most)
 	if isNew {
-		b.Counts.add(clockWrong)
+		b.metrics.clockWrong.Inc()
 		b.Logger.Error("clock is wrong: no command is sent, and nothing is taken from the mqtt broker", "ahead", most.Round(time.Millisecond), "err", wrong)
 	}
 	return wrong
@@ -218,9 +218,9 @@ func (b *Broker) noteClockBehind(c *telematics.Command) {
 	if c.State != telematics.Rejected || c.Reason != telematics.ClockBehind {
 		return
 	}
-	b.Counts.add(answersAhead)
+	b.metrics.answersClockBehind.Inc()
 	if other, alarm := b.behind.other(c.Unit, time.Now()); alarm {
-		b.Counts.add(clockAlarms)
+		b.metrics.clockAlarms.Inc()
 		b.Logger.Warn("more than one unit rejects commands as dated ahead of its clock: check the clocks of the instances",
 			"unit", c.Unit, "other", other, "instance", c.Instance, "command", c.ID)
 	}

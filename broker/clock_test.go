@@ -272,11 +272,11 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 			time.Sleep(step.pause)
 			_, err := w.sendVia(0, telematics.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
 			w.wantCode(err, telematics.CommandRejected)
-			if n := strings.Count(log.String(), text); n != step.alarms || w.brokers[0].Counts.Get("clock_alarms") != int64(step.alarms) {
-				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n, w.brokers[0].Counts.Get("clock_alarms"), step.alarms)
+			if n := strings.Count(log.String(), text); n != step.alarms || metric(t, w.brokers[0], "motorpool_clock_alarms_total") != int64(step.alarms) {
+				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n, metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)
 			}
 		}
-		if n := w.brokers[0].Counts.Get("answers_clock_behind"); n != 4 {
+		if n := metric(t, w.brokers[0], "motorpool_answers_clock_behind_total"); n != 4 {
 			t.Errorf("%d rejections counted, want 4", n)
 		}
 	})

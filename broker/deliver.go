@@ -19,13 +19,16 @@ type launched struct {
 
 // carry brings a launched command to its vehicle, and returns it settled, with what that
 // means for its caller.
-func (b *Broker) carry(ctx context.Context, l launched) (*telematics.Command, *telematics.Error) {
+func (b *Broker) carry(ctx context.Context, l launched) (settled *telematics.Command, err *telematics.Error) {
 	defer b.letGo(ctx, l.waiter.command)
 	if l.err != nil {
-		return b.expire(ctx, l.waiter, l.missing, l.err)
+		settled, err = b.expire(ctx, l.waiter, l.missing, l.err)
+	} else {
+		settled = b.deliver(ctx, l)
+		err = settled.Err()
 	}
-	settled := b.deliver(ctx, l)
-	return settled, settled.Err()
+	b.metrics.settled(settled, b.now().Sub(l.waiter.command.Requested))
+	return settled, err
 }
 
 // letGo forgets a command that nobody waits for any more.
@@ -169,12 +172,12 @@ func (b *Broker) publish(ctx context.Context, w *waiter, message *telematics.Tra
 	err := b.Air.Publish(*message)
 	publishing.End()
 	if err != nil {
-		b.Counts.add(publishFailures)
+		b.metrics.publishFailures.Inc()
 		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
 	} else {
-		b.Counts.add(publications)
+		b.metrics.publications.Inc()
 		if attempts == 0 {
-			b.Counts.add(commandsSent)
+			b.metrics.commandsPublished.Inc()
 			b.events.sent(*c, now) // before anybody knows that it may have been received
 		}
 		w.handed(now)

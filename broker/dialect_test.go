@@ -165,8 +165,8 @@ func TestAVehicleWhoseProtocolNobodySpeaksIsRefusedAndNotHeard(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unit, speed, false))
 		synctest.Wait()
 		twin, _ := w.Twin(w.Context(), car)
-		if len(w.air.published()) > 0 || twin.Snapshot != nil || w.brokers[0].Counts.Get("units_foreign") != 1 {
-			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.air.published()), twin.Snapshot, w.brokers[0].Counts.Get("units_foreign"))
+		if len(w.air.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
+			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.air.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
 		}
 	})
 }
@@ -193,8 +193,8 @@ func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
 		if at := twin.Snapshot[telematics.SpeedKmh].At; !at.Equal(today.Add(time.Second)) {
 			t.Errorf("speed of %v, want the time of its arrival", at)
 		}
-		dropped := w.brokers[0].Counts.Get("report_fields_dropped") + w.brokers[1].Counts.Get("report_fields_dropped")
-		retained := w.brokers[0].Counts.Get("reports_retained") + w.brokers[1].Counts.Get("reports_retained")
+		dropped := metric(t, w.brokers[0], `motorpool_report_fields_dropped_total{reason="other"}`) + metric(t, w.brokers[1], `motorpool_report_fields_dropped_total{reason="other"}`)
+		retained := metric(t, w.brokers[0], `motorpool_dropped_total{kind="report", reason="retained"}`) + metric(t, w.brokers[1], `motorpool_dropped_total{kind="report", reason="retained"}`)
 		if dropped != 1 || retained != 1 {
 			t.Errorf("%d fields dropped and %d retained reports, want one of each", dropped, retained)
 		}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/telematics"
 )
 
@@ -15,16 +17,16 @@ import (
 type teller struct {
 	log     Events
 	timeout time.Duration
-	counts  *Counts
+	metrics *metrics
 	logger  *slog.Logger
 	queue   chan telematics.Event
 	gap     atomic.Bool // something was dropped since the log last took anything
 	full    atomic.Bool // likewise: because the queue was full
 }
 
-func newTeller(c Config, counts *Counts) *teller {
+func newTeller(c Config, metrics *metrics) *teller {
 	return &teller{
-		log: c.Events, timeout: c.StepTimeout, counts: counts, logger: c.Logger,
+		log: c.Events, timeout: c.StepTimeout, metrics: metrics, logger: c.Logger,
 		queue: make(chan telematics.Event, c.QueueSize),
 	}
 }
@@ -35,13 +37,13 @@ func (t *teller) tell(e telematics.Event) {
 	case t.queue <- e:
 	default:
 		t.full.Store(true)
-		t.drop(1)
+		t.drop(1, t.metrics.dropped.eventsQueueFull)
 	}
 }
 
-func (t *teller) drop(n int) {
+func (t *teller) drop(n int, dropped prometheus.Counter) {
 	t.gap.Store(true)
-	t.counts.addN(eventsDropped, n)
+	dropped.Add(float64(n))
 }
 
 // changed queues what observations have changed.
@@ -100,7 +102,7 @@ func (t *teller) drain() {
 		case first := <-t.queue:
 			batch := t.gather(first)
 			if ctx.Err() != nil {
-				t.drop(len(batch))
+				t.drop(len(batch), t.metrics.dropped.eventsNotStored)
 				continue
 			}
 			t.add(ctx, batch)
@@ -147,14 +149,14 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 	for giveUp := time.Now().Add(tellFor); ; {
 		err := t.try(ctx, events)
 		if err == nil {
-			t.counts.addN(eventsTold, len(batch))
+			t.metrics.eventsPublished.Add(float64(len(batch)))
 			return
 		}
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) { // after a gap the log was away already
 			if len(batch) > 0 {
 				t.logger.Warn("events dropped; those who follow are told", "count", len(batch), "err", err)
 			}
-			t.drop(len(batch))
+			t.drop(len(batch), t.metrics.dropped.eventsNotStored)
 			return
 		}
 		select {
@@ -168,7 +170,7 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 // must not be told what is older after the reset.
 func (t *teller) skip(batch []telematics.Event) []telematics.Event {
 	for {
-		t.drop(len(batch))
+		t.drop(len(batch), t.metrics.dropped.eventsQueueFull)
 		select {
 		case first := <-t.queue:
 			batch = t.gather(first)

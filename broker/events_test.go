@@ -11,6 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
+var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queue_full"}`, `motorpool_dropped_total{kind="event", reason="not_stored"}`}
+
 // toldOf returns what the events of one vehicle say, in their order: states of commands,
 // connectivity, and names of fields.
 func (w *world) toldOf(id telematics.VehicleID) []string {
@@ -130,7 +132,7 @@ func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
 		w.wantCode(err, "")
 		time.Sleep(20 * time.Second)
 		w.Break(nil, "Tell")
-		if dropped := w.brokers[0].Counts.Get("events_dropped"); dropped != 3 {
+		if dropped := metric(t, w.brokers[0], droppedEvents...); dropped != 3 {
 			t.Errorf("%d events dropped", dropped)
 		}
 		time.Sleep(2 * time.Second)
@@ -170,7 +172,7 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 		}
 		x.hang.Store(false)
 		time.Sleep(20 * time.Second)
-		dropped, told := w.brokers[0].Counts.Get("events_dropped"), w.brokers[0].Counts.Get("events_told")
+		dropped, told := metric(t, w.brokers[0], droppedEvents...), metric(t, w.brokers[0], "motorpool_events_published_total")
 		if dropped == 0 || dropped+told != reports {
 			t.Errorf("%d dropped and %d told of %d", dropped, told, reports)
 		}

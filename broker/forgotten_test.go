@@ -70,7 +70,7 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 			t.Errorf("record %+v", got)
 		}
 		w.wantLines(telematics.CommandRejected, telematics.CommandRejected)
-		if n := w.brokers[0].Counts.Get("answers_recalled"); n != 1 {
+		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
 			t.Errorf("%d results of reports looked into, want only the new one", n)
 		}
 	})
@@ -112,7 +112,7 @@ func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
 					t.Errorf("record %+v", got)
 				}
 				w.wantLines(telematics.VehicleStateConflict, "")
-				if n := w.brokers[0].Counts.Get("answers_overruling"); n != 1 {
+				if n := metric(t, w.brokers[0], "motorpool_answers_overruling_total"); n != 1 {
 					t.Errorf("answers_overruling is %d, want 1", n)
 				}
 				if n := strings.Count(w.log.String(), "a vehicle executed a command that its unit had rejected"); n != 1 {

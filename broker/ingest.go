@@ -14,18 +14,18 @@ const maxBatch = 512
 
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
 func (b *Broker) Presence(m telematics.Message) bool {
-	b.Counts.add(presenceTaken)
+	b.metrics.presence.Inc()
 	if len(m.Payload) == 0 {
 		return true // the memory of a removed unit was cleared
 	}
 	if len(m.Payload) > telematics.MaxMessage {
-		b.Counts.add(presenceTooLarge)
+		b.metrics.dropped.presenceTooLarge.Inc()
 		return true
 	}
 	now := b.now()
 	presence, err := m.Dialect.DecodePresence(m, now)
 	if err != nil {
-		b.Counts.add(presenceMalformed)
+		b.metrics.dropped.presenceMalformed.Inc()
 		b.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return true
 	}
@@ -33,7 +33,7 @@ func (b *Broker) Presence(m telematics.Message) bool {
 	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
 		var ok bool
 		if said.from, ok = b.intakes.presence.admit(m.Unit, 0, now); !ok {
-			b.limit(m.Unit, presenceLimited)
+			b.limit(m.Unit, presenceKind)
 			return true
 		}
 	}
@@ -41,7 +41,7 @@ func (b *Broker) Presence(m telematics.Message) bool {
 		return true
 	}
 	said.from.handled(0)
-	b.Counts.add(presenceDropped)
+	b.metrics.dropped.presenceQueueFull.Inc()
 	return false
 }
 
@@ -140,11 +140,12 @@ func (b *Broker) observe(observations []telematics.Observation) (merged int, err
 	ctx, cancel := b.step(context.Background())
 	defer cancel()
 	seen, err := b.Twins.Observe(ctx, observations)
-	b.Counts.addIgnored(seen)
+	b.metrics.presenceFormer.Add(float64(seen.Ghosts))
+	b.metrics.presenceOutdated.Add(float64(seen.Overtaken))
 	b.events.changed(seen.Changes)
 	strange, foreign := b.strangers.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
-	b.Counts.addN(unitsUnknown, strange)
-	b.Counts.addN(unitsForeign, foreign)
+	b.metrics.unknownUnits.Add(float64(strange))
+	b.metrics.protocolMismatches.Add(float64(foreign))
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +153,7 @@ func (b *Broker) observe(observations []telematics.Observation) (merged int, err
 }
 
 func (b *Broker) lose(n int, why error) {
-	b.Counts.addN(observationsLost, n)
+	b.metrics.dropped.observationsNotStored.Add(float64(n))
 	b.Logger.Warn("observations lost", "count", n, "err", why)
 }
 

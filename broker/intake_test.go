@@ -69,7 +69,7 @@ func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 		if before > bound || before == len(table.units) {
 			t.Errorf("%d answers of the flooding unit were handled before that of another unit, want at most %d", before, bound)
 		}
-		if limited, dropped := b.Counts.Get("answers_limited"), b.Counts.Get("answers_dropped"); limited+dropped < flood-bound-1 || limited == 0 {
+		if limited, dropped := metric(t, b, `motorpool_dropped_total{kind="answer", reason="over_allowance"}`), metric(t, b, `motorpool_dropped_total{kind="answer", reason="queue_full"}`); limited+dropped < flood-bound-1 || limited == 0 {
 			t.Errorf("%d limited and %d dropped, want the rest of %d", limited, dropped, flood)
 		}
 	})
@@ -101,7 +101,7 @@ func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
 				if took := time.Since(start); took != time.Second {
 					t.Errorf("the caller waited %v, want 1 s: the first answer passes", took)
 				}
-				if w.brokers[heardBy].Counts.Get("answers_limited") == 0 {
+				if metric(t, w.brokers[heardBy], `motorpool_dropped_total{kind="answer", reason="over_allowance"}`) == 0 {
 					t.Error("nothing was limited: there was no flood")
 				}
 			})
@@ -119,7 +119,7 @@ func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
 		}
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		if n := w.brokers[0].Counts.Get("answers_limited"); n < 4000 {
+		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="answer", reason="over_allowance"}`); n < 4000 {
 			t.Errorf("%d of 5000 answers were limited", n)
 		}
 	})
@@ -153,8 +153,8 @@ func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
 				t.Errorf("the record says %s", c.State)
 			}
 		}
-		w.wantCount("answers_limited", 0)
-		w.wantCount("reports_limited", 0)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="over_allowance"}`, 0)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="over_allowance"}`, 0)
 	})
 }
 
@@ -168,16 +168,16 @@ func TestAFloodOfReportsAndPresenceIsKeptToTheUnitsAllowance(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unit, []byte(`{}`), false))
 		w.brokers[0].Presence(brokertest.Said(unit, []byte(`{"status":"standby","session":"a"}`), false))
 		synctest.Wait()
-		w.wantCount("reports_limited", flood-512)
-		w.wantCount("presence_limited", flood-64)
-		w.wantCount("reports_dropped", 0)
-		w.wantCount("presence_dropped", 0)
-		w.wantCount("reports_merged", 1)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="over_allowance"}`, flood-512)
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="over_allowance"}`, flood-64)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="queue_full"}`, 0)
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="queue_full"}`, 0)
+		w.wantCount("motorpool_reports_merged_total", 1)
 		time.Sleep(time.Second) // the allowance grows again
 		for range 1000 {
 			w.brokers[0].Report(brokertest.Said(flooding, []byte(`{}`), false))
 		}
-		w.wantCount("reports_limited", flood-512+900)
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="over_allowance"}`, flood-512+900)
 	})
 }
 
@@ -187,7 +187,7 @@ func TestRetainedPresenceIsNotLimited(t *testing.T) {
 		for range 500 {
 			w.brokers[0].Presence(brokertest.Said(unit, []byte(`{"status":"online","session":"a"}`), true))
 		}
-		w.wantCount("presence_limited", 0)
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="over_allowance"}`, 0)
 	})
 }
 

@@ -94,7 +94,7 @@ func TestACommandWhoseOwnerDiedIsSettledByAnotherInstance(t *testing.T) {
 			t.Errorf("the record says %s 3 s after the deadline, want unknown", got.State)
 		}
 		w.wantLines(telematics.CommandTimeout)
-		w.wantCount("commands_swept", 1)
+		w.wantCount("motorpool_commands_swept_total", 1)
 	})
 }
 

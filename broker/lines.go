@@ -34,7 +34,7 @@ func (b *Broker) Note(ctx context.Context, line telematics.Activity) {
 
 // Omit counts a line that is not added to the history, because its actor was refused too often.
 func (b *Broker) Omit(ctx context.Context, line telematics.Activity) {
-	b.Counts.add(refusalsOmitted)
+	b.metrics.refusalsNotRecorded.Inc()
 	b.Logger.DebugContext(ctx, "refusal not recorded", "actor", line.Actor.Subject, "agency", line.Actor.Agency, "action", line.Action,
 		"code", line.Code, "request_id", line.RequestID)
 }

@@ -34,8 +34,8 @@ type limited struct {
 func (l *limited) all() int { return l.answers + l.reports + l.presence }
 
 // limit counts a message that is dropped because its unit is beyond its allowance.
-func (b *Broker) limit(unit telematics.Unit, count string) {
-	b.Counts.add(count)
+func (b *Broker) limit(unit telematics.Unit, kind messageKind) {
+	b.metrics.overAllowance[kind].Inc()
 	b.noisy.mu.Lock()
 	defer b.noisy.mu.Unlock()
 	l := b.noisy.units[unit]
@@ -46,12 +46,12 @@ func (b *Broker) limit(unit telematics.Unit, count string) {
 		l = &limited{unit: unit}
 		b.noisy.units[unit] = l
 	}
-	switch count {
-	case answersLimited:
+	switch kind {
+	case answerKind:
 		l.answers++
-	case reportsLimited:
+	case reportKind:
 		l.reports++
-	case presenceLimited:
+	case presenceKind:
 		l.presence++
 	}
 }

@@ -56,7 +56,7 @@ func TestPresenceSaidWhileTheRecordIsAwayIsWrittenDownInItsOrder(t *testing.T) {
 		if c := twin.Contact; c.Status != telematics.Offline || c.Session != "two" {
 			t.Errorf("the contact is %s in session %q, want offline in two", c.Status, c.Session)
 		}
-		if n := w.brokers[0].Counts.Get("observations_lost"); n != 0 {
+		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="observation", reason="not_stored"}`); n != 0 {
 			t.Errorf("%d observations lost", n)
 		}
 	})

@@ -118,9 +118,9 @@ func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at ti
 		if a.State.IsOpen() || b.done.contains(unit, a) {
 			continue
 		}
-		b.Counts.add(answersRecalled)
+		b.metrics.answersRecalled.Inc()
 		if !b.recalls.add(stray{unit: unit, answer: a, at: at}) {
-			b.Counts.add(recallsDropped)
+			b.metrics.dropped.resultsQueueFull.Inc()
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestAReportSettlesAnUnknownCommand(t *testing.T) {
 			t.Errorf("record %+v", c)
 		}
 		w.wantLines(telematics.CommandTimeout, telematics.CommandFailed)
-		if n := w.brokers[0].Counts.Get("answers_recalled"); n != 1 {
+		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
 			t.Errorf("looked into %d times, want once", n)
 		}
 	})
@@ -110,7 +110,7 @@ func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Second)
-			if n := w.brokers[0].Counts.Get("answers_recalled"); n != fleet*results {
+			if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != fleet*results {
 				t.Errorf("after round %d: looked into %d results of %d", round+1, n, fleet*results)
 			}
 		}
@@ -133,7 +133,7 @@ func TestAUnitThatInventsResultsKeepsNoOthersFromBeingRead(t *testing.T) {
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
 			t.Errorf("record %+v", c)
 		}
-		if n := w.brokers[0].Counts.Get("answers_recalled_dropped"); n == 0 {
+		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="recalled_answer", reason="queue_full"}`); n == 0 {
 			t.Error("nothing was dropped")
 		}
 	})

@@ -226,7 +226,7 @@ func TestAVehicleOfABulkThatDoesNotExistLeavesNoLineOfItsOwn(t *testing.T) {
 		w.wantLines()
 		w.brokers[0].Omit(w.Context(), telematics.Activity{})
 		w.wantLines()
-		if n := w.brokers[0].Counts.Get("refusals_not_recorded"); n != 1 {
+		if n := metric(t, w.brokers[0], "motorpool_refusals_not_recorded_total"); n != 1 {
 			t.Errorf("%d refusals counted as not recorded", n)
 		}
 	})

@@ -92,7 +92,7 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 			defer running.Wait()
 			defer stop()
 			eventually(t, time.Minute, "the presence of the whole fleet is taken", func() bool { return m.count() == fleet })
-			if n := b.Counts.Get("presence_dropped"); n == 0 {
+			if n := metric(t, b, `motorpool_dropped_total{kind="presence", reason="queue_full"}`); n == 0 {
 				t.Error("all fitted: nothing was tried")
 			}
 		})

@@ -64,21 +64,21 @@ func (r *reports) add(h heard) bool {
 
 // Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
 func (b *Broker) Report(m telematics.Message) {
-	b.Counts.add(reportsTaken)
+	b.metrics.reports.Inc()
 	switch {
 	case m.Retained:
-		b.Counts.add(reportsRetained)
+		b.metrics.dropped.reportsRetained.Inc()
 	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
-		b.Counts.add(reportsTooLarge)
+		b.metrics.dropped.reportsTooLarge.Inc()
 	default:
 		now := b.now()
 		from, ok := b.intakes.reports.admit(m.Unit, len(m.Payload), now)
 		switch {
 		case !ok:
-			b.limit(m.Unit, reportsLimited)
+			b.limit(m.Unit, reportKind)
 		case !b.reports.add(heard{Message: m, at: now, from: from}):
 			from.handled(len(m.Payload))
-			b.Counts.add(reportsDropped)
+			b.metrics.dropped.reportsQueueFull.Inc()
 		}
 	}
 }
@@ -113,18 +113,18 @@ func (b *Broker) takeReports(batch []heard) {
 	if err != nil {
 		b.lose(len(observations), err)
 	}
-	b.Counts.addN(reportsMerged, merged)
+	b.metrics.reportsMerged.Add(float64(merged))
 }
 
 func (b *Broker) readReport(h heard) (telematics.Report, bool) {
 	report, dropped, err := h.Dialect.DecodeReport(h.Message, h.at)
 	if err != nil {
-		b.Counts.add(reportsMalformed)
+		b.metrics.dropped.reportsMalformed.Inc()
 		b.Logger.Debug("report not readable", "unit", h.Unit, "err", err)
 		return telematics.Report{}, false
 	}
 	if len(dropped) > 0 {
-		b.Counts.addDropped(dropped)
+		b.metrics.dropFields(dropped)
 		b.Logger.Debug("parts of a report dropped", "unit", h.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
 	return report, true

@@ -14,14 +14,14 @@ import (
 func TestAUnitThatFillsItsQueueTakesNoRoomFromTheOthers(t *testing.T) {
 	b := broker.New(broker.Config{}) // nothing is read from its queues before Run
 	large := brokertest.Said("flooding", make([]byte, telematics.MaxMessage), false)
-	for b.Counts.Get("reports_limited") == 0 {
+	for metric(t, b, `motorpool_dropped_total{kind="report", reason="over_allowance"}`) == 0 {
 		b.Report(large)
 	}
 	const others = 200
 	for n := range others {
 		b.Report(brokertest.Said(telematics.Unit(fmt.Sprintf("unit-%d", n)), []byte(`{}`), false))
 	}
-	if dropped := b.Counts.Get("reports_dropped"); dropped > 0 {
+	if dropped := metric(t, b, `motorpool_dropped_total{kind="report", reason="queue_full"}`); dropped > 0 {
 		t.Errorf("reports of %d of %d other units were dropped", dropped, others)
 	}
 }
@@ -36,8 +36,8 @@ func TestEachReportInAForeignProtocolCounts(t *testing.T) {
 			w.brokers[0].Report(brokertest.Said(unit, []byte(`{}`), false))
 		}
 		synctest.Wait()
-		counts := w.brokers[0].Counts
-		if foreign, merged := counts.Get("units_foreign"), counts.Get("reports_merged"); foreign != 3 || merged != 0 {
+		b := w.brokers[0]
+		if foreign, merged := metric(t, b, "motorpool_protocol_mismatches_total"), metric(t, b, "motorpool_reports_merged_total"); foreign != 3 || merged != 0 {
 			t.Errorf("%d foreign and %d merged, want 3 and 0", foreign, merged)
 		}
 	})

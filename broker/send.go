@@ -83,6 +83,7 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 		refusal = telematics.StillOpen(*receipt.Command)
 	}
 	if refusal != nil {
+		b.metrics.refused(refusal.Code)
 		if order.Bulk == telematics.NoCommand || refusal.Code != telematics.VehicleNotFound { // of which a bulk has one line for all
 			b.recordRefusal(ctx, order, receipt.Command, refusal)
 		}

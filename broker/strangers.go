@@ -16,7 +16,7 @@ const noteEvery = 5 * time.Second
 
 // strangers are the units without a vehicle that were heard since they were last written down.
 type strangers struct {
-	counts *Counts
+	metrics *metrics
 
 	mu    sync.Mutex
 	heard map[telematics.Unit]telematics.UnknownUnit // at most telematics.MaxUnknownUnits
@@ -53,7 +53,7 @@ func (s *strangers) note(unknown []telematics.Unit, observations []telematics.Ob
 func (s *strangers) add(met telematics.UnknownUnit) {
 	known, ok := s.heard[met.Unit]
 	if !ok && len(s.heard) == telematics.MaxUnknownUnits {
-		s.counts.add(strangersDropped)
+		s.metrics.dropped.unknownUnitsQueueFull.Inc()
 		return
 	}
 	s.heard[met.Unit] = known.Merge(met)

@@ -34,7 +34,7 @@ func TestANoisyStrangerIsWrittenDownOnceInAWhile(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		w.wantStranger(telematics.UnknownUnit{Unit: stranger, FirstSeen: first, LastSeen: last, Messages: 400}, 1)
-		if n := w.brokers[0].Counts.Get("units_unknown"); n != 400 {
+		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 400 {
 			w.Errorf("units_unknown is %d", n)
 		}
 		w.brokers[0].Answer(brokertest.Said(stranger, telematics.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false))
@@ -52,7 +52,7 @@ func TestWhatTheMQTTBrokerSaysOfAStrangerIsNotItsVoice(t *testing.T) {
 		if got, n := w.Strangers(); len(got) != 0 || n != 0 {
 			w.Errorf("noted %d times: %+v", n, got)
 		}
-		if n := w.brokers[0].Counts.Get("units_unknown"); n != 2 {
+		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 2 {
 			w.Errorf("units_unknown is %d", n)
 		}
 	})
@@ -93,7 +93,7 @@ func TestOnlySoManyStrangersAreKept(t *testing.T) {
 		if got, n := w.Strangers(); len(got) != telematics.MaxUnknownUnits || n != 1 {
 			w.Errorf("%d strangers, noted %d times", len(got), n)
 		}
-		if n := w.brokers[0].Counts.Get("units_unknown_dropped"); n != 5 {
+		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="unknown_unit", reason="queue_full"}`); n != 5 {
 			w.Errorf("units_unknown_dropped is %d", n)
 		}
 	})

@@ -63,7 +63,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 		return err
 	}
 	if ok {
-		b.Counts.add(commandsSwept)
+		b.metrics.commandsSwept.Inc()
 		b.Logger.Info("overdue command settled for its owner", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
 		b.wake(ctx, settled)
 		b.released.add(ctx, b.entry(settled))

@@ -20,14 +20,14 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	fate, err := b.Unrecorded.NoteUnrecorded(ctx, telematics.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
-		b.Counts.add(answersLost)
+		b.metrics.dropped.answersNotStored.Inc()
 		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 		return false
 	case fate.Noted:
-		b.Counts.add(answersUnrecorded)
+		b.metrics.answersUnrecorded.Inc()
 		b.Logger.Warn("a vehicle answered a command that is not on record; the answer is written down", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
 	case fate.Unknown:
-		b.Counts.add(answersUnrecorded)
+		b.metrics.answersUnrecorded.Inc()
 		b.Logger.Debug("answer to a command that is not on record, beyond what is written down of a unit", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
 	}
 	return true

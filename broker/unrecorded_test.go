@@ -28,7 +28,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
 			t.Errorf("written down: %v", got)
 		}
-		if n := w.brokers[0].Counts.Get("answers_unrecorded"); n != 2 {
+		if n := metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"); n != 2 {
 			t.Errorf("counted %d, want 2", n)
 		}
 	})

@@ -85,7 +85,7 @@ func (e events) measure(ctx context.Context, result *eventsResult) (err error) {
 		}
 		w.later(n.Close)
 		all[fmt.Sprintf("service %d", i+1)] = n.PID()
-		urls, counts = append(urls, n.Public), append(counts, n.Internal+"/counts")
+		urls, counts = append(urls, n.Public), append(counts, n.Internal+"/metrics")
 	}
 	l := &load{world: w, lines: 1}
 	// Before anybody follows: the first reports of a vehicle change everything.

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
+
+	"motorpool/metrics"
 )
 
 // ledger is what a process says became of the reports that it took, by the names of its counts.
@@ -58,20 +58,38 @@ func (l ledger) lost() ledger {
 // asker asks again and again, so it keeps its connection.
 var asker = &http.Client{Timeout: 10 * time.Second}
 
-// readLedger asks a process for its counts.
+// samplesOf are the metrics whose sum is a count.
+var samplesOf = map[string][]string{
+	reportsTaken:            {"motorpool_reports_total"},
+	reportsMerged:           {"motorpool_reports_merged_total"},
+	"reports_dropped":       {`motorpool_dropped_total{kind="report", reason="queue_full"}`},
+	"reports_limited":       {`motorpool_dropped_total{kind="report", reason="over_allowance"}`},
+	"reports_malformed":     {`motorpool_dropped_total{kind="report", reason="malformed"}`},
+	"reports_too_large":     {`motorpool_dropped_total{kind="report", reason="too_large"}`},
+	"reports_retained":      {`motorpool_dropped_total{kind="report", reason="retained"}`},
+	"report_fields_dropped": {`motorpool_report_fields_dropped_total{reason="wrong_type"}`, `motorpool_report_fields_dropped_total{reason="out_of_range"}`, `motorpool_report_fields_dropped_total{reason="unknown_word"}`, `motorpool_report_fields_dropped_total{reason="wrong_time"}`, `motorpool_report_fields_dropped_total{reason="other"}`},
+	"observations_lost":     {`motorpool_dropped_total{kind="observation", reason="not_stored"}`, `motorpool_dropped_total{kind="observation", reason="queue_full"}`},
+	"units_unknown":         {"motorpool_unknown_unit_messages_total"},
+	"units_foreign":         {"motorpool_protocol_mismatches_total"},
+	"publications":          {"motorpool_publications_total"},
+	"answers_dropped":       {`motorpool_dropped_total{kind="answer", reason="queue_full"}`},
+	"answers_limited":       {`motorpool_dropped_total{kind="answer", reason="over_allowance"}`},
+	"answers_lost":          {`motorpool_dropped_total{kind="answer", reason="not_stored"}`},
+}
+
+// readLedger reads the counts of a process.
 func readLedger(ctx context.Context, url string) (ledger, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	values, err := metrics.Read(ctx, asker, url)
 	if err != nil {
 		return nil, err
 	}
-	response, err := asker.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read counts: %w", err)
+	l := ledger{}
+	for name, samples := range samplesOf {
+		for _, sample := range samples {
+			if n, ok := values[sample]; ok {
+				l[name] += int64(n)
+			}
+		}
 	}
-	defer response.Body.Close()
-	var said struct{ Counts ledger }
-	if err := json.NewDecoder(response.Body).Decode(&said); err != nil {
-		return nil, fmt.Errorf("read counts: %w", err)
-	}
-	return said.Counts, nil
+	return l, nil
 }

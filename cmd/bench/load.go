@@ -50,7 +50,7 @@ func (l *load) service(ctx context.Context, d time.Duration, rate float64) (roun
 		return round, err
 	}
 	defer w.close()
-	if round, err = l.run(ctx, n.Internal+"/counts", meters{
+	if round, err = l.run(ctx, n.Internal+"/metrics", meters{
 		"service": n.PID(), "mosquitto": l.mosquitto.PID(), "redis": l.redis.PID(), "postgres": l.postgres.PID(),
 	}, d, rate, w); err != nil {
 		return round, err

@@ -73,7 +73,7 @@ func (s status) measure(ctx context.Context, result *statusResult) (err error) {
 	if result.Postgres, err = eyes.durable(ctx); err != nil {
 		return err
 	}
-	if err := (&load{world: w, lines: 1}).settleIn(ctx, n.Internal+"/counts"); err != nil {
+	if err := (&load{world: w, lines: 1}).settleIn(ctx, n.Internal+"/metrics"); err != nil {
 		return err
 	}
 	body, err := w.keepAnswer(ctx, n)

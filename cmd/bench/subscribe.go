@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,7 +33,7 @@ func (s subscribe) Run(ctx context.Context) error {
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	return serveUntil(attended(ctx), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"counts": ledger{reportsTaken: taken.Load()}}) // the caller may leave
+		_, _ = fmt.Fprintf(w, "%s %d\n", samplesOf[reportsTaken][0], taken.Load()) // the caller may leave
 	}))
 }
 

@@ -208,7 +208,7 @@ func (c crowd) service(ctx context.Context) (r waitingRound, err error) {
 		if err != nil {
 			return book{}, err
 		}
-		counts, err := readLedger(ctx, n.Internal+"/counts")
+		counts, err := readLedger(ctx, n.Internal+"/metrics")
 		return book{
 			lines: lines, publications: counts["publications"], lost: counts["answers_dropped"] + counts["answers_limited"] + counts["answers_lost"], settles: true,
 		}, err

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/cmd/chaos/audit"
-	"motorpool/cmd/internal/service"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )
@@ -107,23 +104,12 @@ func drop(channel telematics.Channel) []byte {
 func (w *world) limited(ctx context.Context) int {
 	sum := 0
 	for _, n := range w.instances {
-		var said struct {
-			Counts map[string]int `json:"counts"`
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Internal+"/counts", nil)
+		values, err := n.Metrics(ctx)
 		if err != nil {
+			w.log.Warn("metrics not read", "instance", n.Name, "err", err)
 			continue
 		}
-		response, err := service.Direct.Do(request)
-		if err != nil {
-			w.log.Warn("counts not read", "instance", n.Name, "err", err)
-			continue
-		}
-		if err := json.NewDecoder(response.Body).Decode(&said); err != nil {
-			w.log.Warn("counts not read", "instance", n.Name, "err", err)
-		}
-		_ = response.Body.Close()
-		sum += said.Counts["answers_limited"]
+		sum += int(values[`motorpool_dropped_total{kind="answer", reason="over_allowance"}`])
 	}
 	return sum
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -117,24 +116,10 @@ func (w *world) provision(ring telematics.Keyring) {
 	all.Wait()
 }
 
-// signingKey asks an instance with which key it signs; empty: it does not say.
+// signingKey returns the key with which an instance signs; empty: it does not answer.
 func (n *instance) signingKey(ctx context.Context) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Internal+"/counts", nil)
-	if err != nil {
-		return ""
-	}
-	response, err := service.Direct.Do(request)
-	if err != nil {
-		return ""
-	}
-	defer response.Body.Close()
-	var said struct {
-		SigningKey string `json:"signing_key"`
-	}
-	if json.NewDecoder(response.Body).Decode(&said) != nil {
-		return ""
-	}
-	return said.SigningKey
+	values, _ := n.Metrics(ctx)
+	return values.Label("motorpool_signing_key_info", "key")
 }
 
 // keyOf returns the id of the key that a message names.

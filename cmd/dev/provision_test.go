@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/metrics"
 	"motorpool/telematics"
 )
 
@@ -62,18 +62,11 @@ func (l *live) published() telematics.Keyring {
 }
 
 func (l *live) signingKey() string {
-	response, err := http.Get(l.env["INTERNAL_URL"] + "/counts")
+	values, err := metrics.Read(l.Context(), http.DefaultClient, l.env["INTERNAL_URL"]+"/metrics")
 	if err != nil {
 		l.Fatal(err)
 	}
-	defer response.Body.Close()
-	var body struct {
-		SigningKey string `json:"signing_key"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		l.Fatal(err)
-	}
-	return body.SigningKey
+	return values.Label("motorpool_signing_key_info", "key")
 }
 
 func (l *live) eventually(what string, holds func() bool) {

@@ -41,7 +41,7 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	for _, ahead := range []string{"-250 seconds", "40 seconds"} { // of Postgres's clock
 		_, err = db.Exec(`update clock set ahead = $1::interval`, ahead)
 		s.must(err)
-		sent := wrong.count("publications")
+		sent := wrong.metric("motorpool_publications_total")
 		r := wrong.control(1, telematics.Unlock) // before or after it has noticed by itself
 		if r.status != 503 || r.Error.Code != "telematics_unavailable" || r.Error.Outcome != "not_executed" || r.retryAfter != "5" {
 			t.Errorf("%s: %d %+v, Retry-After %q", ahead, r.status, r.Error, r.retryAfter)
@@ -50,14 +50,14 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 			status, says := wrong.readiness()
 			return status == 503 && strings.Contains(says, "clock") && strings.Contains(says, "not connected to the MQTT broker")
 		})
-		taken := wrong.count("answers_taken")
+		taken := wrong.metric("motorpool_answers_total")
 		for range 20 {
 			if r := right.control(2, telematics.Lock); r.status != 200 {
 				t.Errorf("%s: the right instance answers %d %+v", ahead, r.status, r.Error)
 			}
 		}
-		if now := wrong.count("answers_taken"); now != taken || wrong.count("publications") != sent {
-			t.Errorf("%s: the wrong instance took %d answers and published %d messages", ahead, now-taken, wrong.count("publications")-sent)
+		if now := wrong.metric("motorpool_answers_total"); now != taken || wrong.metric("motorpool_publications_total") != sent {
+			t.Errorf("%s: the wrong instance took %d answers and published %d messages", ahead, now-taken, wrong.metric("motorpool_publications_total")-sent)
 		}
 		_, err = db.Exec(`update clock set ahead = '0'`)
 		s.must(err)
@@ -66,7 +66,7 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 			t.Errorf("%s: with a right clock again: %d %+v", ahead, r.status, r.Error)
 		}
 	}
-	if n := wrong.count("clock_wrong"); n != 2 {
+	if n := wrong.metric("motorpool_clock_wrong_total"); n != 2 {
 		t.Errorf("clock_wrong is %d, want 2", n)
 	}
 }

@@ -128,7 +128,7 @@ func TestAnInstanceThatDrainsServesOnAndIsNotReady(t *testing.T) {
 	if status, _ := i.fetch(i.health + "/readyz"); status != http.StatusOK {
 		t.Errorf("before: %d", status)
 	}
-	for _, path := range []string{"/counts", "/units.jwks", "/debug/pprof/"} {
+	for _, path := range []string{"/metrics", "/units.jwks", "/debug/pprof/"} {
 		if status, _ := i.fetch(i.health + path); status != http.StatusNotFound {
 			t.Errorf("%s on the health listener: %d", path, status)
 		}

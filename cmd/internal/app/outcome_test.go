@@ -130,7 +130,7 @@ func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 		n := int64(len(garbage))
 		s.eventually(5*time.Second, "all of it is counted", func() bool {
 			// An object without a known field is an empty report.
-			return i.count("answers_malformed") == n && i.count("presence_malformed") == n && i.count("reports_malformed") == n-2
+			return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
 		})
 		s.drive(nil, healthy)
 		if r := i.control(1, telematics.Lock); r.status != 200 {

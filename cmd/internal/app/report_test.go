@@ -1,27 +1,15 @@
 package app_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"reflect"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"motorpool/metrics"
 	"motorpool/telematics"
 )
-
-// counts returns all of the instance's counts.
-func (i *instance) counts() map[string]int64 {
-	i.Helper()
-	response, err := http.Get(i.internal + "/counts")
-	i.must(err)
-	defer response.Body.Close()
-	var body struct{ Counts map[string]int64 }
-	i.must(json.NewDecoder(response.Body).Decode(&body))
-	return body.Counts
-}
 
 // statusView is what these tests look at of a status.
 type statusView struct {
@@ -49,7 +37,7 @@ func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
 		for _, step := range []struct {
 			name, report string
 			want         string // of the status; speed, mileage, ignition, gear, locked, codes
-			counts       map[string]int64
+			dropped      metrics.Values
 		}{
 			{name: "a whole report",
 				report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on","gear":"D","is_locked":false},"diagnostics":{"dtcs":["P0420"]}}`,
@@ -61,26 +49,26 @@ func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
 				report: `{"at":"` + at(20*time.Second) + `","telemetry":{"speed_kmh":30,"gear":null}}`,
 				want:   `[30 1000 on <nil> false [P0420]]`},
 			{name: "unsound fields: the sound rest is taken",
-				report: `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N","is_locked":true}}`,
-				want:   `[30 1000 on N true [P0420]]`,
-				counts: map[string]int64{"report_fields_dropped": 3, "report_fields_range": 1, "report_fields_type": 1, "report_fields_word": 1}},
+				report:  `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N","is_locked":true}}`,
+				want:    `[30 1000 on N true [P0420]]`,
+				dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="out_of_range"}`: 1, `motorpool_report_fields_dropped_total{reason="wrong_type"}`: 1, `motorpool_report_fields_dropped_total{reason="unknown_word"}`: 1}},
 			{name: "malformed", report: `{"at":"` + at(30*time.Second) + `","telemetry":{"speed_kmh":1`,
-				want: `[30 1000 on N true [P0420]]`, counts: map[string]int64{"reports_malformed": 1}},
+				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
 			{name: "oversize", report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
-				want: `[30 1000 on N true [P0420]]`, counts: map[string]int64{"reports_too_large": 1}},
+				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
 			{name: "more than five minutes ahead: taken with our time",
 				report: `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
-				want:   `[7 1000 on N true [P0420]]`, counts: map[string]int64{"report_fields_dropped": 1, "report_times_replaced": 1}},
+				want:   `[7 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
 			{name: "dated before our time: the speed of the one from ahead is of its arrival, and stands",
 				report: `{"at":"` + at(40*time.Second) + `","telemetry":{"speed_kmh":8,"mileage_km":1001}}`,
 				want:   `[7 1001 on N true [P0420]]`},
 		} {
-			before := i.counts()
+			before := i.metrics()
 			if strings.HasPrefix(step.name, "more than") {
 				future = time.Now()
 			}
 			s.whisper("car-1", telematics.TelemetryChannel, []byte(step.report))
-			s.eventually(10*time.Second, step.name+" is taken", func() bool { return i.counts()["reports_taken"] == before["reports_taken"]+1 })
+			s.eventually(10*time.Second, step.name+" is taken", func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 })
 			var got string
 			var status statusView
 			for deadline := time.Now().Add(slower * 5 * time.Second); got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -88,22 +76,23 @@ func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
 				i.get("/api/v1/admin/vehicles/1/status", &status)
 				got = status.row()
 			}
-			changed := map[string]int64{}
-			for name, n := range i.counts() {
+			changed := metrics.Values{}
+			for sample, n := range i.metrics() {
+				name, _, _ := strings.Cut(sample, "{")
 				switch name {
-				case "reports_taken", "reports_merged", "events_told", "events_followed", "connections_open", "connections_unauthenticated": // which tell of nothing dropped
+				case "motorpool_reports_total", "motorpool_reports_merged_total", "motorpool_events_published_total": // nothing is dropped
 				default:
-					if n != before[name] {
-						changed[name] = n - before[name]
+					if strings.HasPrefix(name, "motorpool_") && n != before[sample] {
+						changed[sample] = n - before[sample]
 					}
 				}
 			}
-			if step.counts == nil {
-				step.counts = map[string]int64{}
+			if step.dropped == nil {
+				step.dropped = metrics.Values{}
 			}
 			s.Logf("| %s | %s | %v |", step.name, got, changed)
-			if got != step.want || !reflect.DeepEqual(changed, step.counts) {
-				s.Errorf("%s: status %s, want %s; counted %v, want %v", step.name, got, step.want, changed, step.counts)
+			if got != step.want || !maps.Equal(changed, step.dropped) {
+				s.Errorf("%s: status %s, want %s; counted %v, want %v", step.name, got, step.want, changed, step.dropped)
 			}
 		}
 		meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil))
@@ -133,14 +122,14 @@ func TestPresenceThatDoesNotCountIsCountedByItsReason(t *testing.T) {
 		say := func(text string) { s.whisper("car-1", telematics.PresenceChannel, []byte(text)) }
 		now := time.Now().UTC()
 		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
-		s.eventually(10*time.Second, "the first is taken", func() bool { return i.count("presence_taken") == 1 })
+		s.eventually(10*time.Second, "the first is taken", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })
 		say(`{"status":"offline","session":"a"}`)
 		say(`{"status":"standby","session":"a","at":"` + now.Add(-time.Minute).Format(time.RFC3339Nano) + `"}`)
 		s.eventually(10*time.Second, "a ghost and one that was overtaken", func() bool {
-			return i.count("presence_ghosts") == 1 && i.count("presence_overtaken") == 1
+			return i.metric(`motorpool_presence_ignored_total{reason="former_session"}`) == 1 && i.metric(`motorpool_presence_ignored_total{reason="outdated"}`) == 1
 		})
 		say(`{"status":"online","session":"b","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`)
-		s.eventually(10*time.Second, "one that is too large", func() bool { return i.count("presence_too_large") == 1 })
+		s.eventually(10*time.Second, "one that is too large", func() bool { return i.metric(`motorpool_dropped_total{kind="presence", reason="too_large"}`) == 1 })
 		var vehicles []struct{ Connectivity struct{ Status string } }
 		if i.get("/api/v1/admin/vehicles?connectivity=online", &vehicles); len(vehicles) != 1 {
 			s.Errorf("online are %+v", vehicles)

@@ -31,6 +31,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	registry := newRegistry(signing)
 	trusted, err := c.tls()
 	if err != nil {
 		return err
@@ -72,8 +73,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: postgres, Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
 		Contacts: postgres, Events: redis.Events(), Strangers: postgres, Unrecorded: postgres,
-		Air: link, Key: signing, Now: now, Logger: log,
+		Air: link, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
+	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, log: log}
 	agencyKeys := postgres.AgencyKeys(sealer)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
@@ -99,7 +101,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		httpapi.Check{Name: "redis", Ready: redis.Ready},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
 		httpapi.Check{Name: "tokens", Ready: tokenKeys.Ready})
-	internal := c.internalHandler(ready, carrier, feed, signing, addresses, money, connections, database)
+	internal := c.internalHandler(ready, serveMetrics(registry, log), feed, signing, addresses, money, connections, database)
 
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -293,18 +295,18 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func (c Config) internalHandler(ready *httpapi.Readiness, b *broker.Broker, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
+func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		counts := b.Counts.All()
-		maps.Copy(counts, addresses.counted.All())
+		counts := addresses.counted.All()
 		maps.Copy(counts, feed.Counts())
 		maps.Copy(counts, money.collector.Counts.All())
 		maps.Copy(counts, database.counts())
 		maps.Copy(counts, connections.Counts())
-		_ = json.NewEncoder(w).Encode(map[string]any{"instance": b.Instance, "signing_key": signing.active(), "counts": counts}) // the caller may leave
+		_ = json.NewEncoder(w).Encode(map[string]any{"counts": counts}) // the caller may leave
 	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
 	if c.Profiles {

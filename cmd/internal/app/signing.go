@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/telematics"
 )
@@ -46,6 +48,16 @@ func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) { return k.current.Load().Sign(c) }
 
 func (k *signingKeys) active() string { return k.current.Load().Active().ID }
+
+var signingKeyInfo = prometheus.NewDesc("motorpool_signing_key_info", "Always 1; the label is the id of the key with which this instance signs commands.", []string{"key"}, nil)
+
+// Describe is of prometheus.Collector.
+func (k *signingKeys) Describe(to chan<- *prometheus.Desc) { to <- signingKeyInfo }
+
+// Collect is of prometheus.Collector.
+func (k *signingKeys) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(signingKeyInfo, prometheus.GaugeValue, 1, k.active())
+}
 
 // Run takes over what changes in the file, until the context ends.
 func (k *signingKeys) Run(ctx context.Context) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/metrics"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -394,6 +395,24 @@ func (i *instance) readiness() (int, string) {
 	body, err := io.ReadAll(response.Body)
 	i.must(err)
 	return response.StatusCode, string(body)
+}
+
+// metrics returns the samples of the instance.
+func (i *instance) metrics() metrics.Values {
+	i.Helper()
+	values, err := metrics.Read(i.Context(), http.DefaultClient, i.internal+"/metrics")
+	i.must(err)
+	return values
+}
+
+// metric returns one of the instance's samples.
+func (i *instance) metric(sample string) int64 {
+	i.Helper()
+	value, ok := i.metrics()[sample]
+	if !ok {
+		i.Fatalf("there is no sample %s", sample)
+	}
+	return int64(value)
 }
 
 // count returns one of the instance's counts.

@@ -52,7 +52,7 @@ func TestAUnitWithoutAVehicleIsListedUntilItIsOnRecord(t *testing.T) {
 		if u := list[0]; u.Unit != "car-2" || time.Since(u.FirstSeen) > time.Minute || u.LastSeen.Before(u.FirstSeen) {
 			s.Errorf("listed %+v", u)
 		}
-		if n := i.count("units_unknown") + other.count("units_unknown"); n != messages {
+		if n := i.metric("motorpool_unknown_unit_messages_total") + other.metric("motorpool_unknown_unit_messages_total"); n != messages {
 			s.Errorf("counted %d messages, want %d", n, messages)
 		}
 		own := s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})

@@ -29,7 +29,7 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 			s := frailStack(t, 1)
 			i := s.serve()
 			fleet := s.drive(nil, healthy)
-			sent := i.count("publications")
+			sent := i.metric("motorpool_publications_total")
 
 			test.away(s)
 			s.eventually(20*time.Second, "not ready", func() bool {
@@ -40,7 +40,7 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 			if r.status != 503 || r.Error.Code != "telematics_unavailable" || r.Error.Outcome != "not_executed" || r.retryAfter != "5" {
 				t.Errorf("without %s: %d %+v, Retry-After %q", test.check, r.status, r.Error, r.retryAfter)
 			}
-			if n := i.count("publications"); n != sent {
+			if n := i.metric("motorpool_publications_total"); n != sent {
 				t.Errorf("%d messages were published without %s", n-sent, test.check)
 			}
 
@@ -95,7 +95,7 @@ func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) 
 			t.Fatalf("command %d: %d %+v", n, r.status, r.Error)
 		}
 	}
-	if answers, reports := early.count("answers_taken"), early.count("reports_taken"); answers+reports != 0 {
+	if answers, reports := early.metric("motorpool_answers_total"), early.metric("motorpool_reports_total"); answers+reports != 0 {
 		t.Errorf("the one without its schema has taken %d answers and %d reports", answers, reports)
 	}
 	if status, says := early.readiness(); status != 503 || !strings.Contains(says, "schema") {
@@ -113,7 +113,7 @@ func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {
 	s.drive(nil, slow(2*time.Second))
 	answered := make(chan reply, 1)
 	go func() { answered <- i.control(1, telematics.Lock) }()
-	s.eventually(5*time.Second, "the command is on the air", func() bool { return i.count("publications") == 1 })
+	s.eventually(5*time.Second, "the command is on the air", func() bool { return i.metric("motorpool_publications_total") == 1 })
 	i.stop()
 	if r := <-answered; r.status != 200 {
 		t.Errorf("the call under way ended with %d %s", r.status, r.Error.Code)

@@ -104,8 +104,8 @@ func TestTwoInstancesShareFiveHundredCommands(t *testing.T) {
 			s.Errorf("of 500 commands: %v", tally)
 		}
 		for n, i := range instances {
-			sent, taken := i.count("commands_sent"), i.count("answers_taken")
-			s.Logf("instance %d: %d commands sent, %d answers consumed, %d of them settled a command", n+1, sent, taken, i.count("answers_settled"))
+			sent, taken := i.metric("motorpool_commands_published_total"), i.metric("motorpool_answers_total")
+			s.Logf("instance %d: %d commands sent, %d answers consumed, %d of them settled a command", n+1, sent, taken, i.metric("motorpool_answers_settled_total"))
 			if sent == 0 || taken == 0 {
 				s.Errorf("instance %d sent %d commands and consumed %d answers; both must share", n+1, sent, taken)
 			}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/metrics"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -40,7 +41,7 @@ type Instance struct {
 	*devstack.Program
 	Name     string
 	Public   string // URL of the API
-	Internal string // URL of readiness and counts
+	Internal string // URL of readiness and metrics
 }
 
 // portClashes is how often other ports are tried, when somebody took those that were free a moment ago.
@@ -104,6 +105,11 @@ func (n *Instance) Ready(ctx context.Context) bool {
 		return false
 	}
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Metrics returns the samples of the instance.
+func (n *Instance) Metrics(ctx context.Context) (metrics.Values, error) {
+	return metrics.Read(ctx, Direct, n.Internal+"/metrics")
 }
 
 // Program returns the path of the program to run: the one that is named, or one that is built into dir, with build tags.

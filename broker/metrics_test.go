@@ -1,0 +1,46 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/metrics"
+	"motorpool/telematics"
+)
+
+func TestMetrics_OfACommand(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answers(0, 1200*time.Millisecond, telematics.Succeeded)
+		go func() {
+			time.Sleep(600 * time.Millisecond)
+			if n := metric(t, w.brokers[0], "motorpool_commands_in_flight"); n != 1 {
+				t.Errorf("%d in flight, want 1", n)
+			}
+			_, err := w.send(telematics.Unlock)
+			w.wantCode(err, telematics.CommandInProgress)
+		}()
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		values, gatherErr := metrics.Gather(w.brokers[0].Metrics.(prometheus.Gatherer))
+		if gatherErr != nil {
+			t.Fatal(gatherErr)
+		}
+		for sample, want := range map[string]float64{
+			`motorpool_commands_total{action="lock", outcome="executed"}`:       1,
+			`motorpool_commands_total{action="lock", outcome="unknown"}`:        0,
+			`motorpool_commands_total{action="unlock", outcome="not_executed"}`: 0,
+			`motorpool_commands_refused_total{code="command_in_progress"}`:      1,
+			`motorpool_command_duration_seconds_bucket{le="1"}`:                 0,
+			`motorpool_command_duration_seconds_bucket{le="1.5"}`:               1,
+			"motorpool_command_duration_seconds_count":                          1,
+			"motorpool_commands_published_total":                                1,
+			"motorpool_commands_in_flight":                                      0,
+		} {
+			if got, ok := values[sample]; !ok || got != want {
+				t.Errorf("%s is %v, %t; want %v", sample, got, ok, want)
+			}
+		}
+	})
+}

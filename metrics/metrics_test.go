@@ -1,0 +1,57 @@
+package metrics_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"motorpool/metrics"
+)
+
+func TestRead_EqualsGather(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	create := promauto.With(registry)
+	create.NewCounterVec(prometheus.CounterOpts{Name: "dropped_total", Help: "x"}, []string{"reason", "kind"}).WithLabelValues("malformed", "report").Add(3)
+	create.NewHistogram(prometheus.HistogramOpts{Name: "wait_seconds", Help: "x", Buckets: []float64{1}}).Observe(2)
+	create.NewGaugeVec(prometheus.GaugeOpts{Name: "key_info", Help: "x"}, []string{"key"}).WithLabelValues("k-1").Set(1)
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	defer server.Close()
+
+	gathered, err := metrics.Gather(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := metrics.Read(t.Context(), http.DefaultClient, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := metrics.Values{
+		`dropped_total{kind="report", reason="malformed"}`: 3,
+		`wait_seconds_bucket{le="1"}`:                      0, `wait_seconds_bucket{le="+Inf"}`: 1, "wait_seconds_count": 1, "wait_seconds_sum": 2,
+		`key_info{key="k-1"}`: 1,
+	}
+	if !maps.Equal(gathered, want) || !maps.Equal(read, want) {
+		t.Errorf("gathered %v, read %v, want %v", gathered, read, want)
+	}
+	if key := read.Label("key_info", "key"); key != "k-1" {
+		t.Errorf("label %q", key)
+	}
+}
+
+func TestRead_FailsWithoutMetrics(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"not found": http.NotFound,
+		"no text":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"counts":{}}`)) },
+	} {
+		server := httptest.NewServer(handler)
+		if _, err := metrics.Read(t.Context(), http.DefaultClient, server.URL); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		server.Close()
+	}
+}
