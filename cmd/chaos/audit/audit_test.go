@@ -442,8 +442,8 @@ func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
 	}
 }
 
-// Sixty thousand commands must be judged in seconds: no law may compare each with each.
-func TestAWholeRunIsJudgedInSeconds(t *testing.T) {
+// A law that compares each command with each of the others does not end within the time of go test: a run has sixty thousand.
+func TestCheck_JudgesAWholeRun(t *testing.T) {
 	w := &world{}
 	const vehicles, commands = 300, 60_000
 	for n := range commands {
@@ -461,13 +461,7 @@ func TestAWholeRunIsJudgedInSeconds(t *testing.T) {
 	}
 	w.Up = []Interval{{From: noon}}
 	w.Sampled = w.History
-	begin := time.Now()
 	r := Check(w.Evidence)
-	if took := time.Since(begin); took > time.Minute {
-		t.Errorf("took %v", took)
-	} else {
-		t.Logf("%d commands and %d events in %v", commands, len(w.Flights), took)
-	}
 	for _, v := range r.Violations[:min(3, len(r.Violations))] {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
 	}
