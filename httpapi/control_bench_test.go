@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -33,7 +34,7 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 	b.Helper()
 	handler := httpapi.New(httpapi.Config{
 		Controller: prompt{settled(telematics.Order{Action: telematics.Lock}, telematics.Succeeded)},
-		Tokens:     goodTokens(b), Feed: httpapi.NewFeed(httpapi.FeedConfig{}),
+		Tokens:     goodTokens(b), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)), // the line is worded, and goes nowhere
 		Now: func() time.Time { return now },
 	})

@@ -17,17 +17,8 @@
 // before the broker heard of it, every read of what vehicles reported (a status, a list, commands), and every stream of
 // events, is written by this package, before the answer.
 //
-// # Events
-//
-//	log ─► Feed ─► chunks at hand (ring) ─► reader ─► stream
-//	 └──────────────► pages ────────────────┘  until its place is at hand
-//
-// The feed follows the log once and encodes each event once. A reader goes through what is at
-// hand in its own time; one that comes back begins in the log.
-//
 // # Concurrency
 //
-// Handlers are safe for concurrent use and start no goroutine. Keys.Run and Feed.Run are
-// the loops; their caller owns them. A stream is its handler, until it ends. A caller that hangs up does not cancel its command. Of very
-// many orders at once, those that wait for their vehicles do so in the server's waiting room.
+// Handlers are safe for concurrent use and start no goroutine. Keys.Run is a loop; its caller owns it. A caller that hangs up
+// does not cancel its command. Live events are package stream's.
 package httpapi

@@ -1,192 +1,188 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
-// events answers GET /admin/events: a stream that lasts until its reader leaves or is cut, its
-// token is not good any more, or this process ends. Who follows is written down before
-// anything is told [LAW-9].
+// events answers GET /admin/events: a stream that lasts until its caller hangs up or is too slow, its token is not valid
+// any more, or this process ends. The subscription is recorded before anything is sent [LAW-9].
 func (s *server) events(c echo.Context) error {
-	want, err := eventFilterOf(c)
+	filter, err := eventFilterOf(c)
 	if err != nil {
 		return err
 	}
-	leave, refusal := s.Feed.admit(c.Request().Context(), callOf(c).actor)
+	call := callOf(c)
+	release, refusal := s.Feed.Admit(c.Request().Context(), call.actor)
 	if refusal == nil {
-		defer leave()
+		defer release()
 	}
-	if err := s.recordFollowing(c, want, refusal); err != nil {
+	var limit *stream.LimitError
+	if errors.As(refusal, &limit) {
+		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryAway,
+			Message: fmt.Sprintf("You have %d streams open at this instance, as many as one administrator may; close one first.", limit.Open)}
+	}
+	if err := s.recordSubscription(c, filter, refusal); err != nil {
 		return err
 	}
 	if refusal != nil {
 		return refusal
 	}
-	r := &reader{
-		feed: s.Feed, want: want, now: s.Now,
-		response: c.Response(), control: http.NewResponseController(c.Response().Writer), // Echo's own swallows errors
-	}
-	if err := r.begin(c.Request().Context(), c.Request().Header.Get("Last-Event-ID")); err != nil {
-		return err
-	}
-	s.follow(c, r)
-	return nil
+	return s.Feed.Serve(c.Request().Context(), streamWriter{c.Response()}, stream.Subscription{
+		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: call.tokenUntil, Now: s.Now,
+		Refused: func(ctx context.Context) bool { // the keys may have changed since the token was verified
+			_, err := s.Tokens.authenticate(ctx, c.Request().Header)
+			return err != nil && asError(err).Code == unauthenticated
+		},
+	})
 }
 
-func (s *server) recordFollowing(c echo.Context, want eventFilter, refusal error) error {
-	line := callOf(c).line(telematics.EventsRead, want.vehicle, s.Now())
+// streamWriter returns errors of flushing, which Echo's response does not.
+type streamWriter struct{ *echo.Response }
+
+// FlushError is called by http.ResponseController.
+func (w streamWriter) FlushError() error { return http.NewResponseController(w.Writer).Flush() }
+
+func (s *server) recordSubscription(c echo.Context, filter stream.Filter, refusal error) error {
+	line := callOf(c).line(telematics.EventsRead, filter.Vehicle, s.Now())
 	line.Outcome = telematics.Executed
 	if refusal != nil {
 		line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
-	} else if !want.nothing && want.agency != 0 {
-		line.Agency = want.agency
+	} else if !filter.Nothing && filter.Agency != 0 {
+		line.Agency = filter.Agency
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.ReadBudget)
 	defer cancel()
 	if refusal == nil {
 		vehicles := 0
-		if !want.nothing {
+		if !filter.Nothing {
 			var err error
-			if vehicles, err = s.Fleet.CountVehicles(ctx, want.agency, want.vehicle); err != nil {
+			if vehicles, err = s.Fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle); err != nil {
 				return err
 			}
 		}
-		line.Details = map[string]any{"filter": want.described(), "vehicles": vehicles}
+		line.Details = map[string]any{"filter": describeFilter(filter), "vehicles": vehicles}
 	}
 	return s.History.Add(ctx, line)
 }
 
-// described returns the filter as an activity entry has it.
-func (want eventFilter) described() map[string]any {
-	filter := map[string]any{}
-	if want.agency != 0 {
-		filter["agency_id"] = int64(want.agency)
+// describeFilter returns the filter as the audit log has it.
+func describeFilter(f stream.Filter) map[string]any {
+	described := map[string]any{}
+	if f.Agency != 0 {
+		described["agency_id"] = int64(f.Agency)
 	}
-	if want.vehicle != 0 {
-		filter["vehicle_id"] = int64(want.vehicle)
+	if f.Vehicle != 0 {
+		described["vehicle_id"] = int64(f.Vehicle)
 	}
-	if want.kinds != nil {
-		filter["event"] = want.kinds
+	if f.Kinds != nil {
+		described["event"] = f.Kinds
 	}
-	return filter
+	return described
 }
 
-// follow serves a stream that has begun.
-func (s *server) follow(c echo.Context, r *reader) {
-	ctx, call := c.Request().Context(), callOf(c)
-	ping := time.NewTicker(s.Feed.PingEvery)
-	defer ping.Stop()
-	expiry := time.NewTimer(call.tokenUntil.Sub(s.Now()))
-	defer expiry.Stop()
-	for {
-		news, err := r.advance(ctx)
-		if err != nil {
-			r.cut(err)
-			return
-		}
-		select {
-		case <-news:
-		case <-ping.C:
-			// The keys may have changed since the token was verified.
-			if _, err := s.Tokens.authenticate(ctx, c.Request().Header); err != nil && asError(err).Code == unauthenticated {
-				r.end(tokenRefused)
-				return
-			}
-			if r.ping() != nil {
-				return
-			}
-		case <-expiry.C:
-			r.end(tokenExpired)
-			return
-		case <-s.Feed.ended:
-			r.end(stopping)
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// eventFilter is what a stream tells of.
-type eventFilter struct {
-	agency  telematics.AgencyID  // zero: of all
-	vehicle telematics.VehicleID // zero: of all
-	kinds   []telematics.EventKind
-	nothing bool // of an agency that the actor does not see
-}
-
-func eventFilterOf(c echo.Context) (eventFilter, error) {
+func eventFilterOf(c echo.Context) (stream.Filter, error) {
 	agency, visible, err := agencyQuery(c)
 	if err != nil {
-		return eventFilter{}, err
+		return stream.Filter{}, err
 	}
 	vehicle, err := integerQuery(c, "vehicle_id")
-	want := eventFilter{agency: agency, vehicle: telematics.VehicleID(vehicle), nothing: !visible}
+	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(vehicle), Nothing: !visible}
 	if kinds := c.QueryParam("event"); kinds != "" {
 		for kind := range strings.SplitSeq(kinds, ",") {
-			want.kinds = append(want.kinds, telematics.EventKind(kind))
+			filter.Kinds = append(filter.Kinds, telematics.EventKind(kind))
 		}
 	}
-	return want, err
+	return filter, err
 }
 
-// takes reports whether a frame is for the reader. A reset is for everybody.
-func (want eventFilter) takes(f frame) bool {
-	if f.kind == telematics.ResetEvent {
-		return true
-	}
-	return !want.nothing &&
-		(want.agency == 0 || want.agency == f.agency) &&
-		(want.vehicle == 0 || want.vehicle == f.vehicle) &&
-		(want.kinds == nil || slices.Contains(want.kinds, f.kind))
+// commandEventBody is the data of a command event.
+type commandEventBody struct {
+	VehicleID int64       `json:"vehicle_id"`
+	At        string      `json:"at"`
+	Command   commandBody `json:"command"`
 }
 
-const (
-	// maxWrite is about how much goes out at once, in bytes.
-	maxWrite = 64 << 10
-	// comeBack is when a reader that has lost its stream comes back.
-	comeBack = 3 * time.Second
-)
+// presenceEventBody is the data of a presence event.
+type presenceEventBody struct {
+	VehicleID    int64                    `json:"vehicle_id"`
+	At           string                   `json:"at"`
+	Connectivity presenceConnectivityBody `json:"connectivity"`
+}
 
-// write sends what fill adds to a buffer, in one write, which may take WriteFor.
-func (r *reader) write(fill func(*bytes.Buffer)) error {
-	var buffer bytes.Buffer
-	fill(&buffer)
-	if buffer.Len() == 0 {
+type presenceConnectivityBody struct {
+	Status   telematics.PresenceStatus `json:"status"`
+	LastSeen *string                   `json:"last_seen"`
+}
+
+// EventBody returns the data of an event about a vehicle, and nil for other kinds. See stream.Config.
+func EventBody(e telematics.Event) any {
+	switch e.Kind {
+	case telematics.CommandEvent:
+		return commandEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Command: newCommandBody(*e.Command)}
+	case telematics.PresenceEvent:
+		return presenceEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Connectivity: presenceConnectivityBody{
+			Status: e.Change.Presence, LastSeen: timestampOrNull(e.Change.LastSeen),
+		}}
+	case telematics.StatusEvent:
+		body := newChangedBody(e.Change.Fields)
+		body["vehicle_id"], body["at"] = int64(e.Vehicle), timestamp(e.At)
+		if len(e.Change.Large) > 0 {
+			body["too_large"] = e.Change.Large
+		}
+		return body
+	default:
 		return nil
 	}
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.feed.WriteFor)) // a recorder in tests has none
-	if _, err := r.response.Write(buffer.Bytes()); err != nil {
-		return err
+}
+
+// newChangedBody is those parts of a vehicle status whose values are new.
+func newChangedBody(fields telematics.Snapshot) map[string]any {
+	body := map[string]any{}
+	if reading, ok := fields[telematics.OEMData]; ok { // first: two of its names are ours
+		own, _ := reading.Value.(map[string]any)
+		maps.Copy(group(body, string(telematics.OEMData)), own)
 	}
-	return r.control.Flush()
-}
-
-func (r *reader) ping() error {
-	return r.write(func(text *bytes.Buffer) {
-		// The id moves a reader on for whom there was nothing: it can come back there.
-		fmt.Fprintf(text, ": ping\nid: %s\n\n", r.at)
-	})
-}
-
-// end says why the stream ends. Who comes back because this process ends, does so at a
-// moment of its own.
-func (r *reader) end(reason string) {
-	_ = r.write(func(text *bytes.Buffer) { // it ends anyway
-		if reason == stopping {
-			fmt.Fprintf(text, "retry: %d\n", (time.Second + rand.N(4*time.Second)).Milliseconds())
+	for field, reading := range fields {
+		switch field {
+		case telematics.OEMData:
+		case telematics.RSRP:
+			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
+		default:
+			path := strings.Split(string(field), ".")
+			last := len(path) - 1
+			group(body, path[:last]...)[path[last]] = shown(reading.Value)
 		}
-		writeFrame(text, "", endEvent, noticeBody{At: timestamp(r.now()), Reason: reason})
-	})
+	}
+	return body
+}
+
+// group returns the object at a path, which it makes where there is none.
+func group(body map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		inner, ok := body[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			body[name] = inner
+		}
+		body = inner
+	}
+	return body
+}
+
+func shown(value any) any {
+	if at, ok := value.(time.Time); ok {
+		return timestamp(at)
+	}
+	return value
 }

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -22,23 +23,23 @@ const eventsPath = "/api/v1/admin/events"
 // live is an instance that serves streams over TCP.
 type live struct {
 	*api
-	feed   *httpapi.Feed
+	feed   *stream.Feed
 	log    *brokertest.Events
 	server *http.Server
 	base   string
 }
 
 // newLive serves a log of events, with any number of changes to the feed.
-func newLive(t *testing.T, log *brokertest.Events, change ...func(*httpapi.FeedConfig)) *live {
+func newLive(t *testing.T, log *brokertest.Events, change ...func(*stream.Config)) *live {
 	t.Helper()
 	return newLiveWith(t, log, func(*httpapi.Config) {}, change...)
 }
 
 // newLiveWith changes the API, too.
-func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*httpapi.FeedConfig)) *live {
+func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*stream.Config)) *live {
 	t.Helper()
 	l := &live{log: log}
-	config := httpapi.FeedConfig{Log: log}
+	config := stream.Config{Log: log, Body: httpapi.EventBody}
 	for _, c := range change {
 		c(&config)
 	}
@@ -47,7 +48,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 			t.Fatal(err)
 		}
 	}
-	l.feed = httpapi.NewFeed(config)
+	l.feed = stream.New(config)
 	l.api = newAPI(t, func(c *httpapi.Config) { c.Feed = l.feed }, more)
 	l.server = httpapi.NewServer("", l.handler)
 	l.server.RegisterOnShutdown(l.feed.End)
@@ -86,8 +87,8 @@ func (l *live) serve(t *testing.T) {
 // told is one server-sent event.
 type told struct{ id, event, data, retry, comment string }
 
-// stream reads server-sent events.
-type stream struct {
+// eventStream reads server-sent events.
+type eventStream struct {
 	status int
 	header http.Header
 	close  func()
@@ -97,7 +98,7 @@ type stream struct {
 	ended bool
 }
 
-func (l *live) follow(query string, change ...func(*http.Request)) *stream {
+func (l *live) follow(query string, change ...func(*http.Request)) *eventStream {
 	l.t.Helper()
 	transport := &http.Transport{}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -113,7 +114,7 @@ func (l *live) follow(query string, change ...func(*http.Request)) *stream {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	s := &stream{status: response.StatusCode, header: response.Header}
+	s := &eventStream{status: response.StatusCode, header: response.Header}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		s.read(bufio.NewScanner(response.Body))
@@ -125,7 +126,7 @@ func (l *live) follow(query string, change ...func(*http.Request)) *stream {
 }
 
 // read takes events as the HTML standard says: what has not ended with an empty line, is none.
-func (s *stream) read(lines *bufio.Scanner) {
+func (s *eventStream) read(lines *bufio.Scanner) {
 	lines.Buffer(nil, 1<<20)
 	var e told
 	for lines.Scan() {
@@ -152,14 +153,14 @@ func (s *stream) read(lines *bufio.Scanner) {
 	s.ended = true
 }
 
-func (s *stream) add(e told) {
+func (s *eventStream) add(e told) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, e)
 }
 
 // all returns what has come that has a name, and whether the stream has ended.
-func (s *stream) all() ([]told, bool) {
+func (s *eventStream) all() ([]told, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	named := slices.DeleteFunc(slices.Clone(s.told), func(e told) bool { return e.event == "" })
@@ -167,7 +168,7 @@ func (s *stream) all() ([]told, bool) {
 }
 
 // lastID is where the reader would come back.
-func (s *stream) lastID() string {
+func (s *eventStream) lastID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range slices.Backward(s.told) {
@@ -179,7 +180,7 @@ func (s *stream) lastID() string {
 }
 
 // await waits until a number of named events have come, and returns them.
-func (s *stream) await(t *testing.T, n int) []told {
+func (s *eventStream) await(t *testing.T, n int) []told {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d events come", n), func() bool { got, _ := s.all(); return len(got) >= n })
 	got, _ := s.all()
@@ -187,14 +188,14 @@ func (s *stream) await(t *testing.T, n int) []told {
 }
 
 // awaitBegin waits until the stream says where it begins.
-func (s *stream) awaitBegin(t *testing.T) *stream {
+func (s *eventStream) awaitBegin(t *testing.T) *eventStream {
 	t.Helper()
 	eventually(t, "the stream begins", func() bool { return s.lastID() != "" })
 	return s
 }
 
 // awaitEnd waits until the stream has ended, and returns the reason that it gave.
-func (s *stream) awaitEnd(t *testing.T) string {
+func (s *eventStream) awaitEnd(t *testing.T) string {
 	t.Helper()
 	eventually(t, "the stream ends", func() bool { _, ended := s.all(); return ended })
 	got, _ := s.all()
@@ -222,7 +223,7 @@ func presence(vehicle telematics.VehicleID, agency telematics.AgencyID) telemati
 }
 
 // readFrom takes events of a connection whose stream was asked for by hand.
-func (s *stream) readFrom(conn net.Conn) {
+func (s *eventStream) readFrom(conn net.Conn) {
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return

@@ -16,6 +16,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -78,7 +79,7 @@ func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	command := telematics.Command{Vehicle: 3, Agency: 2, Action: telematics.Lock, State: telematics.Accepted}
 	readers := map[string]struct {
-		stream *stream
+		stream *eventStream
 		want   []string
 	}{
 		"everybody's":          {l.follow(""), []string{"1", "2", "3", "3 command"}},
@@ -114,7 +115,7 @@ func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
 }
 
 func TestFollowingIsWrittenDown(t *testing.T) {
-	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.PerAdmin = 1 })
+	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.PerActor = 1 })
 	l.follow("?vehicle_id=42&agency_id=1").awaitBegin(t)
 	r := l.get(eventsPath).wants(429, "rate_limited").wantsRetryAfter("10")
 	if !strings.Contains(r.body.Message, "1 stream") {
@@ -142,7 +143,7 @@ func TestFollowingIsWrittenDown(t *testing.T) {
 }
 
 func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
-	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.Streams = 2; c.PerAdmin = -1 })
+	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.Streams = 2; c.PerActor = -1 })
 	first := l.follow("").awaitBegin(t)
 	l.follow("").awaitBegin(t)
 	l.get(eventsPath).wants(503, "service_unavailable")
@@ -152,7 +153,7 @@ func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
 }
 
 func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
-	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.PingEvery = 20 * time.Millisecond })
+	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
 	s := l.follow("?vehicle_id=7").awaitBegin(t)
 	l.tell(presence(42, 1))
 	events := l.log.All()
@@ -168,7 +169,7 @@ func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
 func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 10
-	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.AtHand = 4 })
+	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 4 })
 	first := l.follow("").awaitBegin(t).lastID()
 	for n := range telematics.VehicleID(30) {
 		l.tell(presence(n, 1))
@@ -216,7 +217,7 @@ func TestALogThatIsEmptiedResetsItsReaders(t *testing.T) {
 func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
 	const events, readers = 4000, 8
 	log := brokertest.NewEvents()
-	small := func(c *httpapi.FeedConfig) { c.AtHand = 64; c.PerAdmin = -1 }
+	small := func(c *stream.Config) { c.Buffered = 64; c.PerActor = -1 }
 	instances := []*live{newLive(t, log, small), newLive(t, log, small)}
 	begin := log.All()[len(log.All())-1].ID
 	var telling, reading sync.WaitGroup
@@ -275,7 +276,7 @@ func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	eventually(t, "keys are read", func() bool { return keys.Ready(ctx) == nil })
 	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Tokens = tokensWith(keys) },
-		func(c *httpapi.FeedConfig) { c.PingEvery = 10 * time.Millisecond })
+		func(c *stream.Config) { c.PingEvery = 10 * time.Millisecond })
 	withdrawn := l.follow("").awaitBegin(t)
 	valid := l.follow("", withToken(ecKey().mint(t, claims(nil)))).awaitBegin(t)
 	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
@@ -307,7 +308,7 @@ func TestAStreamEndsBeforeItsInstance(t *testing.T) {
 
 func TestAStreamOutlivesWhatOtherAnswersMayTake(t *testing.T) {
 	log := brokertest.NewEvents()
-	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.PingEvery = 20 * time.Millisecond })
+	l := newLive(t, log, func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
 	l.server = &http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
 	l.server.RegisterOnShutdown(l.feed.End)
 	l.serve(t)
@@ -349,7 +350,7 @@ func (l *live) flood(what string, holds func() bool) {
 func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
-	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.WriteFor = 200 * time.Millisecond })
+	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	l.stall()
 	other := l.follow("").awaitBegin(t)
 	l.flood("it is cut", func() bool { return l.feed.Counts()["event_streams_cut"] == 1 })
@@ -362,11 +363,11 @@ func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
 func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
-	l := newLive(t, log, func(c *httpapi.FeedConfig) { c.AtHand = 16; c.WriteFor = 30 * time.Second })
+	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 16; c.WriteTimeout = 30 * time.Second })
 	conn := l.stall()
 	followed := func() int64 { return l.feed.Counts()["events_followed"] }
 	l.flood("enough was told to fill every buffer on the way", func() bool { return followed() > 3000 })
-	s := &stream{}
+	s := &eventStream{}
 	var reading sync.WaitGroup
 	reading.Go(func() { s.readFrom(conn) })
 	if reason := s.awaitEnd(t); reason != "too_slow" || l.feed.Counts()["event_streams_cut"] != 1 {
@@ -377,7 +378,7 @@ func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
 }
 
 func TestTheLogIsFollowedOnlyWhileSomebodyReads(t *testing.T) {
-	l := newLive(t, brokertest.NewEvents(), func(c *httpapi.FeedConfig) { c.IdleFor = 20 * time.Millisecond })
+	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.IdleTimeout = 20 * time.Millisecond })
 	for n := range telematics.VehicleID(3) {
 		s := l.follow("")
 		l.tell(presence(2*n+1, 1))

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -63,7 +64,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Strangers: a.fleet,
 		AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Signatures: a.signatures, Halts: a.halts,
-		Tokens: goodTokens(t), Feed: httpapi.NewFeed(httpapi.FeedConfig{}),
+		Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },
 	}

@@ -98,14 +98,3 @@ type Refusals interface {
 	// Omit counts a line that is not added, because its actor was refused too often.
 	Omit(context.Context, telematics.Activity)
 }
-
-// EventLog is the log of what has changed, which all instances write.
-type EventLog interface {
-	// After returns up to limit events after the one with an id, oldest first. It reports
-	// false where the log cannot say, or cannot say any more, what came after it.
-	After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error)
-	// Follow calls begin with up to recent latest events, at least one, and then next with what
-	// follows, without a gap, until the context ends. Where the log has lost the place, it
-	// calls begin again. Calls come one after another.
-	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
-}

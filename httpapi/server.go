@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -22,7 +23,7 @@ type Config struct {
 	Refusals   Refusals
 	Strangers  Strangers
 	Tokens     *Tokens
-	Feed       *Feed
+	Feed       *stream.Feed
 
 	// Bookings, Wallet, Payments, AgencyKeys and Signatures serve clients, and administrators about bookings.
 	Bookings   Bookings

@@ -16,6 +16,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/httpapi"
+	"motorpool/httpapi/stream"
 	"motorpool/store"
 	"motorpool/telematics"
 )
@@ -79,7 +80,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, log: log}
 	agencyKeys := postgres.AgencyKeys(sealer)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := httpapi.NewFeed(httpapi.FeedConfig{Log: redis.Events(), PerAdmin: cmp.Or(c.AdminStreams, -1), Logger: log})
+	feed := stream.New(stream.Config{Log: redis.Events(), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
@@ -295,7 +296,7 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, feed *httpapi.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
+func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, feed *stream.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
 	mux.Handle("GET /metrics", metrics)

@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// frame is one event as its readers get it, in the text of its chunk.
+// frame is one encoded event in the text of its chunk.
 type frame struct {
 	id      string
 	kind    telematics.EventKind
@@ -17,21 +17,20 @@ type frame struct {
 	to      int
 }
 
-// chunk is events that came together, encoded once for all readers. It does not change.
+// chunk is a run of events, encoded once for all subscribers. It does not change.
 type chunk struct {
 	seq    uint64
 	frames []frame
 	text   []byte
 }
 
-// cursor is a reader's place: how many frames it has of which chunk.
+// cursor is a position: so many frames of a chunk were sent.
 type cursor struct {
 	chunk  uint64
 	frames int
 }
 
-// ring is the latest events, which any number of readers go through, each in its own time.
-// Who is too slow for it falls out. Safe for concurrent use.
+// ring is the latest events, which any number of subscribers read, each at its own speed. Safe for concurrent use.
 type ring struct {
 	maxFrames int
 	maxBytes  int
@@ -43,14 +42,14 @@ type ring struct {
 	last   string // id of the latest event
 	frames int
 	bytes  int
-	news   chan struct{} // closed by the next chunk
+	more   chan struct{} // closed by the next chunk
 }
 
 func newRing(maxFrames, maxBytes int) *ring {
-	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, ids: map[string]cursor{}, news: make(chan struct{})}
+	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, ids: map[string]cursor{}, more: make(chan struct{})}
 }
 
-// add takes a chunk, and lets go of the oldest. The latest stays, however large it is.
+// add appends a chunk, and drops the oldest ones beyond the bounds. The latest stays, however large it is.
 func (r *ring) add(c *chunk) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,11 +64,11 @@ func (r *ring) add(c *chunk) {
 	for len(r.chunks) > 1 && (r.frames > r.maxFrames || r.bytes > r.maxBytes) {
 		r.dropOldest()
 	}
-	close(r.news)
-	r.news = make(chan struct{})
+	close(r.more)
+	r.more = make(chan struct{})
 }
 
-// clear lets go of everything. Nobody reads.
+// clear drops all chunks. It must be called without subscribers.
 func (r *ring) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,26 +78,26 @@ func (r *ring) clear() {
 	r.last = ""
 }
 
-// dropOldest needs the lock.
+// dropOldest is called with the lock held.
 func (r *ring) dropOldest() {
 	oldest := r.chunks[0]
 	r.chunks = slices.Delete(r.chunks, 0, 1)
 	r.frames, r.bytes = r.frames-len(oldest.frames), r.bytes-len(oldest.text)
 	for _, f := range oldest.frames {
-		if r.ids[f.id].chunk == oldest.seq { // else it is said again in a later one
+		if r.ids[f.id].chunk == oldest.seq { // otherwise a later chunk has the same id
 			delete(r.ids, f.id)
 		}
 	}
 }
 
-// end returns the place behind the latest event, and its id; empty where there is none yet.
+// end returns the position after the latest event, and its id; empty where there is none yet.
 func (r *ring) end() (cursor, string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return cursor{chunk: r.next}, r.last
 }
 
-// find returns the place behind an event.
+// find returns the position after an event.
 func (r *ring) find(id string) (cursor, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -106,9 +105,9 @@ func (r *ring) find(id string) (cursor, bool) {
 	return at, ok
 }
 
-// from returns the chunk at a place, nil where the reader has all there is; news tells when
-// there is more. It reports false where the reader has fallen out.
-func (r *ring) from(at cursor) (c *chunk, news <-chan struct{}, ok bool) {
+// from returns the chunk at a position, or nil and a channel that is closed by the next chunk. It reports false where the
+// position was dropped.
+func (r *ring) from(at cursor) (c *chunk, more <-chan struct{}, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	behind := r.next - at.chunk
@@ -116,7 +115,7 @@ func (r *ring) from(at cursor) (c *chunk, news <-chan struct{}, ok bool) {
 		return nil, nil, false
 	}
 	if behind == 0 {
-		return nil, r.news, true
+		return nil, r.more, true
 	}
 	return r.chunks[uint64(len(r.chunks))-behind], nil, true
 }

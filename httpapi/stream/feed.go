@@ -1,0 +1,239 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Log is the log of events, which all instances write.
+type Log interface {
+	// After returns up to limit events after the one with an id, oldest first. It reports false where the log cannot
+	// say what came after it, or not any more.
+	After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error)
+	// Follow calls begin with up to recent latest events, at least one, and then next with later ones, without a gap,
+	// until the context ends. Where the log has lost the position, it calls begin again. Calls are serial.
+	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
+}
+
+// Config configures a feed. Log and Body are required.
+type Config struct {
+	Log Log
+	// Body returns the data of an event, which is encoded as JSON; nil for a reset.
+	Body func(telematics.Event) any
+	// PerActor is how many streams an actor may have open here. Negative: any number. Defaults to 10.
+	PerActor int
+	// Streams is how many may be open here. Defaults to 2,000.
+	Streams int
+	// Buffered is how many of the latest events are kept for subscribers; one that is further behind is cut. Defaults to
+	// 16,384, and never more than 16 MiB.
+	Buffered int
+	// PingEvery is between two signs of life. Defaults to 15 s.
+	PingEvery time.Duration
+	// WriteTimeout is how long one write to a subscriber may take before it is cut. Defaults to 10 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long the log is followed after the last subscriber has left. Defaults to 1 min.
+	IdleTimeout time.Duration
+	// Logger logs lost events. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// Feed follows the log of events once, while there are subscribers, and sends it to any number of them. Safe for
+// concurrent use.
+type Feed struct {
+	Config
+	ring   *ring
+	wanted chan struct{} // holds one: the log is to be followed
+	ended  chan struct{} // closed by End
+	end    func()
+
+	mu     sync.Mutex // guards the fields below
+	actors map[telematics.Actor]int
+	open   int
+	idle   *time.Timer   // runs while there is no subscriber
+	ready  chan struct{} // closed when the current Follow has called begin
+	stop   func()        // ends the current Follow; nil: there is none
+
+	followed, cut atomic.Int64
+}
+
+// New assembles a feed. It follows nothing before Run.
+func New(config Config) *Feed {
+	config.PerActor = cmp.Or(config.PerActor, defaultPerActor)
+	config.Streams = cmp.Or(config.Streams, defaultStreams)
+	config.Buffered = cmp.Or(config.Buffered, defaultBuffered)
+	config.PingEvery = cmp.Or(config.PingEvery, defaultPing)
+	config.WriteTimeout = cmp.Or(config.WriteTimeout, defaultWriteTimeout)
+	config.IdleTimeout = cmp.Or(config.IdleTimeout, defaultIdle)
+	config.Logger = cmp.Or(config.Logger, slog.Default())
+	f := &Feed{
+		Config: config, ring: newRing(config.Buffered, maxBuffered), wanted: make(chan struct{}, 1),
+		ended: make(chan struct{}), actors: map[telematics.Actor]int{}, ready: make(chan struct{}),
+	}
+	f.end = sync.OnceFunc(func() { close(f.ended) })
+	return f
+}
+
+// Run follows the log while there are subscribers, until the context ends.
+func (f *Feed) Run(ctx context.Context) error {
+	defer f.End()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wanted:
+		}
+		if err := f.follow(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		f.ring.clear() // the next Follow begins with the latest events
+	}
+}
+
+func (f *Feed) follow(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ready := f.registerFollow(stop)
+	return f.Log.Follow(ctx, min(recentEvents, f.Buffered), func(events []telematics.Event) {
+		f.begin(events)
+		ready()
+	}, f.next)
+}
+
+// registerFollow makes stop end the Follow that begins. The returned function lets subscribers begin.
+func (f *Feed) registerFollow(stop func()) (ready func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop = stop
+	current := f.ready
+	return sync.OnceFunc(func() { close(current) })
+}
+
+// stopIfIdle ends the current Follow, unless there are subscribers again.
+func (f *Feed) stopIfIdle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open > 0 || f.stop == nil {
+		return
+	}
+	f.stop()
+	f.stop, f.ready = nil, make(chan struct{})
+}
+
+// End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown: streams would hold up Shutdown.
+func (f *Feed) End() { f.end() }
+
+// Counts returns how many streams are open, and totals since the start.
+func (f *Feed) Counts() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return map[string]int64{"event_streams_open": int64(f.open), "event_streams_cut": f.cut.Load(), "events_followed": f.followed.Load()}
+}
+
+// begin adds the latest events, when a Follow begins or its position in the log was lost. In the latter case subscribers
+// get a reset.
+func (f *Feed) begin(events []telematics.Event) {
+	_, last := f.ring.end()
+	var added []telematics.Event
+	for _, e := range events {
+		if _, has := f.ring.find(e.ID); !has {
+			added = append(added, e)
+		}
+	}
+	if last != "" {
+		latest := events[len(events)-1]
+		added = append(added, telematics.Event{ID: latest.ID, Kind: telematics.ResetEvent, At: latest.At})
+		f.Logger.Warn("events may be missing, subscribers get a reset", "reason", "position in the event log lost")
+	}
+	f.next(added)
+}
+
+func (f *Feed) next(events []telematics.Event) {
+	f.followed.Add(int64(len(events)))
+	for part := range slices.Chunk(events, chunkEvents) {
+		f.ring.add(f.newChunk(part))
+	}
+}
+
+// LimitError says that an actor has as many streams open as it may.
+type LimitError struct{ Open int }
+
+func (e *LimitError) Error() string { return fmt.Sprintf("%d streams are open", e.Open) }
+
+// unavailableError is why there can be no stream for now.
+type unavailableError string
+
+func (e unavailableError) Error() string { return string(e) }
+
+// Unavailable reports that the caller may try again later.
+func (unavailableError) Unavailable() bool { return true }
+
+const errEnding unavailableError = "this process is about to end"
+
+// Admit reserves a stream for an actor; the caller must call release when it ends. Admit waits up to 3 s until the log is followed. Its errors are
+// a *LimitError, or have a method Unavailable() bool that returns true.
+func (f *Feed) Admit(ctx context.Context, actor telematics.Actor) (release func(), err error) {
+	ready, err := f.reserve(actor)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case <-ready:
+		return func() { f.release(actor) }, nil
+	case <-f.ended:
+		err = errEnding
+	case <-ctx.Done():
+		err = unavailableError("the log of events was not read yet")
+	}
+	f.release(actor)
+	return nil, err
+}
+
+// reserve returns a channel that is closed when the stream can begin.
+func (f *Feed) reserve(actor telematics.Actor) (ready <-chan struct{}, err error) {
+	select {
+	case <-f.ended:
+		return nil, errEnding
+	default:
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.PerActor > 0 && f.actors[actor] >= f.PerActor:
+		return nil, &LimitError{Open: f.actors[actor]}
+	case f.open >= f.Streams:
+		return nil, unavailableError(fmt.Sprintf("%d streams are open", f.open))
+	}
+	f.actors[actor]++
+	f.open++
+	if f.idle != nil {
+		f.idle.Stop()
+	}
+	if f.stop == nil {
+		select {
+		case f.wanted <- struct{}{}:
+		default:
+		}
+	}
+	return f.ready, nil
+}
+
+func (f *Feed) release(actor telematics.Actor) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open--; f.open == 0 {
+		f.idle = time.AfterFunc(f.IdleTimeout, f.stopIfIdle)
+	}
+	if f.actors[actor]--; f.actors[actor] == 0 {
+		delete(f.actors, actor)
+	}
+}

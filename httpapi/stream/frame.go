@@ -1,0 +1,85 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// endEvent is the last event of a stream; the log has none of this kind.
+const endEvent telematics.EventKind = "end"
+
+// notice is the data of events about the stream itself.
+type notice struct {
+	VehicleID *int64 `json:"vehicle_id"` // always null
+	At        string `json:"at"`
+	Reason    string `json:"reason"`
+}
+
+func newNotice(at time.Time, reason string) notice {
+	return notice{At: telematics.FormatTime(at), Reason: reason}
+}
+
+// Reasons of a reset, and of the end of a stream.
+const (
+	eventsMissing  = "events_missing" // reset: earlier events may be missing
+	tooSlow        = "too_slow"       // the subscriber is further behind than the ring reaches
+	tokenExpired   = "token_expired"
+	tokenRefused   = "token_refused" // the token is not valid any more
+	stopping       = "stopping"      // this process ends; another one serves
+	logUnavailable = "unavailable"   // the log of events cannot be read
+)
+
+// Filter selects the events of a subscriber.
+type Filter struct {
+	Agency  telematics.AgencyID    // zero: all
+	Vehicle telematics.VehicleID   // zero: all
+	Kinds   []telematics.EventKind // nil: all
+	Nothing bool                   // no event at all, for an agency that the subscriber may not see
+}
+
+// matches reports whether a frame is for the subscriber. A reset is for all.
+func (f Filter) matches(e frame) bool {
+	if e.kind == telematics.ResetEvent {
+		return true
+	}
+	return !f.Nothing &&
+		(f.Agency == 0 || f.Agency == e.agency) &&
+		(f.Vehicle == 0 || f.Vehicle == e.vehicle) &&
+		(f.Kinds == nil || slices.Contains(f.Kinds, e.kind))
+}
+
+// newChunk encodes events for all subscribers.
+func (f *Feed) newChunk(events []telematics.Event) *chunk {
+	var text bytes.Buffer
+	c := &chunk{frames: make([]frame, 0, len(events))}
+	for _, e := range events {
+		from := text.Len()
+		body := f.Body(e)
+		if body == nil {
+			body = newNotice(e.At, eventsMissing)
+		}
+		writeFrame(&text, e.ID, e.Kind, body)
+		c.frames = append(c.frames, frame{id: e.ID, kind: e.Kind, vehicle: e.Vehicle, agency: e.Agency, from: from, to: text.Len()})
+	}
+	c.text = bytes.Clone(text.Bytes()) // without the buffer's spare capacity
+	return c
+}
+
+// writeFrame adds one event in the form of server-sent events.
+func writeFrame(text *bytes.Buffer, id string, kind telematics.EventKind, body any) {
+	if id != "" {
+		fmt.Fprintf(text, "id: %s\n", id)
+	}
+	fmt.Fprintf(text, "event: %s\ndata: ", kind)
+	encoder := json.NewEncoder(text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil { // cannot happen: its values were decoded from JSON
+		panic(fmt.Sprintf("encode event: %v", err))
+	}
+	text.WriteByte('\n') // ends the event; the encoder has ended the line
+}
