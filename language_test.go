@@ -35,7 +35,8 @@ var quotations = []string{
 	"`strangers`",               // a table
 	"*A flood starves\nnobody*", // laws of the fault harness
 	"*A flood harms nobody*",
-	"still under way; ask again with the same key", // a message of the HTTP interface
+	"still under way; ask again with the same key", // messages of the HTTP interface
+	"a payment under way, uses it",
 }
 
 // Files, and folders with those below them, whose words are not checked yet. The list may only get shorter.
@@ -45,7 +46,6 @@ var notYetChecked = []string{
 	"docs/architecture.md",
 	"docs/operating.md",
 	"httpapi",
-	"rental",
 	"simulator",
 	"store",
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Minor is an amount of money in minor units of a currency that stands beside it: cents for EUR,
+// Minor is an amount of money in minor units of the currency next to it: cents for EUR,
 // yen for JPY, fils for BHD. Never negative, but in a difference.
 type Minor int64
 

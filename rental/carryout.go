@@ -2,18 +2,18 @@ package rental
 
 import "context"
 
-// Words of ours for why a charge stands, beside the processor's.
+// Reasons for a charge's state that Motorpool adds to the processor's.
 const (
 	noCard       = "no_card"   // the client has none that may be tried
 	cardGone     = "card_gone" // the processor does not take it any more
 	holdExpired  = "expired"   // the processor gave the hold up by itself
 	notAccepted  = "refused"   // the request makes no sense to the processor
-	givenUpThere = "canceled"  // somebody gave the payment up at the processor
+	givenUpThere = "canceled"  // the payment was cancelled at the processor
 )
 
 // payment carries a payment or a deposit on from where it is. What the processor knows of is looked at first, whatever
 // the state: only what was prepared a moment ago is carried out without [MON-3].
-func (h *hand) payment(ctx context.Context) (Result, error) {
+func (h *chargeWorker) payment(ctx context.Context) (Result, error) {
 	if h.job.Intent == "" {
 		return h.prepare(ctx)
 	}
@@ -21,7 +21,7 @@ func (h *hand) payment(ctx context.Context) (Result, error) {
 }
 
 // look asks how the payment is now, and goes on from there.
-func (h *hand) look(ctx context.Context) (Result, error) {
+func (h *chargeWorker) look(ctx context.Context) (Result, error) {
 	in, err := h.intent(ctx)
 	if err != nil {
 		return h.again(), nil
@@ -29,8 +29,8 @@ func (h *hand) look(ctx context.Context) (Result, error) {
 	return h.judge(ctx, in)
 }
 
-// intent returns the payment as the processor has it now. What is wrong where it does not is told.
-func (h *hand) intent(ctx context.Context) (Intent, error) {
+// intent returns the payment as the processor has it now. Where it has none, the error says why.
+func (h *chargeWorker) intent(ctx context.Context) (Intent, error) {
 	bounded, cancel := h.call(ctx)
 	defer cancel()
 	in, err := h.Processor.Intent(bounded, h.job.Intent)
@@ -41,7 +41,7 @@ func (h *hand) intent(ctx context.Context) (Intent, error) {
 }
 
 // judge goes on from how the payment is at the processor.
-func (h *hand) judge(ctx context.Context, in Intent) (Result, error) {
+func (h *chargeWorker) judge(ctx context.Context, in Intent) (Result, error) {
 	if h.job.Kind == DepositCharge {
 		return h.judgeDeposit(ctx, in)
 	}
@@ -49,29 +49,29 @@ func (h *hand) judge(ctx context.Context, in Intent) (Result, error) {
 	case IntentSucceeded:
 		r := h.settled(Paid)
 		r.Settled, r.Seen = in.Amount, in.Attempt
-		return h.told(r), nil
+		return h.withActivity(r), nil
 	case IntentCanceled:
 		return h.givenUp(), nil
 	case IntentPrepared, IntentAction:
 		return h.judgeAttempt(ctx, in)
 	default:
-		return h.underWay(), nil
+		return h.undecided(), nil
 	}
 }
 
 // givenUp is a payment that can never be carried out any more.
-func (h *hand) givenUp() Result {
+func (h *chargeWorker) givenUp() Result {
 	r := h.as(Failed)
 	r.Hopeless = true
 	if h.job.State == Failed && h.job.DeclineCode == givenUpThere {
 		return r
 	}
 	r.DeclineCode = givenUpThere
-	return h.told(r)
+	return h.withActivity(r)
 }
 
-// underWay is a payment about which the processor has not decided yet.
-func (h *hand) underWay() Result {
+// undecided is a payment about which the processor has not decided yet.
+func (h *chargeWorker) undecided() Result {
 	if !h.job.Look {
 		h.job.State = Unknown
 	}
@@ -80,7 +80,7 @@ func (h *hand) underWay() Result {
 
 // judgeAttempt goes on with a payment that has moved nothing: its last attempt was declined, waits for the card's owner,
 // or never came to be.
-func (h *hand) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
+func (h *chargeWorker) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
 	isNews := in.Attempt != h.job.Seen ||
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != h.job.DeclineCode // refused before it was made an attempt
 	switch {
@@ -98,10 +98,10 @@ func (h *hand) judgeAttempt(ctx context.Context, in Intent) (Result, error) {
 
 // prepare makes the payment at the processor, and carries it out. Until its id is written down nothing can move, so one that
 // was made and never heard of does no harm.
-func (h *hand) prepare(ctx context.Context) (Result, error) {
+func (h *chargeWorker) prepare(ctx context.Context) (Result, error) {
 	switch {
 	case h.job.Goal == Release || h.job.Goal == Capture:
-		return h.told(h.settled(Released)), nil
+		return h.withActivity(h.settled(Released)), nil
 	case h.job.Look:
 		return h.unchanged(), nil
 	case h.job.Card == nil:
@@ -117,7 +117,7 @@ func (h *hand) prepare(ctx context.Context) (Result, error) {
 	case Refused, NotKnown, CardRefused:
 		r := h.as(Failed)
 		r.DeclineCode, r.Hopeless = notAccepted, true
-		return h.told(r), nil
+		return h.withActivity(r), nil
 	case BrokenThere:
 		r := h.again()
 		r.Asked = true // the next try needs another name
@@ -127,7 +127,7 @@ func (h *hand) prepare(ctx context.Context) (Result, error) {
 	}
 }
 
-func (h *hand) request() IntentRequest {
+func (h *chargeWorker) request() IntentRequest {
 	return IntentRequest{
 		Charge: h.job.ID, Customer: h.job.Customer, Amount: h.job.Amount, Currency: h.job.Currency, Hold: h.job.Kind == DepositCharge,
 		Description: h.job.Reference + " " + string(h.job.Kind),
@@ -136,7 +136,7 @@ func (h *hand) request() IntentRequest {
 }
 
 // confirm carries the payment out with the card.
-func (h *hand) confirm(ctx context.Context, intent string) (Result, error) {
+func (h *chargeWorker) confirm(ctx context.Context, intent string) (Result, error) {
 	if h.job.Card == nil {
 		r := h.noCard()
 		r.Intent = intent
@@ -172,7 +172,7 @@ func (h *hand) confirm(ctx context.Context, intent string) (Result, error) {
 
 // withoutCard goes on after the processor found no sense in carrying a payment out: where the payment is as it was, it is
 // the card that is gone, and the next one is tried.
-func (h *hand) withoutCard(ctx context.Context) (Result, error) {
+func (h *chargeWorker) withoutCard(ctx context.Context) (Result, error) {
 	in, err := h.intent(ctx)
 	if err != nil {
 		return h.again(), nil
@@ -183,15 +183,15 @@ func (h *hand) withoutCard(ctx context.Context) (Result, error) {
 	return h.cardGone(), nil
 }
 
-// cardGone is a charge that goes on with the next card at once.
-func (h *hand) cardGone() Result {
+// cardGone is a charge that continues immediately with the next card.
+func (h *chargeWorker) cardGone() Result {
 	r := h.as(Declined)
 	r.DeclineCode, r.Gone, r.NextAttempt = cardGone, h.job.Card.Token, h.Now()
-	return h.told(r)
+	return h.withActivity(r)
 }
 
 // lookUpRefusal asks which attempt it was that the processor has just told of as declined.
-func (h *hand) lookUpRefusal(ctx context.Context, d *Decline) (Result, error) {
+func (h *chargeWorker) lookUpRefusal(ctx context.Context, d *Decline) (Result, error) {
 	in, err := h.intent(ctx)
 	if err != nil {
 		return h.again(), nil

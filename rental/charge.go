@@ -136,7 +136,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 	return c.State.MayBecome(next)
 }
 
-// charge returns a new charge of the booking that is due at once. One of nothing is paid without the processor.
+// charge returns a new charge of the booking that is due immediately. A charge of zero is paid without the processor.
 func (d Dossier) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
 	c := Charge{Booking: d.ID, Kind: kind, State: Pending, Currency: d.Price.Currency, Amount: amount, NextAttempt: now, Created: now}
 	if amount == 0 {
@@ -150,8 +150,8 @@ func (c Charge) isOwed() bool {
 	return (c.State == Declined || c.State == Failed) && c.ofClient()
 }
 
-// isUnderWay reports whether a payment is to be carried out, or may have been, and was not refused.
-func (c Charge) isUnderWay() bool {
+// isOpen reports whether a payment is to be carried out, or may have been, and was not refused.
+func (c Charge) isOpen() bool {
 	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture)
 }
 

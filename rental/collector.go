@@ -15,7 +15,7 @@ type CollectorConfig struct {
 	Cards     Cards
 	Processor Processor
 
-	Workers int              // charges that are carried out at once, and notices. Defaults to 8.
+	Workers int              // charges that are carried out concurrently, and notices. Defaults to 8.
 	Lease   time.Duration    // for which a charge is taken. Defaults to 1 min.
 	Every   time.Duration    // between two looks for what is due. Defaults to 1 s.
 	Timeout time.Duration    // of one call of the processor; at most a third of the lease. Defaults to 20 s.
@@ -60,12 +60,12 @@ func (c *Collector) Nudge() {
 func poke(hint chan struct{}) {
 	select {
 	case hint <- struct{}{}:
-	default: // somebody did already
+	default: // the hint is set already
 	}
 }
 
-// Run carries out charges and handles notices until the context ends. What is under way then is finished for as long as one
-// call of the processor may take; what is not done by that is looked at once its lease has run out.
+// Run carries out charges and handles notices until the context ends. A call in flight then may take as long as one
+// call of the processor may take; unfinished charges are taken again when their lease has expired.
 func (c *Collector) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -79,12 +79,12 @@ func (c *Collector) Run(ctx context.Context) error {
 
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		serve(ctx, working, c.line("charges", c.charges), func(ctx context.Context, limit int) ([]Job, error) {
+		serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]Job, error) {
 			return c.Ledger.TakeCharges(ctx, limit, c.Lease)
-		}, c.carry)
+		}, c.processCharge)
 	})
 	loops.Go(func() {
-		serve(ctx, working, c.line("notices", c.notices), func(ctx context.Context, limit int) ([]Notice, error) {
+		serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]Notice, error) {
 			return c.Notices.TakeNotices(ctx, limit, c.Lease)
 		}, c.handle)
 	})
@@ -92,26 +92,26 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// line is one kind of work that comes due.
-type line struct {
-	what  string
-	hands int
-	every time.Duration
-	hint  chan struct{}
-	log   *slog.Logger
+// workLoop is one kind of work that comes due.
+type workLoop struct {
+	what    string
+	workers int
+	every   time.Duration
+	hint    chan struct{}
+	log     *slog.Logger
 }
 
-func (c *Collector) line(what string, hint chan struct{}) line {
-	return line{what: what, hands: c.Workers, every: c.Every, hint: hint, log: c.Logger}
+func (c *Collector) loop(what string, hint chan struct{}) workLoop {
+	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger}
 }
 
-// serve takes what is due, as much as there are free hands for, until the context ends, and waits for its
-// hands. They work under a context of their own.
-func serve[T any](ctx, working context.Context, l line, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
-	var hands sync.WaitGroup
-	defer hands.Wait()
-	free := make(chan struct{}, l.hands)
-	for range l.hands {
+// serve takes due jobs, as many as there are free workers, until the context ends, and waits for its
+// workers. They use the context working.
+func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	free := make(chan struct{}, l.workers)
+	for range l.workers {
 		free <- struct{}{}
 	}
 	tick := time.NewTicker(l.every)
@@ -123,10 +123,10 @@ func serve[T any](ctx, working context.Context, l line, take func(context.Contex
 		}
 		due, err := take(ctx, n)
 		if err != nil && ctx.Err() == nil {
-			l.log.Warn("what is due not readable", "what", l.what, "err", err)
+			l.log.Warn("due jobs not read", "what", l.what, "err", err)
 		}
 		for _, one := range due {
-			hands.Go(func() {
+			workers.Go(func() {
 				defer func() { free <- struct{}{} }()
 				do(working, one)
 			})
@@ -146,7 +146,7 @@ func serve[T any](ctx, working context.Context, l line, take func(context.Contex
 	}
 }
 
-// claim waits for a free hand, and returns how many are free: zero once the context has ended.
+// claim waits for a free worker, and returns how many are free: zero once the context has ended.
 func claim(ctx context.Context, free chan struct{}) int {
 	select {
 	case <-ctx.Done():

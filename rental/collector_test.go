@@ -10,7 +10,7 @@ import (
 	"motorpool/rental"
 )
 
-// slowBank takes its time for each confirmation, and counts how many are under way.
+// slowBank takes its time for each confirmation, and counts how many are in flight.
 type slowBank struct {
 	rental.Processor
 	takes time.Duration
@@ -37,13 +37,13 @@ func (b *slowBank) enter(n int) {
 	b.most = max(b.most, b.now)
 }
 
-func (b *slowBank) mostAtOnce() int {
+func (b *slowBank) mostConcurrent() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.most
 }
 
-func TestNoMoreChargesAreUnderWayThanThereAreWorkers(t *testing.T) {
+func TestCollector_RunsNoMoreChargesThanWorkers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		bank := &slowBank{Processor: w.bank, takes: 10 * time.Second}
 		client, _ := w.client(pays)
@@ -59,14 +59,14 @@ func TestNoMoreChargesAreUnderWayThanThereAreWorkers(t *testing.T) {
 				paid++
 			}
 		}
-		if most := bank.mostAtOnce(); most != 3 || paid != 9 {
-			t.Errorf("at most %d at once, %d paid", most, paid)
+		if most := bank.mostConcurrent(); most != 3 || paid != 9 {
+			t.Errorf("at most %d concurrently, %d paid", most, paid)
 		}
 		w.after(10 * time.Second)
 	})
 }
 
-func TestANudgeIsHeardAtOnce(t *testing.T) {
+func TestCollector_ANudgeStartsWorkImmediately(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Hour
 		c := w.collect(nil)
@@ -81,7 +81,7 @@ func TestANudgeIsHeardAtOnce(t *testing.T) {
 	})
 }
 
-func TestACollectorThatStopsFinishesWhatIsUnderWay(t *testing.T) {
+func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 	for name, story := range map[string]struct {
 		takes, ends time.Duration
 		state       rental.ChargeState
@@ -103,7 +103,7 @@ func TestACollectorThatStopsFinishesWhatIsUnderWay(t *testing.T) {
 					t.Fatal(err)
 				}
 				if took := time.Since(began) - 5*time.Second; took != story.ends {
-					t.Errorf("it ended %v after it was told to, want %v", took, story.ends)
+					t.Errorf("it ended %v after its context, want %v", took, story.ends)
 				}
 				if is := w.is(charge); is.State != story.state {
 					t.Errorf("the charge is %s, want %s", is.State, story.state)
@@ -113,7 +113,7 @@ func TestACollectorThatStopsFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestALedgerThatIsAwayStopsNobody(t *testing.T) {
+func TestCollector_GoesOnAfterTheLedgerWasUnavailable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)

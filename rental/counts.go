@@ -8,11 +8,11 @@ type Counts struct {
 	names []string
 }
 
-// Names of counts. Each is present from the start, so that zero can be read. Beside them there is one for each kind of
+// Names of counts. Each is present from the start, so that zero can be read. In addition there is one for each kind of
 // charge and each state that one of its kind may come to: charge_start_paid, charge_deposit_released …
 const (
 	chargesTaken     = "charges_taken"     // charges that were due, and were taken
-	chargesLost      = "charges_lost"      // of those: somebody else had them by the time, or they had changed
+	chargesLost      = "charges_lost"      // of those: another worker had them, or they had changed
 	chargesNotKept   = "charges_not_kept"  // of those: what was learned could not be written down; they are looked at again
 	chargesAgain     = "charges_again"     // tries that brought no news
 	processorUnsure  = "processor_unsure"  // calls of the processor that may have happened

@@ -27,7 +27,7 @@ var lives = map[string]func(*world) (check func()){
 		w.later(10*time.Minute, func() { w.ledger.SetDefault(client, w.card(client, pays)) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"another card at once": func(w *world) func() {
+	"another card immediately": func(w *world) func() {
 		client, _ := w.client(broke)
 		charge := w.add(client, rental.FeeCharge)
 		w.later(30*time.Second+time.Millisecond, func() { w.ledger.SetDefault(client, w.card(client, pays)) })
@@ -69,7 +69,7 @@ var lives = map[string]func(*world) (check func()){
 		w.later(10*time.Minute, func() { w.ledger.Amend(deposit.ID, rental.Release, 0) })
 		return func() { w.wantState(deposit, rental.Released); w.wantNothingHeld(deposit) }
 	},
-	"a deposit that is released at once": func(w *world) func() {
+	"a deposit that is released immediately": func(w *world) func() {
 		client, _ := w.client(pays)
 		deposit := w.add(client, rental.DepositCharge)
 		w.later(45*time.Second, func() { w.ledger.Amend(deposit.ID, rental.Release, 0) })
@@ -111,7 +111,7 @@ func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 				}
 			}
 			if first < 5 {
-				t.Errorf("nobody died after step %d", first)
+				t.Errorf("no worker died after step %d", first)
 			}
 			t.Logf("%d worlds", worlds)
 		})

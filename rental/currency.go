@@ -21,11 +21,11 @@ func ParseCurrency(code string) (Currency, error) {
 	return Currency(code), nil
 }
 
-// noMoney has codes of the standard for which it gives no minor unit: nobody pays with them.
+// noMoney has codes of the standard for which it gives no minor unit: they are no means of payment.
 var noMoney = map[string]bool{"XAG": true, "XAU": true, "XDR": true}
 
 // Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what ParseCurrency
-// never returned: an amount of nobody knows what must not be told, or charged.
+// never returned: an amount without a known currency must not be shown or charged.
 func (c Currency) Digits() int {
 	known := money.GetCurrency(string(c))
 	if known == nil {

@@ -59,10 +59,10 @@ func TestWhatIsNoCurrencyIsRefused(t *testing.T) {
 	}
 }
 
-func TestAmountsOfNobodyKnowsWhatAreNotTold(t *testing.T) {
+func TestFormat_PanicsWithoutACurrency(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("an amount of no currency was told")
+			t.Error("an amount without a currency was formatted")
 		}
 	}()
 	t.Log(rental.Currency("").Format(1))

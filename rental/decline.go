@@ -4,7 +4,7 @@ package rental
 const authentication = "authentication_required"
 
 // declined is what follows from a card's refusal: another try some time later, none with this card, or the owner's turn.
-func (h *hand) declined(d Decline, attempt string) Result {
+func (h *chargeWorker) declined(d Decline, attempt string) Result {
 	r := h.as(Failed)
 	r.Seen, r.DeclineCode = attempt, d.Code
 	switch {
@@ -18,11 +18,11 @@ func (h *hand) declined(d Decline, attempt string) Result {
 			r.State, r.NextAttempt = Declined, h.Now().Add(wait)
 		}
 	}
-	return h.told(r)
+	return h.withActivity(r)
 }
 
 // noCard is a charge that waits for the client to add a card.
-func (h *hand) noCard() Result {
+func (h *chargeWorker) noCard() Result {
 	r := h.as(Declined)
 	if h.job.State == Failed {
 		r.State = Failed
@@ -31,5 +31,5 @@ func (h *hand) noCard() Result {
 		return r
 	}
 	r.DeclineCode = noCard
-	return h.told(r)
+	return h.withActivity(r)
 }

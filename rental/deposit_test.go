@@ -18,7 +18,7 @@ func TestAPartOfWhatIsHeldIsTaken(t *testing.T) {
 		}
 		d = after(d, change)
 		if d.Payment().Status != rental.PaymentPending {
-			t.Errorf("%d: under way, and %+v", amount, d.Payment())
+			t.Errorf("%d: open, and %+v", amount, d.Payment())
 		}
 		refused(t, "a second capture", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
 		carryOut(&d.Charges[1], now)

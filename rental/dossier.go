@@ -34,7 +34,7 @@ func (d Dossier) VisibleTo(a telematics.Actor) bool {
 type Change struct {
 	Booking Booking        // as it is from now on
 	Charges []Charge       // new ones; the record numbers them, and gives them ids
-	Amended []Charge       // charges that exist, with another goal, due at once
+	Amended []Charge       // charges that exist, with another goal, due immediately
 	Details map[string]any // for the history; nil: nothing
 	Note    string         // a person's words, for the history
 }

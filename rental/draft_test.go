@@ -40,7 +40,7 @@ func TestDraftsThatCanBeBooked(t *testing.T) {
 		"the default card":         func(d *rental.Draft, _ *rental.Facts) { d.Method = 0 },
 		"for nothing":              func(_ *rental.Draft, f *rental.Facts) { f.Rate = &rental.Rate{} },
 		"booked for another time":  func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Booked },
-		"in somebody's hands now":  func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.InUse },
+		"in another booking now":   func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.InUse },
 		"a currency without cents": func(_ *rental.Draft, f *rental.Facts) { f.Terms.Currency = "JPY" },
 	} {
 		d, f := draft()
@@ -58,7 +58,7 @@ func TestAFieldThatCannotBeIsNamed(t *testing.T) {
 	}{
 		"in the past":                {func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate - time.Millisecond) }, "start_date", "must not be in the past"},
 		"no time at all":             {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
-		"less than is told":          {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
+		"less than is shown":         {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
 		"backwards":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date"},
 		"too long":                   {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength + time.Millisecond) }, "end_date", "must be at most 366 days after start_date"},
 		"centuries":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "end_date", "must be at most 366 days after start_date"},
@@ -91,7 +91,7 @@ func TestDraftsThatCannotBeBooked(t *testing.T) {
 		"inactive":                 {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
 		"not for rent":             {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
 		"no card":                  {func(d *rental.Draft, f *rental.Facts) { d.Method, f.Methods = 0, nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
-		"somebody else's card":     {func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4."},
+		"another client's card":    {func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4."},
 	} {
 		d, f := draft()
 		c.with(&d, &f)

@@ -99,7 +99,7 @@ func TestANoticeOfADeclineIsNoOtherAttempt(t *testing.T) {
 	})
 }
 
-func TestACardThatIsRefusedForGoodIsNeverTriedAgain(t *testing.T) {
+func TestDunning_AHardDeclineBarsTheCard(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Minute
 		client, cards := w.client(stolen)
@@ -248,7 +248,7 @@ func TestAnOwnerWhoDoesNotConfirmMayChooseAnotherCard(t *testing.T) {
 	})
 }
 
-func TestAPaymentThatSomebodyGaveUpAtTheProcessorFails(t *testing.T) {
+func TestCharge_FailsWhenCancelledAtTheProcessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(broke)
 		charge := w.add(client, rental.StartCharge)

@@ -47,7 +47,7 @@ func TestTheEndGivesADepositUpInEachState(t *testing.T) {
 	d := active(t)
 	d = after(d, do(t)(d.CaptureDeposit(start, 5_000, "scratch")))
 	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {
-		t.Errorf("a capture that is under way: %+v", c.Amended)
+		t.Errorf("a capture in flight: %+v", c.Amended)
 	}
 	d.Charges = nil
 	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {

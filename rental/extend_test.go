@@ -32,7 +32,7 @@ func TestWhenABookingCanBeExtended(t *testing.T) {
 		"extended thrice":        {start, func(d *dossier) { d.Extensions = 3 }, "The booking was extended 3 times already."},
 		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""}, // half an hour, and the buffer
 		"next in less":           {start, nextAfter(45*time.Minute - 1), soon},
-		"next at once":           {start, nextAfter(0), soon},
+		"next immediately":       {start, nextAfter(0), soon},
 		"no buffer, 30 min":      {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
 		"no buffer, less":        {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
 		"rental paid":            {start, charged(rental.StartCharge, rental.Paid, ""), ""},
@@ -64,7 +64,7 @@ func TestWhenABookingCanBeExtended(t *testing.T) {
 	}
 }
 
-func TestAnActiveBookingPaysItsExtensionAtOnce(t *testing.T) {
+func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	d := active(t)
 	now, end := start.Add(time.Hour), start.Add(10*time.Hour)
 	change := do(t)(d.Extend(now, end))

@@ -16,7 +16,7 @@ type Fee struct {
 // limit: 1,700 EUR at 15 EUR an hour and 200 EUR of deposit. It catches a misplaced decimal point in any currency.
 const feeLimitHours = 100
 
-// FeeLimit is the highest fee that can be charged at once.
+// FeeLimit is the highest single fee.
 func (d Dossier) FeeLimit() Minor {
 	if d.Terms.FeeLimit > 0 {
 		return d.Terms.FeeLimit

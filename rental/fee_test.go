@@ -8,7 +8,7 @@ import (
 	"motorpool/rental"
 )
 
-func TestAFeeIsAChargeOfItsOwn(t *testing.T) {
+func TestFine_MakesASeparateCharge(t *testing.T) {
 	for _, state := range []rental.BookingState{rental.Active, rental.Completed, rental.Cancelled} {
 		d, now := active(t), start.Add(30*time.Hour)
 		d.State = state

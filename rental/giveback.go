@@ -6,11 +6,11 @@ import (
 )
 
 // refund carries a refund on. It cannot be prepared, so the record says that it may have happened before the processor
-// is asked, and whoever finds it so looks for it first.
+// is called, and the next worker looks for the refund first.
 //
-// Its name is the same until the processor answers with an error of its own, which it would repeat for ever. Then
-// nothing is under way under that name, and what was not found a moment later has not happened.
-func (h *hand) refund(ctx context.Context) (Result, error) {
+// Its name is the same until the processor answers with an internal error, which it would repeat for ever. Then
+// no request with that key is in flight, and a refund that is not found a moment later has not happened.
+func (h *chargeWorker) refund(ctx context.Context) (Result, error) {
 	switch {
 	case h.job.State == Failed:
 		return h.unchanged(), nil // another refund may have taken its place
@@ -27,7 +27,7 @@ func (h *hand) refund(ctx context.Context) (Result, error) {
 	return h.giveBack(ctx)
 }
 
-func (h *hand) lookAtRefund(ctx context.Context) (Result, error) {
+func (h *chargeWorker) lookAtRefund(ctx context.Context) (Result, error) {
 	bounded, cancel := h.call(ctx)
 	made, err := h.Processor.RefundByID(bounded, h.job.Intent)
 	cancel()
@@ -39,7 +39,7 @@ func (h *hand) lookAtRefund(ctx context.Context) (Result, error) {
 }
 
 // findRefund looks whether the refund was made, and makes it where it was not.
-func (h *hand) findRefund(ctx context.Context) (Result, error) {
+func (h *chargeWorker) findRefund(ctx context.Context) (Result, error) {
 	bounded, cancel := h.call(ctx)
 	made, found, err := h.Processor.RefundOf(bounded, h.job.Payment, h.job.ID)
 	cancel()
@@ -59,7 +59,7 @@ func (h *hand) findRefund(ctx context.Context) (Result, error) {
 }
 
 // giveBack asks for the refund.
-func (h *hand) giveBack(ctx context.Context) (Result, error) {
+func (h *chargeWorker) giveBack(ctx context.Context) (Result, error) {
 	h.acted = true
 	bounded, cancel := h.call(ctx)
 	made, err := h.Processor.Refund(bounded, h.firstKey(h.job.Attempts-1), RefundRequest{
@@ -83,7 +83,7 @@ func (h *hand) giveBack(ctx context.Context) (Result, error) {
 	}
 }
 
-func (h *hand) judgeRefund(made Refund) Result {
+func (h *chargeWorker) judgeRefund(made Refund) Result {
 	h.job.Intent = made.ID
 	switch made.Status {
 	case RefundSucceeded:
@@ -92,7 +92,7 @@ func (h *hand) judgeRefund(made Refund) Result {
 		}
 		r := h.settled(Paid)
 		r.Intent, r.Settled = made.ID, made.Amount
-		return h.told(r)
+		return h.withActivity(r)
 	case RefundFailed:
 		r := h.refundFailed(made.Why)
 		r.Intent = made.ID
@@ -101,14 +101,14 @@ func (h *hand) judgeRefund(made Refund) Result {
 		if h.job.State == Paid {
 			return h.unchanged()
 		}
-		r := h.underWay()
+		r := h.undecided()
 		r.Intent = made.ID
 		return r
 	}
 }
 
-func (h *hand) refundFailed(why string) Result {
+func (h *chargeWorker) refundFailed(why string) Result {
 	r := h.as(Failed)
 	r.DeclineCode, r.Settled, r.PaidAt = why, 0, time.Time{}
-	return h.told(r)
+	return h.withActivity(r)
 }

@@ -3,18 +3,18 @@ package rental
 import "context"
 
 // judgeDeposit goes on from how the deposit is at the processor, towards what is wanted of it.
-func (h *hand) judgeDeposit(ctx context.Context, in Intent) (Result, error) {
+func (h *chargeWorker) judgeDeposit(ctx context.Context, in Intent) (Result, error) {
 	switch in.Status {
 	case IntentSucceeded:
 		r := h.settled(Captured)
 		r.Settled, r.Seen = in.Amount, in.Attempt
-		return h.told(r), nil
+		return h.withActivity(r), nil
 	case IntentCanceled:
 		r := h.settled(Released)
 		if h.job.Goal != Release {
 			r.DeclineCode = holdExpired
 		}
-		return h.told(r), nil
+		return h.withActivity(r), nil
 	case IntentHeld:
 		return h.judgeHold(ctx, in)
 	case IntentPrepared, IntentAction:
@@ -23,12 +23,12 @@ func (h *hand) judgeDeposit(ctx context.Context, in Intent) (Result, error) {
 		}
 		return h.release(ctx) // a payment that is given up holds nothing afterwards, whatever is still on its way to it
 	default:
-		return h.underWay(), nil
+		return h.undecided(), nil
 	}
 }
 
 // judgeHold goes on with money that is held.
-func (h *hand) judgeHold(ctx context.Context, in Intent) (Result, error) {
+func (h *chargeWorker) judgeHold(ctx context.Context, in Intent) (Result, error) {
 	wasHeld := h.job.State == Authorized
 	h.job.Settled = in.Amount
 	switch {
@@ -38,7 +38,7 @@ func (h *hand) judgeHold(ctx context.Context, in Intent) (Result, error) {
 		if wasHeld {
 			return r, nil
 		}
-		return h.told(r), nil
+		return h.withActivity(r), nil
 	case h.job.Goal == Capture && h.job.CaptureAmount > 0:
 		return h.capture(ctx)
 	default:
@@ -47,14 +47,14 @@ func (h *hand) judgeHold(ctx context.Context, in Intent) (Result, error) {
 }
 
 // capture takes a part of what is held. The rest is free.
-func (h *hand) capture(ctx context.Context) (Result, error) {
+func (h *chargeWorker) capture(ctx context.Context) (Result, error) {
 	return h.act(ctx, "capture", func(ctx context.Context, key string) (Intent, error) {
 		return h.Processor.Capture(ctx, key, h.job.Intent, h.job.CaptureAmount, h.job.Currency)
 	})
 }
 
 // release gives the deposit up.
-func (h *hand) release(ctx context.Context) (Result, error) {
+func (h *chargeWorker) release(ctx context.Context) (Result, error) {
 	return h.act(ctx, "cancel", func(ctx context.Context, key string) (Intent, error) {
 		return h.Processor.Cancel(ctx, key, h.job.Intent)
 	})
@@ -62,7 +62,7 @@ func (h *hand) release(ctx context.Context) (Result, error) {
 
 // act asks for something that can happen to a payment once, whatever it is called: each time the key is a new one,
 // after a look.
-func (h *hand) act(ctx context.Context, doing string, do func(context.Context, string) (Intent, error)) (Result, error) {
+func (h *chargeWorker) act(ctx context.Context, doing string, do func(context.Context, string) (Intent, error)) (Result, error) {
 	if h.acted {
 		return h.again(), nil
 	}

@@ -132,7 +132,7 @@ func TestAReleaseOvertakesTheHoldThatIsOnItsWay(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					client, _ := w.client(pays)
 					confirmed := false
-					w.bank.Tell(nil) // nobody but the record says that there is something to do
+					w.bank.Tell(nil) // only the record says that there is something to do
 					deposit := w.add(client, rental.DepositCharge)
 					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 						if c.Method != "Confirm" || confirmed {

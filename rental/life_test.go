@@ -76,7 +76,7 @@ func (l *life) decisions() map[string]func(*rapid.T) {
 		return rental.Minor(rapid.Int64Range(-1, 40_000).Draw(t, "money"))
 	}
 	return map[string]func(*rapid.T){
-		"time goes by": func(t *rapid.T) { l.now = l.now.Add(drawLength(t, "pause") % (3 * time.Hour)) },
+		"time passes": func(t *rapid.T) { l.now = l.now.Add(drawLength(t, "pause") % (3 * time.Hour)) },
 		"cancel": func(t *rapid.T) {
 			can := l.CanCancel(l.now)
 			c, err := l.Cancel(l.now)
@@ -242,7 +242,7 @@ func TestWhateverHappensToABookingItsMoneyIsRight(t *testing.T) {
 	})
 }
 
-// However a booking grows, it costs what it would have cost at once.
+// A booking that is extended costs what one long booking costs.
 func TestExtensionsAddUpToOneLongBooking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := upcoming()

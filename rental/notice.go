@@ -54,7 +54,7 @@ func (c *Collector) wake(ctx context.Context, n Notice) error {
 	return nil
 }
 
-// lookAtCard takes over what the processor changed of a card. One that is bound to nobody can pay nothing any more.
+// lookAtCard records what the processor changed of a card. A card without a customer cannot pay any more.
 func (c *Collector) lookAtCard(ctx context.Context, token string) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

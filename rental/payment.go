@@ -11,8 +11,8 @@ type PaymentStatus string
 const (
 	PaymentRequiresAction    PaymentStatus = "requires_action"    // the card's owner must confirm
 	PaymentFailed            PaymentStatus = "failed"             // the card was refused; another one is needed
-	PaymentPending           PaymentStatus = "pending"            // nothing was charged yet, or something is under way
-	PaymentAuthorized        PaymentStatus = "authorized"         // the deposit is held, the rental is under way
+	PaymentPending           PaymentStatus = "pending"            // nothing was charged yet, or a charge is open
+	PaymentAuthorized        PaymentStatus = "authorized"         // the deposit is held, the charge of the rental is open
 	PaymentRefunded          PaymentStatus = "refunded"           // all that was paid is back
 	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part of what was paid is back
 	PaymentPaid              PaymentStatus = "paid"               // all that was asked for is paid
@@ -24,7 +24,7 @@ var PaymentStatuses = []PaymentStatus{
 	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid, PaymentNotCharged,
 }
 
-// Payment is what a client is told of the money.
+// Payment is what a client reads about the payments of a booking.
 type Payment struct {
 	Method   string // label of the card; empty: there is none
 	Status   PaymentStatus
@@ -39,16 +39,16 @@ type Payment struct {
 //   - requires_action: a charge waits for the card's owner.
 //   - failed: a charge was refused, and is owed, though it be tried again by itself.
 //   - not_charged: the booking was cancelled, and nothing was ever charged.
-//   - pending: nothing was charged yet (the booking is upcoming), or a charge is under way: it is to be
+//   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is to be
 //     carried out, or may have been. So is a capture that was asked for.
-//   - authorized: the deposit is held, and of all the rest only the charge of the start is under way. (That is
+//   - authorized: the deposit is held, and of all the rest only the charge of the start is open. (That is
 //     looked at before pending, which would hide it.)
 //   - refunded: all of what was taken is back.
 //   - partially_refunded: some of it is back.
 //   - paid.
 //
 // A deposit counts like any charge until it is to be released; what becomes of it then, or that the processor let
-// it go, is no concern of what was paid. A refund counts once its money is back: one that is under way, or failed, changes nothing for the client.
+// it go, is no concern of what was paid. A refund counts once its money is back: one that is open, or failed, changes nothing for the client.
 //
 // PaidAt is when the last of the charges that take money was paid, in the last three states; else zero.
 func (d Dossier) Payment() Payment {
@@ -76,11 +76,11 @@ func (d Dossier) paymentStatus() PaymentStatus {
 		return PaymentRequiresAction
 	case some(Charge.isOwed):
 		return PaymentFailed
-	case d.onlyRentalUnderWay():
+	case d.onlyRentalOpen():
 		return PaymentAuthorized
 	case d.State == Cancelled && len(d.Charges) == 0:
 		return PaymentNotCharged
-	case some(Charge.isUnderWay), len(d.Charges) == 0:
+	case some(Charge.isOpen), len(d.Charges) == 0:
 		return PaymentPending
 	case back > 0 && back >= paid:
 		return PaymentRefunded
@@ -105,16 +105,16 @@ func (d Dossier) moved() (charged, refunded, held Minor) {
 	return charged, refunded, held
 }
 
-// onlyRentalUnderWay reports whether the deposit is held, and of all the rest only the charge of the start is under way.
-func (d Dossier) onlyRentalUnderWay() bool {
+// onlyRentalOpen reports whether the deposit is held, and of all the rest only the charge of the start is open.
+func (d Dossier) onlyRentalOpen() bool {
 	deposit, _ := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold
 	start := false
 	for _, c := range d.Charges {
-		if c.isUnderWay() && c.Kind != StartCharge {
+		if c.isOpen() && c.Kind != StartCharge {
 			return false
 		}
-		start = start || c.isUnderWay()
+		start = start || c.isOpen()
 	}
 	return held && start
 }

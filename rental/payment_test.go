@@ -7,7 +7,7 @@ import (
 	"motorpool/rental"
 )
 
-func TestWhatAClientIsToldOfTheMoney(t *testing.T) {
+func TestPayment_Status(t *testing.T) {
 	paidAt := start.Add(time.Minute)
 	charge := func(kind rental.ChargeKind, state rental.ChargeState) rental.Charge {
 		c := rental.Charge{Kind: kind, State: state, Amount: 1_000}
@@ -71,7 +71,7 @@ func TestWhatAClientIsToldOfTheMoney(t *testing.T) {
 		"deposit refused, then given up":     {[]rental.Charge{given, releasing(declined)}, rental.PaymentPaid, paidAt},
 		"deposit to confirm, given up":       {[]rental.Charge{given, releasing(action)}, rental.PaymentPaid, paidAt},
 		"deposit released":                   {[]rental.Charge{given, releasing(rental.Released)}, rental.PaymentPaid, paidAt},
-		"deposit let go by the processor":    {[]rental.Charge{given, charge(deposit, rental.Released)}, rental.PaymentPaid, paidAt},
+		"deposit released by the processor":  {[]rental.Charge{given, charge(deposit, rental.Released)}, rental.PaymentPaid, paidAt},
 		"a capture asked for":                {[]rental.Charge{given, capturing}, rental.PaymentPending, time.Time{}},
 		"a capture done":                     {[]rental.Charge{given, captured}, rental.PaymentPaid, paidAt},
 		"a refund pending":                   {[]rental.Charge{given, charge(back, pending)}, rental.PaymentPaid, paidAt},

@@ -18,7 +18,7 @@ type Request struct {
 	Now     time.Time
 }
 
-// Decision is made about a booking that nobody else changes meanwhile.
+// Decision is made about a booking that is locked meanwhile.
 type Decision func(Dossier) (Change, error)
 
 // Job is a charge that is due, taken by one worker for a while. What the worker learns is written down
@@ -48,7 +48,7 @@ type Result struct {
 	Hard        bool      // the card that was tried must not be tried again
 	Gone        string    // token of a card that the processor does not take any more
 	Hopeless    bool      // it would be so with every card: a new default is no reason to try again
-	Asked       bool      // an attempt is about to be made, or the next one needs a name of its own
+	Asked       bool      // an attempt is about to be made, or the next one needs another key
 	Card        *Method   // with which it is about to be made; nil: as it was
 	Declined    bool      // another decline of this card
 	Again       bool      // another try that brought no news
@@ -61,7 +61,7 @@ type Result struct {
 // Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
 //
 // Something may happen to a charge while a worker is at it: a new default card, another goal. Then what the worker writes
-// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again at once, with the new card, unless
+// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again immediately, with the new card, unless
 // the result is hopeless.
 type Ledger interface {
 	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again

@@ -119,7 +119,7 @@ func TestALongerTimeIsNeverCheaper(t *testing.T) {
 	})
 }
 
-// Wherever a booking lies, and by whichever clock it is told, it costs the same.
+// Wherever a booking lies, and in whichever time zone its times are, it costs the same.
 func TestAPriceDependsOnTheLengthAlone(t *testing.T) {
 	berlin := time.FixedZone("", 2*60*60)
 	rapid.Check(t, func(t *rapid.T) {

@@ -57,12 +57,12 @@ type IntentRequest struct {
 type IntentStatus string
 
 const (
-	IntentPrepared  IntentStatus = "prepared"        // waits for a card, or to be confirmed; moved nothing
-	IntentAction    IntentStatus = "requires_action" // waits for the card's owner
-	IntentUnderWay  IntentStatus = "processing"
-	IntentHeld      IntentStatus = "held" // authorised, not captured
-	IntentSucceeded IntentStatus = "succeeded"
-	IntentCanceled  IntentStatus = "canceled"
+	IntentPrepared   IntentStatus = "prepared"        // waits for a card, or to be confirmed; moved nothing
+	IntentAction     IntentStatus = "requires_action" // waits for the card's owner
+	IntentProcessing IntentStatus = "processing"
+	IntentHeld       IntentStatus = "held" // authorised, not captured
+	IntentSucceeded  IntentStatus = "succeeded"
+	IntentCanceled   IntentStatus = "canceled"
 )
 
 // Intent is a payment at the processor.
@@ -102,7 +102,7 @@ type RefundRequest struct {
 type RefundStatus string
 
 const (
-	RefundUnderWay  RefundStatus = "pending"
+	RefundPending   RefundStatus = "pending"
 	RefundSucceeded RefundStatus = "succeeded"
 	RefundFailed    RefundStatus = "failed"
 )
@@ -162,7 +162,7 @@ const (
 type ProcessorError struct {
 	Kind    ProcessorFailure
 	Decline *Decline // with CardRefused
-	Intent  *Intent  // as the processor tells it beside a refusal; nil: it does not
+	Intent  *Intent  // as the processor returns it with a refusal; nil: it does not
 	Cause   error
 }
 
@@ -177,11 +177,11 @@ func (e *ProcessorError) Error() string {
 // Unwrap returns the cause.
 func (e *ProcessorError) Unwrap() error { return e.Cause }
 
-// plainRefusal is the refusal of which no reason is told.
+// plainRefusal is the refusal without a reason.
 const plainRefusal = "generic_decline"
 
-// secretRefusals are reasons that whoever holds the card must not learn: the owner has reported it, or the bank suspects
-// them (https://docs.stripe.com/declines/codes).
+// secretRefusals are reasons that the user of the card must not learn: the owner has reported it, or the bank suspects
+// fraud (https://docs.stripe.com/declines/codes).
 var secretRefusals = map[string]bool{
 	"fraudulent": true, "lost_card": true, "stolen_card": true, "pickup_card": true, "restricted_card": true, "merchant_blacklist": true,
 }

@@ -7,7 +7,7 @@ import (
 	"motorpool/rental"
 )
 
-// expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three charges, beside the deposit.
+// expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three charges, in addition to the deposit.
 func expensive(t *testing.T) rental.Dossier {
 	d := active(t)
 	d = after(d, do(t)(d.Extend(start.Add(time.Hour), start.Add(10*time.Hour))))

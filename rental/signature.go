@@ -177,7 +177,7 @@ const (
 	FirstUse    UseResult = iota + 1 // it is used up now
 	UsedBefore                       // nothing changed
 	NotFresh                         // nothing changed: by the record's clock it is too old, or of the future
-	TooManyUses                      // nothing changed: so many of the client's signatures are fresh that no further one is remembered
+	TooManyUses                      // nothing changed: the client has the most fresh signatures that are kept
 )
 
 // SignedRequest is what of a request is signed.

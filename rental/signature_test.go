@@ -10,7 +10,7 @@ import (
 	"motorpool/rental"
 )
 
-// The vectors are in docs/http.md too: whoever writes an app begins with them.
+// The vectors are in docs/http.md too: an app developer begins with them.
 const (
 	vectorNonce = "3q2-7wAAAAAAAAAAAAAAAA"
 	vectorToken = "token-abc"

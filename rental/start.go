@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where nobody else has a claim on
+// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where no other booking has a claim on
 // the vehicle until the start, or late; the price stays as agreed.
 func (d Dossier) Begin(now time.Time) (Change, error) {
 	switch {
@@ -17,7 +17,7 @@ func (d Dossier) Begin(now time.Time) (Change, error) {
 		return Change{}, NotAvailable("The vehicle is still in the hands of another booking.")
 	case d.Before:
 		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
-	case d.Vehicle.AgencyID != d.Agency: // an import has moved it: nobody could open it for this client
+	case d.Vehicle.AgencyID != d.Agency: // an import has moved it: no command of this client may open it
 		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
 	case d.Vehicle.Withdrawn():
 		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", d.Vehicle.Status))

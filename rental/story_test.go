@@ -54,7 +54,7 @@ func drawStory(t *rapid.T) storyline {
 	}
 }
 
-// Whatever fails, dies, is told and is chosen, and in whatever order: no charge is in the processor's ledger twice, ever. And once all
+// Whatever fails, dies, is notified and is chosen, and in whatever order: no charge is in the processor's ledger twice, ever. And once all
 // is well again and the client has a card that pays, each charge is final, and as the processor has it.
 func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -67,7 +67,7 @@ func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	})
 }
 
-// telling is a story that is being told.
+// telling is the state of a running story.
 type telling struct {
 	*world
 	storyline
@@ -213,9 +213,9 @@ func (s *telling) check(when string) {
 	}
 }
 
-// checkLooks holds of what the bank was asked for: nobody confirms a payment again without having looked at it [MON-3].
+// checkLooks holds of what the bank was asked for: no worker confirms a payment again without having queried it [MON-3].
 func (s *telling) checkLooks() {
-	asked := map[string]bool{} // payments that were confirmed since somebody looked
+	asked := map[string]bool{} // payments that were confirmed since they were queried
 	for _, call := range s.bank.Calls() {
 		switch words := strings.Fields(call); words[0] {
 		case "Confirm":

@@ -33,7 +33,7 @@ type WalletConfig struct {
 //
 // What is charged is what the record says: a card is attached at the processor before it is written down, and
 // removed from the record before it is detached there. What breaks off in between leaves a card at the processor
-// that nobody charges, never one on record that is not there.
+// that is never charged, not one on record that does not exist.
 //
 // It is safe for concurrent use. A caller that hangs up does not break off a change.
 type Wallet struct{ WalletConfig }
@@ -101,8 +101,8 @@ func (w *Wallet) late(line telematics.Activity) telematics.Activity {
 // detachBudget is how long an answer waits for a card to be detached.
 const detachBudget = 5 * time.Second
 
-// detach makes useless what the record does not name. A card that stays attached is charged by nobody: what is charged
-// comes from the record.
+// detach makes useless what the record does not name. A card that stays attached is never charged: charges
+// use the record.
 func (w *Wallet) detach(ctx context.Context, client ClientID, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
 	defer cancel()

@@ -154,14 +154,14 @@ func (w *Wallet) refuse(ctx context.Context, n NewCard, err error) error {
 	case NotKnown:
 		return InvalidMethod("the processor does not know it", err)
 	case Refused, WrongState:
-		return InvalidMethod("it is no card that can be saved, or it belongs to somebody else", err)
+		return InvalidMethod("it is no card that can be saved, or it belongs to another customer", err)
 	case NotOurs:
 		w.Log.ErrorContext(ctx, "the payment processor refuses our credentials", "err", err)
 	}
 	return Away(err)
 }
 
-// refusal returns what the client is told of a card that was refused.
+// refusal returns what the client reads about a refused card.
 func (e *ProcessorError) refusal() *telematics.Error {
 	if e.Decline == nil {
 		return Decline{Message: "the bank gives no reason."}.Refusal()

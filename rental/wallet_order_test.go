@@ -16,7 +16,7 @@ import (
 )
 
 // The record decides; what it does not take is detached again.
-func TestWhoeverComesTooLateForTheLastPlaceIsDetached(t *testing.T) {
+func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 	p := newPurse(t)
 	for range rental.MaxMethods - 1 {
 		p.add()
@@ -81,7 +81,7 @@ func TestACardIsOffTheRecordBeforeItIsDetached(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestARemovalStandsThoughTheProcessorIsAway(t *testing.T) {
+func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	m := p.add()
@@ -124,7 +124,7 @@ func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestADeclineThatCannotBeKeptIsToldAllTheSame(t *testing.T) {
+func TestAddMethod_ADeclineThatCannotBeKeptIsReturned(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(func(method, _ string) error {
 		if method != "Attach" {
@@ -161,7 +161,7 @@ func TestWhoHangsUpBreaksNothingOff(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestAProcessorThatNeverAnswersHoldsNobodyForEver(t *testing.T) {
+func TestWallet_AProcessorThatNeverAnswersTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cards := rentaltest.NewCards()
 		w := rental.NewWallet(rental.WalletConfig{Cards: cards, Processor: silent{}, Log: slog.New(slog.DiscardHandler)})

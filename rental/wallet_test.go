@@ -78,7 +78,7 @@ func wantCode(t *testing.T, err error, code telematics.Code) {
 	}
 }
 
-// refusal returns the error that a client is told of, which must have the code.
+// refusal returns the error that a client reads, which must have the code.
 func refusal(t *testing.T, err error, code telematics.Code) *telematics.Error {
 	t.Helper()
 	var known *telematics.Error
@@ -192,7 +192,7 @@ func TestACardThatWasAttachedUnheardIsAddedTheNextTime(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestFailuresOfTheProcessorAreToldApart(t *testing.T) {
+func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 	for kind, code := range map[rental.ProcessorFailure]telematics.Code{
 		rental.CardRefused: rental.CardDeclined, rental.NotKnown: rental.MethodInvalid, rental.Refused: rental.MethodInvalid,
 		rental.WrongState: rental.MethodInvalid, rental.NotDone: rental.ProcessorUnavailable, rental.MayHaveHappened: rental.ProcessorUnavailable,
@@ -220,7 +220,7 @@ func TestFailuresOfTheProcessorAreToldApart(t *testing.T) {
 	}
 }
 
-func TestWhetherACardIsOursIsNotGuessedWhileTheProcessorIsAway(t *testing.T) {
+func TestWallet_DoesNotGuessWhileTheProcessorIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(func(method, _ string) error {
 		switch method {

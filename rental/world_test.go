@@ -42,7 +42,7 @@ func inWorld(t *testing.T, story func(*testing.T, *world)) {
 	})
 }
 
-// quiet is where nobody listens.
+// quiet is a log without a reader.
 var quiet = slog.New(slog.DiscardHandler)
 
 func newWorld(t *testing.T) *world {
@@ -110,7 +110,7 @@ func (w *world) refundOf(client rental.ClientID, paid rental.Charge, m rental.Mi
 
 func (w *world) is(c rental.Charge) rental.Charge { return w.ledger.Charge(c.ID) }
 
-// after passes time, and lets everybody do what is due.
+// after passes time, and lets all workers do what is due.
 func (w *world) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -47,7 +47,7 @@ func (p *Postgres) AddMethod(ctx context.Context, a rental.Addition) (rental.Add
 		return err
 	})
 	if isTokenTaken(err) {
-		err = rental.InvalidMethod("it belongs to somebody else", err)
+		err = rental.InvalidMethod("it belongs to another customer", err)
 	}
 	return added, wrap("add a payment method", err)
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/rental"
 )
 
-// Bank is a payment processor in memory that moves money, with a ledger of its own and faults on demand. It answers
+// Bank is a payment processor in memory that moves money, with its own ledger and faults on demand. It answers
 // a key that it knows as it answered it the first time. Holding cards is left to whom it embeds.
 type Bank struct {
 	rental.Processor // what a bank does not do itself; may be nil
@@ -56,7 +56,7 @@ type reply struct {
 	err    error
 }
 
-// NewBank returns a bank that is well, and tells nobody.
+// NewBank returns a bank without faults that sends no notices.
 func NewBank() *Bank {
 	return &Bank{payments: map[string]*payment{}, keys: map[string]*reply{}, cards: map[string]Conduct{}}
 }

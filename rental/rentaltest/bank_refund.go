@@ -33,7 +33,7 @@ func (b *Bank) giveBack(r rental.RefundRequest) (rental.Refund, error) {
 	b.last++
 	status := rental.RefundSucceeded
 	if b.slow {
-		status = rental.RefundUnderWay
+		status = rental.RefundPending
 	}
 	made := &refund{Refund: rental.Refund{ID: fmt.Sprintf("re_%d", b.last), Status: status, Amount: r.Amount}, charge: r.Charge, payment: r.Intent}
 	b.refunds = append(b.refunds, made)

@@ -107,7 +107,7 @@ func (m *Cards) of(id rental.ClientID) []rental.Method {
 	return found
 }
 
-// shown returns a method with what stands beside it.
+// shown returns a method with its derived fields.
 func (m *Cards) shown(method rental.Method) rental.Method {
 	method.Default = m.client(method.Client).Default == method.ID
 	return method
@@ -153,7 +153,7 @@ func (m *Cards) put(a rental.Addition) (rental.Added, error) {
 	for i := range m.methods {
 		method := &m.methods[i]
 		if method.Client != a.Client && method.Token == a.Card.Token {
-			return rental.Added{}, rental.InvalidMethod("it belongs to somebody else", nil)
+			return rental.Added{}, rental.InvalidMethod("it belongs to another customer", nil)
 		}
 		if method.Client != a.Client || method.Token != a.Card.Token && (a.Card.Fingerprint == "" || method.Fingerprint != a.Card.Fingerprint) {
 			continue

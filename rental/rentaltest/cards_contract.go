@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// CardRecord is one record of payment methods, as two instances of Motorpool have it in hand.
+// CardRecord is one record of payment methods, as two instances of Motorpool use it.
 type CardRecord struct {
 	Here, There rental.Cards
 	Use         func(*testing.T, rental.Method)        // has an active booking pay with it
@@ -32,7 +32,7 @@ func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 		"TheSameCardAgainIsTheExistingMethod":     sameCard,
 		"ANewExpiryRenewsTheCard":                 newExpiry,
 		"CardsWithoutFingerprintDiffer":           noFingerprint,
-		"NobodyHasMoreCardsThanAllowed":           limit,
+		"TheNumberOfCardsIsLimited":               limit,
 		"TheDefaultIsNotRemoved":                  defaultStays,
 		"ACardInUseIsNotRemoved":                  inUse,
 		"AnothersMethodDoesNotExist":              anothers,
@@ -40,7 +40,7 @@ func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 		"ARepeatedDefaultAnswersFromThePresent":   repeatedDefault,
 		"AKeyStandsForOneRequest":                 oneRequest,
 		"ADeclineIsKept":                          declineKept,
-		"OneKeyAtTheSameMomentAddsOnce":           oneKeyAtOnce,
+		"OneKeyAtTheSameMomentAddsOnce":           oneKeyConcurrently,
 		"ACardThatIsGoneLeavesTheNewestAsDefault": droppedCard,
 		"ARefreshedCardShowsItsNewExpiry":         refreshed,
 		"EveryChangeLeavesALineWithoutTheToken":   lineOfChange,
@@ -52,13 +52,13 @@ func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 // Added is when the cards of the contract are added.
 var added = time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
 
-// NewCard returns a card that nobody has.
+// NewCard returns an unused card.
 func NewCard() rental.Card {
 	id := uuid.NewString()
 	return rental.Card{Token: "pm_" + id, Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "fp_" + id}
 }
 
-// NewKey returns an idempotency key of a client that nobody has used.
+// NewKey returns an idempotency key of a client that was never used.
 func NewKey(subject string) *telematics.IdempotencyKey {
 	return &telematics.IdempotencyKey{Agency: 1, Subject: subject, Key: uuid.NewString(), Fingerprint: sha256.Sum256([]byte("add"))}
 }
@@ -158,7 +158,7 @@ func madeOnce(t *testing.T, r CardRecord) {
 	wg.Wait()
 	for _, c := range found {
 		if c != found[0] || c.ID == 0 || c.Subject != subject || c.Agency != 1 || c.Customer != "" || c.Default != 0 {
-			t.Errorf("%+v beside %+v", c, found[0])
+			t.Errorf("%+v next to %+v", c, found[0])
 		}
 		if _, err := uuid.Parse(c.Key); err != nil {
 			t.Errorf("key %q: %v", c.Key, err)

@@ -112,7 +112,7 @@ func declineKept(t *testing.T, r CardRecord) {
 	}
 }
 
-func oneKeyAtOnce(t *testing.T, r CardRecord) {
+func oneKeyConcurrently(t *testing.T, r CardRecord) {
 	h := r.client(t)
 	key := NewKey(h.Subject)
 	results := make([]rental.Added, 12)

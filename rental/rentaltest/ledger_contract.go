@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// ChargeRecord is one record of charges, as two instances of Motorpool have it in hand.
+// ChargeRecord is one record of charges, as two instances of Motorpool use it.
 type ChargeRecord struct {
 	Here, There rental.Ledger
 	Client      func() rental.ClientID                                          // a new one, without a card
@@ -32,12 +32,12 @@ func LedgerContract(t *testing.T, open func(*testing.T) ChargeRecord) {
 		"WritingKeepsTheJob":                               writingKeeps,
 		"SettlingGivesTheJobBackWithItsLine":               settlingGivesBack,
 		"AForbiddenStateIsAnError":                         forbiddenState,
-		"WhatIsSettledForGoodIsNeverDueAgain":              forGood,
+		"AFinalChargeIsNeverDueAgain":                      finalCharge,
 		"ANoticeHasTheChargeLookedAtOnItsOldSchedule":      lookedAt,
 		"ANoticeWhileAWorkerIsAtItIsNotLost":               lookNotLost,
 		"ANoticeAboutNothingOfOursFindsNothing":            nothingOfOurs,
 		"TheCardIsTheChargesThenTheDefault":                whichCard,
-		"ACardRefusedForGoodIsNotGivenOutAgain":            barredCard,
+		"ABarredCardIsNotReturnedAgain":                    barredCard,
 		"ANewDefaultWhileTheOldOneIsRefusedIsTriedNext":    newDefaultMeanwhile,
 		"WhatIsRefusedWhateverTheCardRests":                hopeless,
 		"ANewDefaultIsNotForgottenOverACrash":              newDefaultBefore,
@@ -56,7 +56,7 @@ const (
 	soonEnough = 20 * time.Second
 )
 
-// AnyCard returns a card that nobody has.
+// AnyCard returns an unused card.
 func AnyCard() rental.Card {
 	id := uuid.NewString()
 	return rental.Card{Token: "pm_" + id, Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "fp_" + id}
@@ -199,7 +199,7 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 		t.Errorf("the charge is %+v", is)
 	}
 	if is.NextAttempt.After(time.Now()) || is.NextAttempt.IsZero() {
-		t.Errorf("after a crash nobody would look before %v", is.NextAttempt)
+		t.Errorf("after a crash no worker would look before %v", is.NextAttempt)
 	}
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(time.Hour), Again: true})
 }
@@ -239,7 +239,7 @@ func forbiddenState(t *testing.T, r ChargeRecord) {
 	}
 }
 
-func forGood(t *testing.T, r ChargeRecord) {
+func finalCharge(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
 	intent := "pi_" + uuid.NewString()
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), rental.Result{State: rental.Paid, Intent: intent, Settled: c.Amount, NextAttempt: time.Now()})

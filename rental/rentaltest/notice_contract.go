@@ -9,7 +9,7 @@ import (
 	"motorpool/rental"
 )
 
-// NoticeRecord is one record of notices, as two instances of Motorpool have it in hand.
+// NoticeRecord is one record of notices, as two instances of Motorpool use it.
 type NoticeRecord struct{ Here, There rental.Notices }
 
 // NoticesContract runs what every record of notices promises.
@@ -65,7 +65,7 @@ func noticeOnce(t *testing.T, r NoticeRecord) {
 	if err := r.There.Keep(t.Context(), n); err != nil { // told once more
 		t.Fatal(err)
 	}
-	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil { // somebody slow has failed
+	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil { // a slow worker has failed
 		t.Fatal(err)
 	}
 	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {

@@ -37,7 +37,7 @@ func NewVault() *Vault {
 	return &Vault{customers: map[string]answer{}, cards: map[string]*held{}}
 }
 
-// Issue makes a card exist, which nobody has attached yet.
+// Issue makes a card exist that is not attached yet.
 func (v *Vault) Issue(c rental.Card) rental.Card {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"motorpool/rental"
 )
 
-// Stripe counts in units of its own (https://docs.stripe.com/currencies: "Minor units in API amounts", "Zero-decimal
+// Stripe counts in its own units (https://docs.stripe.com/currencies: "Minor units in API amounts", "Zero-decimal
 // currencies", "Three-decimal currencies", "Special cases"; read 2026-11-21). What is not in a list has two decimals.
 
 // zeroDecimal are the currencies whose amounts are whole numbers there. MGA has decimals elsewhere (ISO 4217).

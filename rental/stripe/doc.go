@@ -9,7 +9,7 @@
 //   - Nothing is repeated here: who calls knows what may be repeated, and under which key [STR-1]. Only net/http does, once, under the
 //     same key, where a connection that was kept open turns out to be dead before any answer.
 //   - An error says what is known of the money. Where the answer does not tell, it may have moved [STR-2].
-//   - What Stripe sends beside an error (objects, and with them a payment's client secret) is in no error and in no log [STR-3].
+//   - What Stripe sends with an error (objects, and with them a payment's client secret) is in no error and in no log [STR-3].
 //   - No state of the library's own is used, and nothing tells Stripe of this machine but what a request needs [STR-4].
 //   - Amounts are whole numbers, converted in one table [STR-5].
 package stripe

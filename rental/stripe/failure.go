@@ -77,8 +77,8 @@ var (
 	errUnreadable = errors.New("the answer is not Stripe's, or not whole")
 )
 
-// unanswered is of a call without an answer of Stripe's: none came, or somebody else's, or half of one. Nothing of such an
-// answer is told [STR-3].
+// unanswered is of a call without an answer of Stripe's: none came, or another server's, or half of one. Nothing of such an
+// answer is in the error [STR-3].
 func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 	status := int(t.status.Load())
 	f := &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: err}
@@ -95,7 +95,7 @@ func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 		f.Kind = rental.NotOurs
 	case status >= http.StatusInternalServerError:
 		f.Kind = broken(reads)
-	case reads, status >= http.StatusMultipleChoices: // somebody on the way refused it
+	case reads, status >= http.StatusMultipleChoices: // a proxy refused it
 		f.Kind = rental.NotDone
 	case status == 0 && !t.left.Load():
 		f.Kind = rental.NotDone

@@ -114,7 +114,7 @@ func TestAKeyStandsForOneRequest(t *testing.T) {
 	w.wants(err, rental.Refused)
 }
 
-func TestAProcessorThatIsAwayHasDoneNothing(t *testing.T) {
+func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	w := newWorld(t)
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	if err := w.there.Kill(); err != nil {
@@ -179,7 +179,7 @@ func TestEveryAnswerHasItsKind(t *testing.T) {
 		"key of another":                {400, told("idempotency_error", ""), rental.Refused, rental.Refused},
 		"key refused":                   {401, told("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
 		"no right":                      {403, told("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
-		"somebody's gate":               {403, "forbidden", rental.NotOurs, rental.NotOurs},
+		"a proxy's gate":                {403, "forbidden", rental.NotOurs, rental.NotOurs},
 		"unknown":                       {404, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
 		"unknown, named by a parameter": {400, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
 		"no such address":               {404, "404 page not found", rental.NotDone, rental.NotDone},
@@ -300,7 +300,7 @@ func TestAConfigPrintsNoSecret(t *testing.T) {
 	}
 }
 
-func TestManyPaymentsAtOnceAreOneEach(t *testing.T) {
+func TestProcessor_ConcurrentPaymentsAreOneEach(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	w.breaks(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Times: -1, Percent: 20})

@@ -15,7 +15,7 @@ import (
 const metaCharge = "charge_id"
 
 // CreateIntent prepares a payment by card. The kind is named, not left to the account's settings: other kinds send the payer to
-// other pages, and nobody is there to go. What is not a hold is captured as it is confirmed, so that
+// other pages, and no payer is present. What is not a hold is captured as it is confirmed, so that
 // "succeeded" says that the money has moved.
 func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
 	if err := checkID(r.Customer); err != nil { // without one any card could pay
@@ -122,7 +122,7 @@ var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
 	api.PaymentIntentStatusRequiresPaymentMethod: rental.IntentPrepared,
 	api.PaymentIntentStatusRequiresConfirmation:  rental.IntentPrepared,
 	api.PaymentIntentStatusRequiresAction:        rental.IntentAction,
-	api.PaymentIntentStatusProcessing:            rental.IntentUnderWay,
+	api.PaymentIntentStatusProcessing:            rental.IntentProcessing,
 	api.PaymentIntentStatusRequiresCapture:       rental.IntentHeld,
 	api.PaymentIntentStatusSucceeded:             rental.IntentSucceeded,
 	api.PaymentIntentStatusCanceled:              rental.IntentCanceled,
@@ -131,7 +131,7 @@ var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
 func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 	status, ok := statuses[pi.Status]
 	if !ok {
-		status = rental.IntentUnderWay // a word that is new to us: it is looked at again
+		status = rental.IntentProcessing // a word that is new to us: it is looked at again
 	}
 	i := rental.Intent{ID: pi.ID, Status: status, Secret: pi.ClientSecret}
 	switch status {

@@ -25,7 +25,7 @@ var (
 // version of the event does not matter: nothing is taken from it but what it is about.
 func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error) {
 	if p.webhookSecret == "" {
-		return rental.Notice{}, errNoWebhookSecret // anybody could sign with it
+		return rental.Notice{}, errNoWebhookSecret // anyone could sign with it
 	}
 	signatures := header.Values(signatureHeader)
 	if len(signatures) != 1 {

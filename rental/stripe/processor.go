@@ -24,7 +24,7 @@ type Config struct {
 	WebhookSecret string
 	// Timeout bounds one call. Defaults to 20 s.
 	Timeout time.Duration
-	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with connections of its own.
+	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with separate connections.
 	HTTPClient *http.Client
 	// Logger takes a line for each request, at the level debug. Defaults to silence.
 	Logger *slog.Logger
@@ -77,7 +77,7 @@ func IsLive(key string) bool {
 // Live reports whether real money is moved.
 func (p *Processor) Live() bool { return p.live }
 
-// Close closes connections that nobody uses.
+// Close closes idle connections.
 func (p *Processor) Close() { p.http.CloseIdleConnections() }
 
 // Kinds of calls: only one that changes something leaves open what became of it.

@@ -54,7 +54,7 @@ func TestACardOfAnotherCustomerIsNotTaken(t *testing.T) {
 	w.wants(err, rental.Refused)
 }
 
-func TestWhatIsNoIDAsksNobody(t *testing.T) {
+func TestProcessor_AnInvalidIDSendsNoRequest(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(sandbox.Fault{Kind: sandbox.FailBefore, Times: -1})
 	ctx := t.Context()
@@ -190,7 +190,7 @@ func TestARefundIsFoundByItsCharge(t *testing.T) {
 
 func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
 	for token, want := range map[string][2]rental.RefundStatus{
-		"pm_card_pendingRefund": {rental.RefundUnderWay, rental.RefundSucceeded},
+		"pm_card_pendingRefund": {rental.RefundPending, rental.RefundSucceeded},
 		"pm_card_refundFail":    {rental.RefundSucceeded, rental.RefundFailed},
 	} {
 		w := newWorld(t)

@@ -43,8 +43,8 @@ func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Cont
 	return refundOf(made), nil
 }
 
-// refundsAtOnce is the longest page that Stripe gives.
-const refundsAtOnce = 100
+// maxRefundsPerPage is the longest page that Stripe gives.
+const maxRefundsPerPage = 100
 
 // RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one has failed and another not, the
 // other one counts. Stripe's search is of no use for this: it lags behind what has happened.
@@ -54,7 +54,7 @@ func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.C
 	}
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
 		params := &api.RefundListParams{PaymentIntent: api.String(intent)}
-		params.Limit = api.Int64(refundsAtOnce)
+		params.Limit = api.Int64(maxRefundsPerPage)
 		var found *rental.Refund
 		for made, err := range p.api.V1Refunds.List(ctx, params).All(ctx) {
 			if err != nil {
@@ -76,7 +76,7 @@ func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.C
 }
 
 func refundOf(r *api.Refund) rental.Refund {
-	made := rental.Refund{ID: r.ID, Status: rental.RefundUnderWay, Amount: amountHere(r.Amount, string(r.Currency))}
+	made := rental.Refund{ID: r.ID, Status: rental.RefundPending, Amount: amountHere(r.Amount, string(r.Currency))}
 	switch r.Status {
 	case api.RefundStatusSucceeded:
 		made.Status = rental.RefundSucceeded

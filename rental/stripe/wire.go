@@ -34,7 +34,7 @@ type wire struct {
 	log  *slog.Logger
 }
 
-// newHTTPClient returns a client with connections of its own, or one that uses those of another.
+// newHTTPClient returns a client with separate connections, or one that uses those of another.
 func newHTTPClient(base *http.Client, log *slog.Logger) *http.Client {
 	var c http.Client
 	if base != nil {
@@ -71,7 +71,7 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections closes connections that nobody uses.
+// CloseIdleConnections closes idle connections.
 func (w wire) CloseIdleConnections() {
 	if c, ok := w.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

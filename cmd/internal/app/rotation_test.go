@@ -197,15 +197,15 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 			s.Fatal("a key on standby signs")
 		}
 
-		underWay := make(chan reply, 1) // a command that is published again after the switch
-		go func() { underWay <- one.control(slowOne, telematics.Lock) }()
+		inFlight := make(chan reply, 1) // a command that is published again after the switch
+		go func() { inFlight <- one.control(slowOne, telematics.Lock) }()
 		s.eventually(5*time.Second, "the slow one's command is on the air", func() bool { return one.latestSent(slowOne) != "" })
 		s.activateKey(next)
 		everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
 		before := len(air.signers(one.latestSent(slowOne)))
 		load.more(15)
 
-		slowest := <-underWay
+		slowest := <-inFlight
 		load.more(2) // the second began after the switch, so what the old key signed is over: no need to wait a minute
 		s.editKeys(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Remove(old) })
 		everyInstance("units may forget the old key", func(i *instance) bool { return len(i.unitKeys()) == 1 })

@@ -10,22 +10,22 @@ import (
 )
 
 // errLost means that the job is not the worker's any more: it must do nothing about it.
-var errLost = errors.New("the charge is somebody else's by now")
+var errLost = errors.New("another worker has the charge")
 
-// hand carries out one charge.
-type hand struct {
+// chargeWorker carries out one charge.
+type chargeWorker struct {
 	*Collector
 	job Job
 	log *slog.Logger
-	// acted is set once this hand has asked the processor to move something: from then on it only looks, since whoever
-	// asks twice in a row has not understood the first answer.
+	// acted is set once this worker has requested a change from the processor: from then on it only queries, so that
+	// an answer that it did not understand leads to no second request.
 	acted bool
 }
 
-// carry does what is due about a charge, and writes down what was learned.
-func (c *Collector) carry(ctx context.Context, job Job) {
+// processCharge does what is due for a charge, and records the result.
+func (c *Collector) processCharge(ctx context.Context, job Job) {
 	c.Counts.add(chargesTaken)
-	h := &hand{Collector: c, job: job, log: c.Logger.With("charge", job.ID, "booking", job.Booking, "kind", string(job.Kind))}
+	h := &chargeWorker{Collector: c, job: job, log: c.Logger.With("charge", job.ID, "booking", job.Booking, "kind", string(job.Kind))}
 	r, err := h.carryOut(ctx)
 	if err == nil {
 		err = h.settle(ctx, r)
@@ -33,14 +33,14 @@ func (c *Collector) carry(ctx context.Context, job Job) {
 	switch {
 	case errors.Is(err, errLost):
 		c.Counts.add(chargesLost)
-		h.log.Info("charge has changed meanwhile, and is left alone")
+		h.log.Info("charge changed meanwhile, skipped")
 	case err != nil:
 		c.Counts.add(chargesNotKept)
-		h.log.Warn("charge not written down; it is looked at again once its lease has run out", "err", err)
+		h.log.Warn("charge not recorded; retried when its lease has expired", "err", err)
 	}
 }
 
-func (h *hand) carryOut(ctx context.Context) (Result, error) {
+func (h *chargeWorker) carryOut(ctx context.Context) (Result, error) {
 	if h.job.Kind == RefundCharge {
 		return h.refund(ctx)
 	}
@@ -48,7 +48,7 @@ func (h *hand) carryOut(ctx context.Context) (Result, error) {
 }
 
 // write writes down what is about to be done [MON-2], and takes it over into the job.
-func (h *hand) write(ctx context.Context, r Result) error {
+func (h *chargeWorker) write(ctx context.Context, r Result) error {
 	ok, err := h.Ledger.WriteCharge(ctx, h.job, r)
 	if err != nil {
 		return fmt.Errorf("write a charge down before it is carried out: %w", err)
@@ -66,7 +66,7 @@ func (h *hand) write(ctx context.Context, r Result) error {
 	return nil
 }
 
-func (h *hand) settle(ctx context.Context, r Result) error {
+func (h *chargeWorker) settle(ctx context.Context, r Result) error {
 	if wait, ok := untold[r.State]; ok && r.LookAt.IsZero() {
 		r.LookAt = h.Now().Add(wait)
 	}
@@ -88,17 +88,17 @@ func (h *hand) settle(ctx context.Context, r Result) error {
 }
 
 // call bounds one call of the processor.
-func (h *hand) call(ctx context.Context) (context.Context, context.CancelFunc) {
+func (h *chargeWorker) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, h.Timeout)
 }
 
 // as is the charge as it is, in a state, with nothing to be done.
-func (h *hand) as(s ChargeState) Result {
+func (h *chargeWorker) as(s ChargeState) Result {
 	return Result{State: s, Settled: h.job.Settled, DeclineCode: h.job.DeclineCode, PaidAt: h.job.PaidAt}
 }
 
 // unchanged is the charge as it was, on the schedule that it had.
-func (h *hand) unchanged() Result {
+func (h *chargeWorker) unchanged() Result {
 	r := h.as(h.job.State)
 	if h.job.Look {
 		r.NextAttempt = h.job.NextAttempt
@@ -106,15 +106,15 @@ func (h *hand) unchanged() Result {
 	return r
 }
 
-// about is what is about to be done: whoever finds the charge so must look first [MON-3].
-func (h *hand) about() Result {
+// about is what is about to be done: a worker that finds the charge so must query first [MON-3].
+func (h *chargeWorker) about() Result {
 	r := h.as(Unknown)
 	r.Asked = true
 	return r
 }
 
 // again is a try that brought no news: another follows soon.
-func (h *hand) again() Result {
+func (h *chargeWorker) again() Result {
 	soon := h.Now().Add(againAfter(h.job.Tries + 1))
 	if h.job.Look && !h.acted {
 		r := h.unchanged()
@@ -124,13 +124,13 @@ func (h *hand) again() Result {
 	r := h.as(h.job.State)
 	r.NextAttempt, r.Again = soon, true
 	if h.job.State == Unknown && h.acted && h.job.Tries == 0 {
-		r.Line = h.line(r, telematics.MayHave, ProcessorUnavailable)
+		r.Line = h.activity(r, telematics.MayHave, ProcessorUnavailable)
 	}
 	return r
 }
 
 // settled is what became of a charge. What it was refused for is over.
-func (h *hand) settled(s ChargeState) Result {
+func (h *chargeWorker) settled(s ChargeState) Result {
 	r := h.as(s)
 	r.DeclineCode = ""
 	switch s {
@@ -142,24 +142,24 @@ func (h *hand) settled(s ChargeState) Result {
 	return r
 }
 
-// told adds the line of the history that tells of a result.
-func (h *hand) told(r Result) Result {
+// withActivity adds the audit log entry of a result.
+func (h *chargeWorker) withActivity(r Result) Result {
 	switch r.State {
 	case Paid, Authorized, Captured, Released:
-		r.Line = h.line(r, telematics.Executed, "")
+		r.Line = h.activity(r, telematics.Executed, "")
 	case Declined, RequiresAction:
-		r.Line = h.line(r, telematics.HasFailed, CardDeclined)
+		r.Line = h.activity(r, telematics.HasFailed, CardDeclined)
 	case Failed:
 		code := CardDeclined
 		if h.job.Kind == RefundCharge {
 			code = RefundFailure
 		}
-		r.Line = h.line(r, telematics.HasFailed, code)
+		r.Line = h.activity(r, telematics.HasFailed, code)
 	}
 	return r
 }
 
-func (h *hand) line(r Result, o telematics.Outcome, code telematics.Code) *telematics.Activity {
+func (h *chargeWorker) activity(r Result, o telematics.Outcome, code telematics.Code) *telematics.Activity {
 	amount := h.job.Amount
 	if r.State == Captured {
 		amount = r.Settled
@@ -177,7 +177,7 @@ func (h *hand) line(r Result, o telematics.Outcome, code telematics.Code) *telem
 }
 
 // why returns what is known after a call failed, and tells of it. An error that is not the processor's says nothing.
-func (h *hand) why(doing string, err error) *ProcessorError {
+func (h *chargeWorker) why(doing string, err error) *ProcessorError {
 	var failure *ProcessorError
 	if !errors.As(err, &failure) {
 		failure = &ProcessorError{Kind: MayHaveHappened, Cause: err}
@@ -202,13 +202,13 @@ func (h *hand) why(doing string, err error) *ProcessorError {
 }
 
 // key names the request that is about to be made: the attempt is written down before.
-func (h *hand) key(doing string) string {
+func (h *chargeWorker) key(doing string) string {
 	return fmt.Sprintf("charge-%s-%s-%d", h.job.ID, doing, h.job.Attempts)
 }
 
 // firstKey names what is made once. Under that name nothing more may come of it, once the processor has answered with
-// an error of its own: the next one has a number.
-func (h *hand) firstKey(used int) string {
+// an internal error: the next one has a number.
+func (h *chargeWorker) firstKey(used int) string {
 	if used == 0 {
 		return fmt.Sprintf("charge-%s", h.job.ID)
 	}
