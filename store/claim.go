@@ -60,9 +60,6 @@ var errLaneFlaps = errors.New("the lane changes hands too fast")
 // that version, too, by a look that is not older than the claim. A caller whose context ends meanwhile may leave
 // an open command behind.
 func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-	if err := checkCommand(&c); err != nil {
-		return telematics.Claim{}, wrap("claim lane", err)
-	}
 	claim, err := p.claims.do(ctx, &c)
 	for range claimAttempts - 1 {
 		if err != nil || !claim.undecided() {

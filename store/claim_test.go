@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// No foreign key looks for the vehicle of a command, so whoever deletes a vehicle is held up instead.
+// Deleting a vehicle waits for a claim of its row, and then finds the command.
 func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	p := open(t, newDatabase(t))
 	add := vehicles(t, p)

@@ -5,13 +5,14 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
@@ -285,37 +286,65 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 	wg.Wait()
 }
 
-func TestWhatMakesNoSenseIsNotWrittenDown(t *testing.T) {
+func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)
-	for name, spoil := range map[string]func(*telematics.Command){
-		`action "fly"`:     func(c *telematics.Command) { c.Action = "fly" },
-		`in lane "fast"`:   func(c *telematics.Command) { c.Lane = "fast" },
-		`lane "top_case"`:  func(c *telematics.Command) { c.Lane = telematics.TopCaseLane },
-		`lane ""`:          func(c *telematics.Command) { c.Lane, c.Action = "", "" },
-		`role "king"`:      func(c *telematics.Command) { c.Actor.Role = "king" },
-		`parameters of "l`: func(c *telematics.Command) { c.Attention = &telematics.Attention{} },
-		`parameters of "a`: func(c *telematics.Command) { c.Action, c.Lane = telematics.AttentionSignal, telematics.AttentionLane },
-		"before the":       func(c *telematics.Command) { c.Deadline = c.Requested.Add(-time.Second) },
+	wantViolation := func(constraint string, err error) {
+		t.Helper()
+		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint || Away(err) {
+			t.Errorf("%v, want a violation of %s", err, constraint)
+		}
+	}
+	for _, invalid := range []struct {
+		constraint string
+		spoil      func(*telematics.Command)
+	}{
+		{"commands_action_known", func(c *telematics.Command) { c.Action = "fly" }},
+		{"commands_action_known", func(c *telematics.Command) { c.Lane, c.Action = "", "" }},
+		{"commands_lane_known", func(c *telematics.Command) { c.Lane = "fast" }},
+		{"commands_lane_fits", func(c *telematics.Command) { c.Lane = telematics.TopCaseLane }},
+		{"commands_actor_role_known", func(c *telematics.Command) { c.Actor.Role = "king" }},
+		{"commands_parameters_fit", func(c *telematics.Command) { c.Attention = &telematics.Attention{} }},
+		{"commands_parameters_fit", func(c *telematics.Command) {
+			c.Action, c.Lane = telematics.AttentionSignal, telematics.AttentionLane
+		}},
+		{"commands_deadline_follows", func(c *telematics.Command) { c.Deadline = c.Requested.Add(-time.Second) }},
 	} {
 		c := brokertest.NewCommand(id, telematics.Lock)
-		spoil(&c)
-		if _, err := p.Claim(t.Context(), c); err == nil || !strings.Contains(err.Error(), name) || Away(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		invalid.spoil(&c)
+		_, err := p.Claim(t.Context(), c)
+		wantViolation(invalid.constraint, err)
 	}
 	actor := brokertest.NewCommand(id, telematics.Lock).Actor
 	for name, line := range map[string]telematics.Activity{
-		`role "king"`:     {At: morning, Actor: telematics.Actor{Subject: "anna", Role: "king"}, Action: telematics.StatusRead},
-		`outcome "maybe"`: {At: morning, Actor: actor, Action: telematics.StatusRead, Outcome: "maybe"},
+		"activity_actor_role_known": {At: morning, Actor: telematics.Actor{Subject: "anna", Role: "king"}, Action: telematics.StatusRead},
+		"activity_outcome_known":    {At: morning, Actor: actor, Action: telematics.StatusRead, Outcome: "maybe"},
 	} {
-		if err := p.Add(t.Context(), line); err == nil || !strings.Contains(err.Error(), name) || Away(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantViolation(name, p.Add(t.Context(), line))
 	}
 	var written int
 	if err := p.db.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
 		t.Errorf("%d rows written, %v", written, err)
+	}
+}
+
+func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
+	p := open(t, newDatabase(t))
+	id, _ := addVehicle(t, p, 1)
+	if _, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil {
+		t.Fatal(err)
+	}
+	for change, constraint := range map[string]string{
+		`state = 'done', completed_at = now()`: "commands_state_known",
+		`state = 'succeeded'`:                  "commands_completed_when_settled",
+		`completed_at = now()`:                 "commands_completed_when_settled",
+		`attempts = -1`:                        "commands_attempts_positive",
+		`vehicle_id = 4711`:                    "commands_vehicle_exists",
+	} {
+		_, err := p.db.Exec(`update commands set ` + change)
+		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint {
+			t.Errorf("%s: %v, want a violation of %s", change, err, constraint)
+		}
 	}
 }
 

@@ -2,11 +2,17 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lib/pq"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
 )
 
 func TestManyInstancesMigrateAtOnce(t *testing.T) {
@@ -71,8 +77,8 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
 		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
 			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
-		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, state)
-			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), 'expired' from generate_series(1, 100)`,
+		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, completed_at, state)
+			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired' from generate_series(1, 100)`,
 		`create index commands_vehicle_seq on commands (vehicle_id)`, // left over
 	} {
 		if _, err := p.db.Exec(statement); err != nil {
@@ -158,4 +164,91 @@ func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("not migrated after the backup")
 	}
+}
+
+// atVersion returns a database with the schema of an earlier version.
+func atVersion(t *testing.T, version int64) *Postgres {
+	t.Helper()
+	p := open(t, newDatabaseFrom(t, "template0"))
+	provider, err := newProvider(p.db.DB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// beforeInvariants is the last version without the constraints of commands and activity.
+const beforeInvariants = 29
+
+func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
+	p := atVersion(t, beforeInvariants)
+	id, unit := addVehicle(t, p, 1)
+	settled, open := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.Unlock)
+	if err := claimAndSettle(t, p, settled, unit); err != nil {
+		t.Fatal(err)
+	}
+	if claim, err := p.Claim(t.Context(), open); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, err := p.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var unchecked []string
+	if err := p.db.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
+		t.Errorf("not validated: %v, %v", unchecked, err)
+	}
+	// The statements that this connection prepared before the migration still work.
+	if err := settleOpen(t, p, open, unit); err != nil {
+		t.Error(err)
+	}
+	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
+		t.Error(err)
+	}
+}
+
+// A row that no version writes, but an operator may have by hand, stops the migration and nothing else.
+func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
+	p := atVersion(t, beforeInvariants)
+	id, unit := addVehicle(t, p, 1)
+	spoiled := brokertest.NewCommand(id, telematics.Lock)
+	if err := claimAndSettle(t, p, spoiled, unit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.db.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Migrate(t.Context())
+	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
+		t.Fatalf("Migrate: %v", err)
+	}
+	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
+		t.Errorf("after the refusal: %v", err)
+	}
+	if _, err := p.db.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Migrate(t.Context()); err != nil {
+		t.Errorf("after the repair: %v", err)
+	}
+}
+
+func claimAndSettle(t *testing.T, p *Postgres, c telematics.Command, unit telematics.Unit) error {
+	t.Helper()
+	claim, err := p.Claim(t.Context(), c)
+	if err != nil || !claim.Taken() {
+		return fmt.Errorf("Claim = %+v, %w", claim, err)
+	}
+	return settleOpen(t, p, c, unit)
+}
+
+func settleOpen(t *testing.T, p *Postgres, c telematics.Command, unit telematics.Unit) error {
+	t.Helper()
+	_, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
+	if err == nil && !ok {
+		err = errWithoutEffect
+	}
+	return err
 }
