@@ -14,16 +14,16 @@ import (
 
 const someCommand = "0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c"
 
-// answered makes one call to a service that answers as told.
+// answered makes one call to a service with a handler.
 func answered(t *testing.T, o order, handler http.HandlerFunc) []audit.Call {
 	t.Helper()
 	service := httptest.NewServer(handler)
 	t.Cleanup(service.Close)
-	w := &world{instances: []*instance{{callers: service.URL}}}
-	return w.call(context.Background(), o, "a-request", 0, 5*time.Second)
+	r := &round{public: []string{service.URL}}
+	return r.call(context.Background(), o, "a-request", 0, 5*time.Second)
 }
 
-func TestACallSaysWhatItWasAnswered(t *testing.T) {
+func TestCall_RecordsTheAnswer(t *testing.T) {
 	c := answered(t, order{car: 4, action: telematics.Lock, key: "k", prefer: "wait=3"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/admin/vehicles/4/control/lock" || r.Header.Get("Idempotency-Key") != "k" ||
 			r.Header.Get("Prefer") != "wait=3" || r.Header.Get("X-Request-ID") != "a-request" {
@@ -44,7 +44,7 @@ func TestACallSaysWhatItWasAnswered(t *testing.T) {
 	}
 }
 
-func TestHalfAnAnswerIsNone(t *testing.T) {
+func TestCall_HalfAnAnswerIsNone(t *testing.T) {
 	c := answered(t, order{car: 4, action: telematics.Lock}, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"data":{"outcome":"exec`)
 	})[0]
@@ -53,7 +53,7 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 	}
 }
 
-func TestAnOrderToManyIsACallForEach(t *testing.T) {
+func TestCall_OrderToManyIsACallForEach(t *testing.T) {
 	calls := answered(t, order{car: 4, more: []int{5, 6}, action: telematics.Lock, key: "k"}, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintf(w, `{"data":{"id":"7f3c2a10-5b7e-4d0e-9d64-3f0f0c1f9a11","items":[

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// disk is a small file system in memory, which can be filled without harm to anybody else.
+// disk is a small file system in memory, which can be filled without harm to other programs.
 type disk struct{ dir string }
 
-// diskSize holds what a round writes several times over.
+// diskSize is several times what a round writes.
 const diskSize = "1g"
 
-// mountDisk needs the right to mount, which root has unless it lives in a container.
+// mountDisk needs the right to mount, which root has outside of containers.
 func mountDisk(dir string) (*disk, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root may mount a small disk")
@@ -36,14 +36,14 @@ func (d *disk) unmount() error {
 
 func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// fill takes all the room that is left.
+// fill uses all free space.
 func (d *disk) fill() error {
 	file, err := os.Create(d.filler())
 	if err != nil {
 		return fmt.Errorf("fill the disk: %w", err)
 	}
 	defer file.Close()
-	// Smaller and smaller pieces, down to a byte, as the last big one does not fit.
+	// Smaller and smaller pieces, down to a byte.
 	for size := 1 << 20; size > 0; {
 		if n, err := file.Write(make([]byte, size)); err != nil || n < size {
 			size /= 64

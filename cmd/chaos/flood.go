@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/cmd/chaos/audit"
-	"motorpool/mosquitto"
+	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 )
 
@@ -20,46 +20,46 @@ const (
 	floodUnit   = telematics.Unit("flood")
 	floodLength = 8 * time.Second
 	floodTick   = 10 * time.Millisecond
-	// floodCallers order during the flood, one after another: few enough for a machine that the flood keeps busy.
+	// floodCallers send orders during the flood: few enough for a machine that the flood keeps busy.
 	floodCallers = 12
 )
 
-// floodRates are messages a second, as far as the machine can.
+// floodRates are messages a second, if the machine can send so many.
 var floodRates = map[telematics.Channel]int{telematics.AckChannel: 12_000, telematics.TelemetryChannel: 3000, telematics.PresenceChannel: 1000}
 
-// flood lets one unit publish far more than it may, while nothing else goes wrong, and orders things of the other cars.
-func (w *world) flood(ctx context.Context, l *load) (audit.Flood, error) {
-	if err := w.heal(ctx); err != nil {
+// flood lets one unit publish far more than it may, without other faults, and sends orders to the other cars.
+func (r *round) flood(ctx context.Context) (audit.Flood, error) {
+	if err := r.heal(ctx); err != nil {
 		return audit.Flood{}, err
 	}
-	pause(ctx, aftermath)
-	client := paho.NewClient(paho.NewClientOptions().AddBroker(w.mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
-		SetPassword(mosquitto.UnitPassword(unitSecret, string(floodUnit))).SetCleanSession(true).SetAutoReconnect(false))
-	if token := client.Connect(); !token.WaitTimeout(mqttPatience) || token.Error() != nil {
+	world.Pause(ctx, aftermath)
+	client := paho.NewClient(paho.NewClientOptions().AddBroker(r.Mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
+		SetPassword(r.UnitPassword(floodUnit)).SetCleanSession(true).SetAutoReconnect(false))
+	if token := client.Connect(); !token.WaitTimeout(mqttTimeout) || token.Error() != nil {
 		return audit.Flood{}, fmt.Errorf("flood: connect: %w", token.Error())
 	}
 	defer client.Disconnect(0)
-	before := w.limited(ctx)
+	before := r.limited(ctx)
 	flooding, stop := context.WithTimeout(ctx, floodLength)
 	defer stop()
 	f := audit.Flood{Interval: audit.Interval{From: time.Now()}}
 	var all sync.WaitGroup
 	for channel, rate := range floodRates {
-		all.Go(func() { spill(flooding, client, channel, rate) })
+		all.Go(func() { publishFlood(flooding, client, channel, rate) })
 	}
-	pause(flooding, time.Second) // until every queue has its share of it
+	world.Pause(flooding, time.Second) // until the queues are full
 	for n := range floodCallers {
-		d := newDraw(l.Seed, 3*l.Callers+n, l.Vehicles, l.Instances)
+		d := newDraw(r.Seed, 3*r.Callers+n, r.Vehicles, r.Instances)
 		all.Go(func() {
 			for flooding.Err() == nil {
-				o := order{car: healthyCar(d.rng, l.Vehicles), action: telematics.Lock}
-				l.note(l.call(ctx, o, d.id(), d.rng.IntN(l.Instances), callTimeout))
+				o := order{car: healthyCar(d.rng, r.Vehicles), action: telematics.Lock}
+				r.load.record(r.call(ctx, o, d.id(), d.rng.IntN(r.Instances), callTimeout))
 			}
 		})
 	}
 	all.Wait()
 	f.To = time.Now()
-	f.Limited = w.limited(ctx) - before
+	f.Limited = r.limited(ctx) - before
 	return f, ctx.Err()
 }
 
@@ -72,13 +72,13 @@ func healthyCar(rng *rand.Rand, vehicles int) int {
 	}
 }
 
-// spill publishes on a channel until the context ends: answers to commands that do not exist, reports, and new sessions.
-func spill(ctx context.Context, client paho.Client, channel telematics.Channel, rate int) {
+// publishFlood publishes on a channel until the context ends: answers to commands that do not exist, reports, and new sessions.
+func publishFlood(ctx context.Context, client paho.Client, channel telematics.Channel, rate int) {
 	tick := time.NewTicker(floodTick)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		for range rate / int(time.Second/floodTick) {
-			client.Publish(channel.Topic(floodUnit), 0, false, drop(channel))
+			client.Publish(channel.Topic(floodUnit), 0, false, floodMessage(channel))
 		}
 		select {
 		case <-tick.C:
@@ -87,8 +87,8 @@ func spill(ctx context.Context, client paho.Client, channel telematics.Channel, 
 	}
 }
 
-// drop is one message of the flood.
-func drop(channel telematics.Channel) []byte {
+// floodMessage is one message of the flood.
+func floodMessage(channel telematics.Channel) []byte {
 	now := time.Now()
 	switch channel {
 	case telematics.AckChannel:
@@ -100,13 +100,13 @@ func drop(channel telematics.Channel) []byte {
 	}
 }
 
-// limited returns how many answers all instances have dropped because their unit sent too many.
-func (w *world) limited(ctx context.Context) int {
+// limited returns how many answers all instances have dropped because the unit sent too many.
+func (r *round) limited(ctx context.Context) int {
 	sum := 0
-	for _, n := range w.instances {
+	for _, n := range r.Running {
 		values, err := n.Metrics(ctx)
 		if err != nil {
-			w.log.Warn("metrics not read", "instance", n.Name, "err", err)
+			r.log.Warn("metrics not read", "instance", n.Name, "err", err)
 			continue
 		}
 		sum += int(values[`motorpool_dropped_total{kind="answer", reason="over_allowance"}`])

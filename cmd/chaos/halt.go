@@ -4,101 +4,83 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"motorpool/cmd/chaos/audit"
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 )
 
-// agencies is how many the vehicles belong to: a halt of one must not touch those of the other.
-const agencies = 2
-
-// agencyOf gives each agency cars of every kind of profile.
-func agencyOf(car int) telematics.AgencyID { return telematics.AgencyID(1 + car/10%agencies) }
-
-// haltOf names what a halt is of; zero is all.
-func haltOf(agency telematics.AgencyID) string {
-	if agency == 0 {
-		return "all agencies"
-	}
-	return fmt.Sprintf("agency %d", agency)
-}
-
-func halts(_ plan, rng *rand.Rand) string { return haltOf(telematics.AgencyID(rng.IntN(agencies + 1))) }
-
-func agencyNamed(target string) telematics.AgencyID {
-	for agency := range telematics.AgencyID(agencies + 1) {
-		if haltOf(agency) == target {
-			return agency
+// haltedAgency is the agency of a halt; zero: all.
+func haltedAgency(target string) telematics.AgencyID {
+	for agency := range fault.Agencies + 1 {
+		if fault.Halt(agency) == target {
+			return telematics.AgencyID(agency)
 		}
 	}
-	panic("there is no " + target)
+	panic("no halt is called " + target)
 }
 
 const (
-	// haltLength is what a halt lasts at least: long enough that a command which was on the air before would be sent
-	// again while the halt holds everywhere.
-	haltLength = 6 * time.Second
-	// operatorPatience is how long the operator tries again what failed because something was away.
-	operatorPatience = time.Minute
-	operatorRetry    = 500 * time.Millisecond
+	// operatorTimeout is how long the operator retries what failed because a server was unavailable.
+	operatorTimeout = time.Minute
+	operatorRetry   = 500 * time.Millisecond
 )
 
-// haltCommands has the operator halt commands, and resume. While Postgres is away neither can be written down; the
-// operator tries again until it is, and the halt lasts from then on.
-func (w *world) haltCommands(ctx context.Context, f fault) error {
-	agency := agencyNamed(f.Target)
+// haltCommands halts commands as the operator, and resumes. While Postgres is unavailable neither can be stored; the
+// operator retries until it is, and the halt begins then.
+func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
+	agency := haltedAgency(f.Target)
 	halt := audit.Halt{Agency: agency}
-	d := newDraw(w.Seed, int(f.At), w.Vehicles, w.Instances)
-	if err := service.Eventually(ctx, operatorPatience, "commands halted", func(trying context.Context) bool {
-		w.orderUnanswered(ctx, d, agency) // the callers outlive the try
-		halt.Written = w.writeHalt(trying, agency)
-		return succeeded(trying, !halt.Written.IsZero())
+	d := newDraw(r.Seed, int(f.At), r.Vehicles, r.Instances)
+	if err := world.Eventually(ctx, operatorTimeout, "commands halted", func(attempt context.Context) bool {
+		r.orderUnanswered(ctx, d, agency) // with a context that outlives the attempt
+		halt.Written = r.writeHalt(attempt, agency)
+		return retryLater(attempt, !halt.Written.IsZero())
 	}); err != nil {
 		return err
 	}
-	pause(ctx, time.Until(halt.Written.Add(f.For)))
+	world.Pause(ctx, time.Until(halt.Written.Add(f.For)))
 	halt.Lifting = time.Now()
-	w.halts.note(halt)
-	return service.Eventually(ctx, operatorPatience, "commands resumed", func(ctx context.Context) bool {
-		said, err := w.operate(ctx, nil, append([]string{"resume", "--direct"}, flagOf(agency)...)...)
-		return succeeded(ctx, err == nil || strings.Contains(said, "there is no halt of")) // an earlier try did it, whose answer was lost
+	r.halts.add(halt)
+	return world.Eventually(ctx, operatorTimeout, "commands resumed", func(ctx context.Context) bool {
+		output, err := r.operate(ctx, nil, append([]string{"resume", "--direct"}, flagOf(agency)...)...)
+		return retryLater(ctx, err == nil || strings.Contains(output, "there is no halt of")) // an earlier attempt resumed, and its answer was lost
 	})
 }
 
-// succeeded lets the operator take a breath before trying again.
-func succeeded(ctx context.Context, is bool) bool {
-	if !is {
-		pause(ctx, operatorRetry)
+// retryLater waits before the next attempt, if this one failed.
+func retryLater(ctx context.Context, succeeded bool) bool {
+	if !succeeded {
+		world.Pause(ctx, operatorRetry)
 	}
-	return is
+	return succeeded
 }
 
-// orderUnanswered has commands under way, in every lane of the cars that are silent, which would be sent again and again
-// during the halt, if nothing stopped them.
-func (w *world) orderUnanswered(ctx context.Context, d *draw, agency telematics.AgencyID) {
-	for car := 1; car <= w.Vehicles; car++ {
+// orderUnanswered sends commands in every lane of the silent cars, which would be retransmitted during the halt if
+// nothing stopped them.
+func (r *round) orderUnanswered(ctx context.Context, d *draw, agency telematics.AgencyID) {
+	for car := 1; car <= r.Vehicles; car++ {
 		if profileOf(car).Name != "silent" || agency != 0 && agencyOf(car) != agency {
 			continue
 		}
 		for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase, telematics.AttentionSignal} {
-			o, id := order{car: car, action: action, prefer: "wait=9", instance: d.rng.IntN(w.Instances)}, d.id()
-			w.load.errands.Go(func() { w.load.note(w.call(ctx, o, id, o.instance, callTimeout)) })
+			o, id := order{car: car, action: action, prefer: "wait=9", instance: d.rng.IntN(r.Instances)}, d.id()
+			r.load.background.Go(func() { r.load.record(r.call(ctx, o, id, o.instance, callTimeout)) })
 		}
 	}
 }
 
-// writeHalt returns when a halt was surely written down; zero: it may not have been.
-func (w *world) writeHalt(ctx context.Context, agency telematics.AgencyID) time.Time {
-	heard := &writtenDown{}
-	if _, err := w.operate(ctx, heard, append([]string{"halt", "--direct", "--why", "chaos"}, flagOf(agency)...)...); err != nil {
-		w.log.Info("not halted", "err", err)
+// writeHalt returns a time at which a halt was certainly stored; zero: it may not be.
+func (r *round) writeHalt(ctx context.Context, agency telematics.AgencyID) time.Time {
+	output := &haltOutput{}
+	if _, err := r.operate(ctx, output, append([]string{"halt", "--direct", "--why", "chaos"}, flagOf(agency)...)...); err != nil {
+		r.log.Info("halt failed, retrying", "err", err)
 	}
-	return heard.at
+	return output.stored
 }
 
 func flagOf(agency telematics.AgencyID) []string {
@@ -108,26 +90,26 @@ func flagOf(agency telematics.AgencyID) []string {
 	return []string{"--agency", fmt.Sprint(agency)}
 }
 
-// writtenDown notes when the operator's program says so.
-type writtenDown struct {
-	text bytes.Buffer
-	at   time.Time
+// haltOutput notes when the operator's program reports that the halt is stored.
+type haltOutput struct {
+	text   bytes.Buffer
+	stored time.Time
 }
 
-func (w *writtenDown) Write(p []byte) (int, error) {
-	if w.text.Write(p); w.at.IsZero() && strings.Contains(w.text.String(), "written down") {
-		w.at = time.Now()
+func (h *haltOutput) Write(p []byte) (int, error) {
+	if h.text.Write(p); h.stored.IsZero() && strings.Contains(h.text.String(), "written down") {
+		h.stored = time.Now()
 	}
 	return len(p), nil
 }
 
-// haltLog is the halts of a round.
+// haltLog is the halts of a round, safe for concurrent use.
 type haltLog struct {
 	mu  sync.Mutex // guards all
 	all []audit.Halt
 }
 
-func (l *haltLog) note(h audit.Halt) {
+func (l *haltLog) add(h audit.Halt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, h)

@@ -6,77 +6,78 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 )
 
-func TestAHaltIsWrittenDownWhenTheProgramSaysSo(t *testing.T) {
-	heard := &writtenDown{}
-	fmt.Fprint(heard, "WARNING: this and that\nwritten ")
-	if !heard.at.IsZero() {
-		t.Error("before it was said")
+func TestHaltOutput_HaltIsStoredWhenTheProgramReportsIt(t *testing.T) {
+	output := &haltOutput{}
+	fmt.Fprint(output, "WARNING: this and that\nwritten ")
+	if !output.stored.IsZero() {
+		t.Error("before the program reported it")
 	}
-	fmt.Fprint(heard, "down; it holds")
-	at := heard.at
-	fmt.Fprint(heard, " everywhere within 3s\n")
-	if at.IsZero() || !heard.at.Equal(at) {
-		t.Errorf("at %v, then %v", at, heard.at)
+	fmt.Fprint(output, "down; it holds")
+	at := output.stored
+	fmt.Fprint(output, " everywhere within 3s\n")
+	if at.IsZero() || !output.stored.Equal(at) {
+		t.Errorf("at %v, then %v", at, output.stored)
 	}
 }
 
-func TestEachAgencyHasCarsThatAreOrderedBeforeAHalt(t *testing.T) {
+func TestHalt_EachAgencyHasSilentCars(t *testing.T) {
 	silent := map[telematics.AgencyID]int{}
 	for car := 1; car <= 300; car++ {
 		if profileOf(car).Name == "silent" {
 			silent[agencyOf(car)]++
 		}
 	}
-	for agency := range telematics.AgencyID(agencies) {
+	for agency := range telematics.AgencyID(fault.Agencies) {
 		if silent[agency+1] == 0 {
 			t.Errorf("agency %d has none: %v", agency+1, silent)
 		}
-		if target := haltOf(agency + 1); agencyNamed(target) != agency+1 {
+		if target := fault.Halt(int(agency) + 1); haltedAgency(target) != agency+1 {
 			t.Errorf("%q is not agency %d", target, agency+1)
 		}
 	}
-	if agencyNamed(haltOf(0)) != 0 {
+	if haltedAgency(fault.Halt(0)) != 0 {
 		t.Error("all is not all")
 	}
 }
 
-// Only what keeps messages for later excuses one that comes late: not what loses them, and not what strikes elsewhere.
-func TestWhatHoldsMessagesUpIsKnownOfEachInstance(t *testing.T) {
-	w := &world{uptime: newUptime(2)}
+// Only faults that delay messages excuse a late one: not those that lose messages, and not those elsewhere.
+func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
+	r := &round{World: &world.World{}, uptime: newUptime(2)}
 	for i := range 2 {
-		w.instances = append(w.instances, &instance{Instance: &service.Instance{Name: instanceName(i)}})
+		r.Running = append(r.Running, &world.Instance{Name: fault.Instance(i)})
 	}
 	begin := time.Unix(1767348000, 0)
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
-	kindOf := func(name string) *kind {
-		for i := range kinds {
-			if kinds[i].name == name {
-				return &kinds[i]
+	kindOf := func(name string) *fault.Kind {
+		for i := range fault.Kinds {
+			if fault.Kinds[i].Name == name {
+				return &fault.Kinds[i]
 			}
 		}
 		t.Fatalf("there is no kind %q", name)
 		return nil
 	}
-	var strikes []strike
+	var injections []injection
 	for i, struck := range []struct{ kind, target string }{
-		{"instance frozen", instanceName(0)},
-		{"instance killed", instanceName(0)},
-		{"network slow", lineOf(0, mosquittoServer)},
-		{"network cut", lineOf(0, mosquittoServer)},
-		{"network delayed", lineOf(0, postgresServer)},
-		{"network delayed", lineOf(1, mosquittoServer)},
-		{"mosquitto frozen", mosquittoServer},
-		{"postgres frozen", postgresServer},
+		{"instance frozen", fault.Instance(0)},
+		{"instance killed", fault.Instance(0)},
+		{"network slow", fault.ServerLine(0, fault.Mosquitto)},
+		{"network cut", fault.ServerLine(0, fault.Mosquitto)},
+		{"network delayed", fault.ServerLine(0, fault.Postgres)},
+		{"network delayed", fault.ServerLine(1, fault.Mosquitto)},
+		{"mosquitto frozen", fault.Mosquitto},
+		{"postgres frozen", fault.Postgres},
 	} {
-		strikes = append(strikes, strike{fault: fault{Kind: kindOf(struck.kind), Target: struck.target}, From: at(10 * i), To: at(10*i + 5)})
+		injections = append(injections, injection{Fault: fault.Fault{Kind: kindOf(struck.kind), Target: struck.target}, From: at(10 * i), To: at(10*i + 5)})
 	}
-	w.uptime.stall(at(100), at(102))
+	r.uptime.stall(at(100), at(102))
 
-	delayed := w.delayed(strikes)
+	delayed := r.delayed(injections)
 	for i, want := range map[int][]audit.Interval{
 		0: {{From: at(100), To: at(102)}, {From: at(0), To: at(5)}, {From: at(20), To: at(25)}, {From: at(60), To: at(65)}},
 		1: {{From: at(100), To: at(102)}, {From: at(50), To: at(55)}, {From: at(60), To: at(65)}},

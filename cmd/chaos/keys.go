@@ -9,23 +9,24 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 )
 
-// fleetKeys is what is known of the keys that sign commands.
+// fleetKeys is the keys that sign commands, safe for concurrent use.
 type fleetKeys struct {
 	mu      sync.Mutex           // guards what follows
-	all     telematics.Keyring   // that ever were: what is heard may be old
-	active  string               // the id of the one that signs
-	standby map[string]time.Time // by id, since when no instance signs with it
+	all     telematics.Keyring   // including former ones: a message may be old
+	active  string               // id of the one that signs
+	standby map[string]time.Time // by id: since when no instance signs with it
 }
 
 func newFleetKeys(first telematics.SigningKey) *fleetKeys {
 	return &fleetKeys{all: first.Keyring(), active: first.ID, standby: map[string]time.Time{}}
 }
 
-// verify is Keyring.Verify with every key that there ever was.
+// verify is Keyring.Verify with all keys, including former ones.
 func (k *fleetKeys) verify(message []byte) (telematics.Claims, error) {
 	k.mu.Lock()
 	ring := k.all
@@ -33,7 +34,7 @@ func (k *fleetKeys) verify(message []byte) (telematics.Claims, error) {
 	return ring.Verify(message)
 }
 
-func (k *fleetKeys) learn(more telematics.Keyring) {
+func (k *fleetKeys) add(more telematics.Keyring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := maps.Clone(k.all) // verify may be reading the other one
@@ -41,20 +42,20 @@ func (k *fleetKeys) learn(more telematics.Keyring) {
 	k.all = all
 }
 
-func (k *fleetKeys) switched(to string) {
+func (k *fleetKeys) activate(to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.standby[k.active] = time.Now()
 	k.active = to
 }
 
-func (k *fleetKeys) signs() string {
+func (k *fleetKeys) signing() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.active
 }
 
-// idle returns, and forgets, the keys whose last commands are over.
+// idle removes and returns the keys whose last commands are over.
 func (k *fleetKeys) idle() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,22 +69,22 @@ func (k *fleetKeys) idle() []string {
 	return ids
 }
 
-// switchWithin is a second of docs/operating.md, for instances that are killed, or frozen, or in the middle of a stop.
+// switchWithin is a second in docs/operating.md; this is for instances that are killed, frozen or stopping.
 const switchWithin = time.Minute
 
-// rotateKey has the operator rotate the signing key, in the order of docs/operating.md: every car knows a key before it
-// signs, and until a minute after the last instance has switched to the next. In short rounds none gets so old.
-func (w *world) rotateKey(ctx context.Context, _ fault) error {
-	for _, id := range w.keys.idle() {
-		if _, err := w.operate(ctx, nil, "keys", "retire", "--", id); err != nil {
+// rotateKey rotates the signing key as the operator, in the order of docs/operating.md: every car has a key before it
+// signs, and until a minute after the last instance has switched to the next. Short rounds retire none.
+func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
+	for _, id := range r.keys.idle() {
+		if _, err := r.operate(ctx, nil, "keys", "retire", "--", id); err != nil {
 			return err
 		}
 	}
-	next, err := w.operate(ctx, nil, "keys", "add")
+	next, err := r.operate(ctx, nil, "keys", "add")
 	if err != nil {
 		return err
 	}
-	exported, err := w.operate(ctx, nil, "keys", "export")
+	exported, err := r.operate(ctx, nil, "keys", "export")
 	if err != nil {
 		return err
 	}
@@ -91,33 +92,33 @@ func (w *world) rotateKey(ctx context.Context, _ fault) error {
 	if err != nil {
 		return err
 	}
-	w.keys.learn(ring)
-	w.provision(ring)
-	if _, err := w.operate(ctx, nil, "keys", "activate", "--", next); err != nil {
+	r.keys.add(ring)
+	r.setKeyrings(ring)
+	if _, err := r.operate(ctx, nil, "keys", "activate", "--", next); err != nil {
 		return err
 	}
-	for _, n := range w.instances {
-		if err := service.Eventually(ctx, switchWithin, n.Name+" signs with the next key", func(ctx context.Context) bool {
-			return n.signingKey(ctx) == next
+	for _, n := range r.Running {
+		if err := world.Eventually(ctx, switchWithin, n.Name+" signs with the next key", func(ctx context.Context) bool {
+			return signingKey(ctx, n) == next
 		}); err != nil {
 			return err
 		}
 	}
-	w.keys.switched(next)
+	r.keys.activate(next)
 	return nil
 }
 
-// provision gives every car a keyring, at once: one that is busy holds up nobody else.
-func (w *world) provision(ring telematics.Keyring) {
+// setKeyrings gives every car a keyring, concurrently, as a call may block while a car is busy.
+func (r *round) setKeyrings(ring telematics.Keyring) {
 	var all sync.WaitGroup
-	for _, c := range w.fleet.Cars() {
+	for _, c := range r.fleet.Cars() {
 		all.Go(func() { c.SetKeyring(ring) })
 	}
 	all.Wait()
 }
 
 // signingKey returns the key with which an instance signs; empty: it does not answer.
-func (n *instance) signingKey(ctx context.Context) string {
+func signingKey(ctx context.Context, n *world.Instance) string {
 	values, _ := n.Metrics(ctx)
 	return values.Label("motorpool_signing_key_info", "key")
 }

@@ -32,29 +32,29 @@ func signed(t *testing.T, key telematics.SigningKey) []byte {
 	return message
 }
 
-func TestWhatAnEarlierKeySignedIsStillTheFleets(t *testing.T) {
+func TestFleetKeys_AcceptMessagesOfFormerKeys(t *testing.T) {
 	first, second, foreign := newKey(t), newKey(t), newKey(t)
 	keys := newFleetKeys(first)
-	keys.learn(second.Keyring())
-	keys.switched(second.ID)
+	keys.add(second.Keyring())
+	keys.activate(second.ID)
 	for _, key := range []telematics.SigningKey{first, second} {
 		if _, err := keys.verify(signed(t, key)); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := keys.verify(signed(t, foreign)); err == nil {
-		t.Error("a foreign key is believed")
+		t.Error("a foreign key is accepted")
 	}
-	if keys.signs() != second.ID {
+	if keys.signing() != second.ID {
 		t.Error("the first key still signs")
 	}
 }
 
-func TestAKeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
+func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	synctest.Test(t, func(t *testing.T) {
 		keys := newFleetKeys(first)
-		keys.switched(second.ID)
+		keys.activate(second.ID)
 		time.Sleep(telematics.RetireAfter)
 		if idle := keys.idle(); len(idle) > 0 {
 			t.Errorf("too early: %v", idle)
@@ -69,7 +69,7 @@ func TestAKeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 	})
 }
 
-func TestTheKeyThatAMessageNamesIsRead(t *testing.T) {
+func TestKeyOf_ReadsTheKeyID(t *testing.T) {
 	key := newKey(t)
 	if got := keyOf(signed(t, key)); got != key.ID {
 		t.Errorf("%q, want %q", got, key.ID)

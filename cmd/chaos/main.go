@@ -1,52 +1,58 @@
-// Command chaos shows that the promise holds: never late, never twice, never forged, never forgotten. It runs several
-// instances of the service on real servers, with some hundreds of simulated cars and many callers, and breaks everything
-// that can break, by a schedule that its seed draws. Then package audit reconciles what the callers, Postgres, Redis and
-// the cars' flight recorders say.
+// Command chaos checks the promises of the service: never late, never twice, never forged, never forgotten. It runs several
+// instances on real servers, with hundreds of simulated cars and many callers, and injects faults by a schedule that its seed
+// draws (package fault). Then package audit compares what the callers, Postgres, Redis and the cars' flight recorders say.
 //
-//	callers ─line─ instance ─line─ Postgres, Redis, Mosquitto ─line─ cars
+//	callers ─line─ instances ─line─ Postgres, Redis, Mosquitto ─line─ cars
 //
-// A line is a network that can be cut, silenced, delayed, slowed, reset or torn. All else is killed, frozen, emptied,
-// filled, skewed, replayed or forged. See docs/chaos.md.
+// A line is a network that can be cut, silenced, delayed, slowed, reset or torn (package network). Processes are killed, stopped and
+// frozen; clocks are set wrong, a disk is filled, messages are replayed and forged. See docs/chaos.md.
+//
+// Packages money and failover are two other rounds.
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
-	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/failover"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/money"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/service"
-	"motorpool/simulator/devstack"
+	"motorpool/cmd/internal/world"
 )
 
 type flags struct {
-	Seed      uint64        `default:"0" placeholder:"N" help:"Of everything that is drawn: faults, orders, cars; 0 draws one (default ${default})."`
-	Commands  int           `default:"0" placeholder:"N" help:"Commands to get on record (default 20000; with --duration, as many as come)."`
+	Seed      uint64        `default:"0" placeholder:"N" help:"Of everything that is random: faults, orders, cars; 0 draws one (default ${default})."`
+	Commands  int           `default:"0" placeholder:"N" help:"Commands to record (default 20000; with --duration, as many as possible)."`
 	Duration  time.Duration `default:"0s" placeholder:"DURATION" help:"Of the load (default what --commands needs at 100 a second)."`
 	Vehicles  int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
 	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
-	Bookings  int           `default:"0" placeholder:"N" help:"Another round instead, of money: so many bookings are started, extended and fined, and each charge must be made once. Of the other flags --seed, --duration, --instances and those below count."`
-	Failover  bool          `help:"Another round instead, of a failover: Postgres's primary is killed, and a standby that is seconds behind is promoted. Of the other flags --seed, --instances and those below count."`
+	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with so many bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
+	Failover  bool          `help:"Run the round of failover instead: Postgres's primary is killed, and a standby that is seconds behind is promoted. Uses --seed, --instances and the flags below."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`
 	Keep      bool          `help:"Keep the logs of a round without violations, too."`
-	Print     bool          `help:"Print the schedule of faults, and do nothing."`
+	Print     bool          `help:"Print the schedule of faults, and exit."`
 	LogLevel  string        `default:"warn" placeholder:"LEVEL" help:"debug, info (every fault), warn or error (default ${default})."`
 }
 
-// How a round ends: 0 where it found no violation.
+// Exit codes; 0: no violation.
 const (
 	violated  = 1
 	worthless = 2
@@ -66,7 +72,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	var f flags
 	var settings app.Settings
 	parser, err := kong.New(&f, append(settings.Options("CHAOS"), kong.Name("chaos"),
-		kong.Description("Breaks everything that can break, and shows that no law of docs/architecture.md does."))...)
+		kong.Description("Injects faults of every kind, and checks the promises of docs/architecture.md."))...)
 	if err != nil {
 		return worthless, err
 	}
@@ -74,158 +80,161 @@ func run(ctx context.Context, args []string) (int, error) {
 	if err = errors.Join(settings.Problems(), err, f.complete()); err != nil {
 		return worthless, err
 	}
-	zerolog.SetGlobalLevel(zerolog.Disabled) // a toxic logs
-	p := plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
 	if f.Print {
-		for _, fault := range p.schedule() {
+		for _, fault := range f.plan().Schedule() {
 			fmt.Println(fault)
 		}
 		return 0, nil
 	}
-	if f.Bookings > 0 {
-		return f.roundOfMoney(ctx)
-	}
-	if f.Failover {
-		return f.roundOfFailover(ctx)
-	}
-	return f.round(ctx, p)
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs
+	return f.runInFolder(ctx)
 }
 
 const (
-	defaultCommands = 20000
-	commandsASecond = 100
+	defaultCommands   = 20000
+	commandsPerSecond = 100
+	minDuration       = 30 * time.Second
 )
 
-// complete fills in what follows from the rest.
+// complete checks the flags, and sets those that follow from others.
 func (f *flags) complete() error {
-	if f.Failover {
-		return f.completeFailover()
+	for f.Seed == 0 {
+		f.Seed = uint64(rand.Uint32())
 	}
-	if f.Bookings > 0 {
-		return f.completeMoney()
+	switch {
+	case f.Race && f.Binary != "":
+		return errors.New("--race: builds a separate program; leave --binary out")
+	case f.Failover && (f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--failover: another round than that of commands; leave --commands, --bookings, --duration and --print out")
+	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
+		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
+	case f.Failover || f.Bookings > 0:
+		return nil
 	}
 	if f.Commands == 0 && f.Duration == 0 {
 		f.Commands = defaultCommands
 	}
 	if f.Duration == 0 {
-		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsASecond, shortest)
-	}
-	for f.Seed == 0 {
-		f.Seed = uint64(rand.Uint32())
+		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsPerSecond, minDuration)
 	}
 	switch {
 	case f.Instances < 2:
-		return errors.New("--instances: two, or more: what two could break together is half of what is tested")
+		return errors.New("--instances: two, or more: conflicts between two are half of what is tested")
 	case f.Vehicles < 50:
-		return errors.New("--vehicles: 50, or more: each kind of car must be there")
-	case f.Duration < shortest:
-		return fmt.Errorf("--duration: %v, or more: every kind of fault must find its time", shortest)
-	case f.Race && f.Binary != "":
-		return errors.New("--race: builds a program of its own; leave --binary out")
+		return errors.New("--vehicles: 50, or more: so that there are cars of each kind")
+	case f.Duration < minDuration:
+		return fmt.Errorf("--duration: %v, or more: so that there is time for every kind of fault", minDuration)
 	case f.Callers < 1 || f.Commands < 0:
 		return errors.New("--callers, --commands: want positive numbers")
 	}
 	return nil
 }
 
-// shortest is how long the shortest round is.
-const shortest = 30 * time.Second
+func (f flags) plan() fault.Plan {
+	return fault.Plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
+}
 
-// round builds a world, breaks it, lets it settle, and judges.
-func (f flags) round(ctx context.Context, p plan) (code int, err error) {
-	dir, err := os.MkdirTemp("", "motorpool-chaos-")
+// result is that of a round.
+type result interface {
+	Write(out io.Writer)
+	Worthless() string // why the round proves nothing, or ""
+}
+
+// runInFolder runs a round in a temporary folder, which stays if the round found something.
+func (f flags) runInFolder(ctx context.Context) (code int, err error) {
+	dir, err := world.TempDir("motorpool-chaos-")
 	if err != nil {
 		return worthless, err
 	}
-	// Postgres runs as another user, and must reach its folder.
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return worthless, err
-	}
-	code = worthless
 	defer func() {
-		if code != 0 || f.Keep {
+		if code == 0 && !f.Keep {
+			err = errors.Join(err, os.RemoveAll(dir))
 			return
 		}
-		err = errors.Join(err, os.RemoveAll(dir))
+		fmt.Fprintf(os.Stderr, "chaos: the logs are in %s; to repeat the round: make chaos %s\n", dir, f.arguments())
 	}()
-	for _, server := range []string{devstack.MosquittoServer, devstack.RedisServer} {
-		if err := devstack.Available(server); err != nil {
-			return code, err
-		}
+	if f.Binary, err = world.Build(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
+		return worthless, err
 	}
-	if f.Binary, err = service.Program(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
-		return code, err
-	}
-	ctx, fall := context.WithCancelCause(ctx)
-	defer fall(nil)
-	w := &world{flags: f, dir: dir, log: logger.New(os.Stderr, f.LogLevel, "text"), fall: fall}
-	s, err := w.play(ctx, p)
-	if failure := w.tearDown(); failure != nil {
-		w.log.Warn("not taken down", "err", failure)
-	}
+	result, violations, err := f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text"))
 	if err != nil {
-		f.explain(dir)
-		return code, cmp.Or(context.Cause(ctx), err)
+		return worthless, err
 	}
-	if s.Races, err = racesIn(dir); err != nil {
-		return code, err
+	races, err := racesIn(dir)
+	if err != nil {
+		return worthless, err
 	}
+	if races > 0 {
+		fmt.Printf("data races: %d, in the logs of the instances\n", races)
+	}
+	result.Write(os.Stdout)
 	switch {
-	case len(s.Report.Violations) > 0 || s.Races > 0:
-		code = violated
-	case s.worthless() == "":
-		code = 0
+	case violations > 0 || races > 0:
+		return violated, nil
+	case result.Worthless() != "":
+		return worthless, nil
 	}
-	if code != 0 || f.Keep {
-		f.explain(dir)
-	}
-	s.write(os.Stdout)
-	return code, nil
+	return 0, nil
 }
 
-// explain says what a person needs who wants to know more.
-func (f flags) explain(dir string) {
-	fmt.Fprintf(os.Stderr, "chaos: the logs are in %s; once more: make chaos SEED=%d COMMANDS=%d DURATION=%v\n", dir, f.Seed, f.Commands, f.Duration)
+// arguments are those of make chaos for the same round.
+func (f flags) arguments() string {
+	switch {
+	case f.Failover:
+		return fmt.Sprintf("SEED=%d ARGS=--failover", f.Seed)
+	case f.Bookings > 0:
+		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
+	}
+	return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
 }
 
-// play is the round itself.
-func (w *world) play(ctx context.Context, p plan) (summary, error) {
-	s := summary{plan: p, Wanted: w.Commands}
-	say := func(what string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", what) }
-	say(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", p.Seed, p.Instances, p.Vehicles))
-	if err := w.build(ctx); err != nil {
-		return s, err
+func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (result, int, error) {
+	switch {
+	case f.Failover:
+		r, err := failover.Round(ctx, failover.Config{
+			Seed: f.Seed, Instances: f.Instances, Binary: f.Binary, Dir: dir, Progress: progress, Logger: log,
+		})
+		return r, len(r.Violations), err
+	case f.Bookings > 0:
+		r, err := money.Round(ctx, money.Config{
+			Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Binary: f.Binary, Dir: dir,
+			Progress: progress, Logger: log,
+		})
+		return r, len(r.Report.Violations), err
 	}
-	l := &load{world: w, turns: make(chan struct{}, w.Callers)}
-	w.load = l
-	l.warmUp(ctx)
-	faults := p.schedule()
-	say(fmt.Sprintf("%v of load, %d faults", w.Duration, len(faults)))
+	w, err := world.New(dir, log)
+	if err != nil {
+		return nil, 0, err
+	}
+	w.Binary = f.Binary
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &round{flags: f, World: w, log: log, fail: fail}
+	s, err := r.run(ctx)
+	if failure := w.Close(); failure != nil {
+		log.Warn("world not closed", "err", failure)
+	}
+	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
+	}
+	return s, len(s.Report.Violations), err
+}
 
-	begin := time.Now()
-	loaded := make(chan struct{})
-	go func() { defer close(loaded); l.run(ctx) }()
-	s.Strikes = w.rampage(ctx, faults)
-	<-loaded
-	l.errands.Wait()
-	s.Load = time.Since(begin)
-	if ctx.Err() != nil {
-		return s, ctx.Err()
-	}
-	say("all faults are lifted: one unit floods its topics")
-	flood, err := w.flood(ctx, l)
+func progress(step string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", step) }
+
+// racesIn counts the reports of the race detector in the logs of the instances.
+func racesIn(dir string) (int, error) {
+	logs, err := filepath.Glob(filepath.Join(dir, "instance-*.log"))
 	if err != nil {
-		return s, err
+		return 0, fmt.Errorf("count data races: %w", err)
 	}
-	say("one client floods the service; settling")
-	clientFlood, err := w.settle(ctx, l, s.Strikes)
-	if err != nil {
-		return s, err
+	races := 0
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return 0, fmt.Errorf("count data races: %w", err)
+		}
+		races += bytes.Count(text, []byte("WARNING: DATA RACE"))
 	}
-	if s.Evidence, err = w.gather(ctx, l, s.Strikes); err != nil {
-		return s, err
-	}
-	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
-	s.Report = audit.Check(s.Evidence)
-	return s, nil
+	return races, nil
 }

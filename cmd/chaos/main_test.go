@@ -1,15 +1,19 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"motorpool/cmd/chaos/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCommandsAndDurationFollowFromEachOther(t *testing.T) {
+func TestFlags_CommandsAndDurationFollowFromEachOther(t *testing.T) {
 	for _, test := range []struct {
 		given    flags
 		commands int
@@ -17,7 +21,7 @@ func TestCommandsAndDurationFollowFromEachOther(t *testing.T) {
 	}{
 		{flags{}, 20000, 200 * time.Second},
 		{flags{Commands: 50000}, 50000, 500 * time.Second},
-		{flags{Commands: 100}, 100, shortest},
+		{flags{Commands: 100}, 100, minDuration},
 		{flags{Duration: time.Minute}, 0, time.Minute},
 		{flags{Commands: 1500, Duration: 40 * time.Second}, 1500, 40 * time.Second},
 	} {
@@ -32,7 +36,7 @@ func TestCommandsAndDurationFollowFromEachOther(t *testing.T) {
 	}
 }
 
-func TestARoundThatCouldProveNothingIsRefused(t *testing.T) {
+func TestFlags_RoundThatCouldProveNothingIsRefused(t *testing.T) {
 	good := flags{Duration: time.Minute, Instances: 3, Vehicles: 300, Callers: 96}
 	for name, spoil := range map[string]func(*flags){
 		"one instance": func(f *flags) { f.Instances = 1 },
@@ -49,7 +53,7 @@ func TestARoundThatCouldProveNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestARoundOfMoneySaysItselfHowLongItTakes(t *testing.T) {
+func TestFlags_RoundOfMoneySetsItsOwnDuration(t *testing.T) {
 	f := flags{Bookings: 2000, Instances: 3, Vehicles: 300, Callers: 96}
 	if err := f.complete(); err != nil || f.Seed == 0 || f.Commands != 0 || f.Duration != 0 {
 		t.Errorf("%v, %+v", err, f)
@@ -64,5 +68,32 @@ func TestARoundOfMoneySaysItselfHowLongItTakes(t *testing.T) {
 		if f.complete() == nil {
 			t.Errorf("%s: not refused", name)
 		}
+	}
+}
+func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"instance-0.log": "serving\n==================\nWARNING: DATA RACE\nRead at\n\nWARNING: DATA RACE\nWrite at\n",
+		"instance-1.log": "WARNING: DATA RACE\n",
+		"instance-2.log": "serving\n",
+		"postgres.log":   "WARNING: DATA RACE\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := racesIn(dir); n != 3 || err != nil {
+		t.Errorf("%d races, %v", n, err)
+	}
+}
+
+func TestInjectors_EveryKindOfFaultHasOne(t *testing.T) {
+	for _, k := range fault.Kinds {
+		if injectors[k.Name] == nil {
+			t.Errorf("%q cannot be injected", k.Name)
+		}
+	}
+	if len(injectors) != len(fault.Kinds) {
+		t.Errorf("%d injectors for %d kinds", len(injectors), len(fault.Kinds))
 	}
 }

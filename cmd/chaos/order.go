@@ -11,17 +11,17 @@ import (
 	"motorpool/telematics"
 )
 
-// order is what a caller wants of a vehicle, and how it behaves.
+// order is a request for a command, and how its caller behaves.
 type order struct {
 	car      int
-	more     []int // cars of an order to many, which has no parameters
+	more     []int // further cars of an order to many, which has no parameters
 	action   telematics.Action
 	key      string        // Idempotency-Key; empty: none
 	prefer   string        // Prefer; empty: none
-	hangUp   time.Duration // after which the caller loses patience; zero: it waits
-	instance int           // that it asks first
-	insists  bool          // it repeats what was refused because something was away, if it has a key
-	repeats  bool          // it asks once more after success, if it has a key
+	hangUp   time.Duration // after which the caller hangs up; zero: it waits
+	instance int           // that gets the first attempt
+	insists  bool          // the caller repeats what was refused because a server was unavailable, if it has a key
+	repeats  bool          // the caller sends it once more after success, if it has a key
 }
 
 // draw draws orders: the same ones for the same source.
@@ -60,7 +60,7 @@ func (d *draw) order() order {
 	}
 	switch {
 	case d.chance(60):
-		// Mostly short: what is settled early is seen to stay as it is.
+		// Mostly short, to check that early results stay the same.
 		o.prefer = fmt.Sprintf("wait=%d", 1+min(d.rng.IntN(9), d.rng.IntN(9)))
 	case d.chance(8):
 		o.prefer = "respond-async"

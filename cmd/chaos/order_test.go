@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestACallerWithOneSeedDrawsTheSameOrdersEachTime(t *testing.T) {
+func TestDraw_SameSeedSameOrders(t *testing.T) {
 	one, again, other := newDraw(7, 3, 300, 3), newDraw(7, 3, 300, 3), newDraw(7, 4, 300, 3)
 	same := true
 	for range 100 {
@@ -22,7 +22,7 @@ func TestACallerWithOneSeedDrawsTheSameOrdersEachTime(t *testing.T) {
 	}
 }
 
-func TestOrdersGoToEveryVehicleAndEveryLaneMostlyToAccess(t *testing.T) {
+func TestDraw_OrdersGoToEveryVehicleAndEveryLane(t *testing.T) {
 	d := newDraw(1, 0, 300, 3)
 	cars, lanes, keys := map[int]bool{}, map[telematics.Lane]int{}, map[string]bool{}
 	withKey, toMany := 0, 0

@@ -1,19 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/internal/world"
 )
 
-// server is a process that faults strike.
+// server is a process that faults can strike.
 type server interface {
 	Pause() error
 	Resume() error
@@ -21,69 +27,69 @@ type server interface {
 	Restart() error
 }
 
-func (w *world) server(name string) server {
+func (r *round) server(name string) server {
 	switch name {
-	case mosquittoServer:
-		return w.mosquitto
-	case redisServer:
-		return w.redis
-	case postgresServer:
-		return w.postgres
+	case fault.Mosquitto:
+		return r.Mosquitto
+	case fault.Redis:
+		return r.Redis
+	case fault.Postgres:
+		return r.Postgres
 	}
-	for _, n := range w.instances {
-		if n.Name == name {
-			return n
-		}
-	}
-	panic("there is no server " + name)
+	return r.Running[r.instance(name)]
 }
 
-// hindered counts what a fault of the target does to the uptime, until the returned function is called.
-func (w *world) hindered(target string) (lift func()) {
-	if target == postgresServer {
-		return w.uptime.hinderAll()
+// instance is the number of the instance with a name.
+func (r *round) instance(name string) int {
+	return slices.IndexFunc(r.Running, func(n *world.Instance) bool { return n.Name == name })
+}
+
+// down notes that a fault of the target makes instances unavailable, until the returned function is called.
+func (r *round) down(target string) (over func()) {
+	if target == fault.Postgres {
+		return r.uptime.allDown()
 	}
-	for i, n := range w.instances {
-		if target == n.Name || target == lineOf(i, postgresServer) {
-			return w.uptime.hinderInstance(i)
+	for i, n := range r.Running {
+		if target == n.Name || target == fault.ServerLine(i, fault.Postgres) {
+			return r.uptime.down(i)
 		}
 	}
 	return func() {}
 }
 
 // kill is kill -9, and a restart after a while.
-func (w *world) kill(ctx context.Context, f fault) error {
-	defer w.hindered(f.Target)()
-	if err := w.server(f.Target).Kill(); err != nil {
+func (r *round) kill(ctx context.Context, f fault.Fault) error {
+	defer r.down(f.Target)()
+	if err := r.server(f.Target).Kill(); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
-	return w.server(f.Target).Restart()
+	world.Pause(ctx, f.For)
+	return r.server(f.Target).Restart()
 }
 
-// stop is SIGTERM, and a restart. Who does not end while something else is broken is killed.
-func (w *world) stop(_ context.Context, f fault) error {
-	defer w.hindered(f.Target)()
-	if err := w.server(f.Target).Restart(); err != nil {
-		w.log.Info("started again", "target", f.Target, "after", err)
-		return w.server(f.Target).Restart()
+// stop is SIGTERM, and a restart. A process that does not end during another fault is killed.
+func (r *round) stop(_ context.Context, f fault.Fault) error {
+	defer r.down(f.Target)()
+	if err := r.server(f.Target).Restart(); err != nil {
+		r.log.Info("process did not stop, restarting it", "target", f.Target, "err", err)
+		return r.server(f.Target).Restart()
 	}
 	return nil
 }
 
 // freeze is SIGSTOP: connections stay open, and nothing answers.
-func (w *world) freeze(ctx context.Context, f fault) error {
-	defer w.hindered(f.Target)()
-	if err := w.server(f.Target).Pause(); err != nil {
+func (r *round) freeze(ctx context.Context, f fault.Fault) error {
+	defer r.down(f.Target)()
+	if err := r.server(f.Target).Pause(); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
-	return w.server(f.Target).Resume()
+	world.Pause(ctx, f.For)
+	return r.server(f.Target).Resume()
 }
 
-// emptyRedis empties it again and again: a command is in flight at any moment.
-func (w *world) emptyRedis(ctx context.Context, f fault) error {
-	options, err := redis.ParseURL(w.redis.URL())
+// emptyRedis empties it repeatedly, so that commands are in flight when it happens.
+func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
+	options, err := redis.ParseURL(r.Redis.URL())
 	if err != nil {
 		return err
 	}
@@ -93,37 +99,34 @@ func (w *world) emptyRedis(ctx context.Context, f fault) error {
 		if err := client.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("empty redis: %w", err)
 		}
-		pause(ctx, 300*time.Millisecond)
+		world.Pause(ctx, 300*time.Millisecond)
 	}
 	return nil
 }
 
-// fillDisk leaves Postgres no byte. It may refuse writes, or crash, and then not come up by itself.
-func (w *world) fillDisk(ctx context.Context, f fault) error {
-	if w.disk == nil {
-		return errNotHere
+// fillDisk leaves Postgres no byte. It may refuse writes, or crash and not restart by itself.
+func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
+	if r.disk == nil {
+		return errUnsupported
 	}
-	defer w.hindered(postgresServer)()
-	if err := w.disk.fill(); err != nil {
+	defer r.down(fault.Postgres)()
+	if err := r.disk.fill(); err != nil {
 		return err
 	}
-	pause(ctx, f.For)
-	if err := w.disk.empty(); err != nil {
+	world.Pause(ctx, f.For)
+	if err := r.disk.empty(); err != nil {
 		return err
 	}
-	if service.Eventually(context.WithoutCancel(ctx), 5*time.Second, "postgres serves", w.postgresServes) == nil {
+	if world.Eventually(context.WithoutCancel(ctx), 5*time.Second, "postgres serves", r.postgresServes) == nil {
 		return nil
 	}
-	w.log.Info("postgres did not survive the full disk by itself, and is started again")
-	return w.postgres.Restart()
+	r.log.Info("postgres ended after the full disk, restarting it")
+	return r.Postgres.Restart()
 }
 
-// errNotHere means that this machine cannot have that fault.
-var errNotHere = errors.New("not available here")
-
-// postgresServes proves that it takes writes.
-func (w *world) postgresServes(ctx context.Context) bool {
-	db, err := sql.Open("postgres", w.postgres.URL()+"&connect_timeout=2")
+// postgresServes reports whether Postgres accepts writes.
+func (r *round) postgresServes(ctx context.Context) bool {
+	db, err := sql.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
 		return false
 	}
@@ -132,29 +135,38 @@ func (w *world) postgresServes(ctx context.Context) bool {
 	return err == nil
 }
 
-func (w *world) cutLine(ctx context.Context, f fault) error {
-	defer w.hindered(f.Target)()
-	l := w.lines[f.Target]
-	l.Cut()
-	pause(ctx, f.For)
-	return l.Mend()
+func (r *round) cutLine(ctx context.Context, f fault.Fault) error {
+	defer r.down(f.Target)()
+	line := r.lines[f.Target]
+	line.Cut()
+	world.Pause(ctx, f.For)
+	return line.Mend()
 }
 
-// poison is a fault that changes what a line does to those who use it.
-func poison(make func(fault) network.Toxic) func(*world, context.Context, fault) error {
-	return func(w *world, ctx context.Context, f fault) error {
-		defer w.hindered(f.Target)()
-		l := w.lines[f.Target]
-		l.Poison(make(f))
-		pause(ctx, f.For)
-		l.Cure()
+// poison returns an injector that makes a line toxic.
+func poison(toxic func(amount int64) network.Toxic) func(*round, context.Context, fault.Fault) error {
+	return func(r *round, ctx context.Context, f fault.Fault) error {
+		defer r.down(f.Target)()
+		line := r.lines[f.Target]
+		line.Poison(toxic(f.Amount))
+		world.Pause(ctx, f.For)
+		line.Cure()
 		return nil
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+// operate runs the program as an operator does, past every line, and returns its standard output; if it fails, its standard error. The
+// listener gets the standard error while the program runs.
+func (r *round) operate(ctx context.Context, listener io.Writer, words ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, r.World.Binary, words...)
+	cmd.Env = append(os.Environ(), "MOTORPOOL_DATABASE_URL="+r.Postgres.URL(), "MOTORPOOL_SIGNING_KEYS="+r.Path(world.SigningFile))
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if listener != nil {
+		cmd.Stderr = io.MultiWriter(&stderr, listener)
 	}
+	if err := cmd.Run(); err != nil {
+		return stderr.String(), fmt.Errorf("motorpool %s: %w: %s", strings.Join(words, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(stdout.String()), nil
 }

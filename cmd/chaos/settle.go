@@ -7,88 +7,86 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
-	"motorpool/cmd/internal/service"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
 const (
 	settleWithin = 60 * time.Second
-	// steadyFor is how long the number of unknown commands must stay the same.
+	// steadyFor is how long the number of unknown commands must not change.
 	steadyFor = 4 * time.Second
-	// redisKeeps is how long an entry may outlive the last command, with a margin.
-	redisKeeps = 95 * time.Second
-	// floodAfter is for what an instance does not ask a server that has failed a moment ago.
+	// maxRedisTTL is how long an entry may outlive the last command, with a margin.
+	maxRedisTTL = 95 * time.Second
+	// floodAfter is longer than an instance avoids a server that has failed.
 	floodAfter = 2 * time.Second
-	// redisForgets is after how long behind its deadline an entry must be gone.
-	redisForgets = 65 * time.Second
+	// maxOverdue is how long after its deadline an entry must be gone.
+	maxOverdue = 65 * time.Second
 )
 
-// settle makes everything right again, and waits until all that can be known is. What does not settle in time is for the
-// audit to judge. As soon as everything is right again one client floods the service, which must harm nobody.
-func (w *world) settle(ctx context.Context, l *load, strikes []strike) (flood audit.ClientFlood, err error) {
-	if err := w.heal(ctx); err != nil {
+// settle ends the faults of cars, lets one client flood the service, and waits until no state changes any more. The audit checks
+// what has not settled in time.
+func (r *round) settle(ctx context.Context, injections []injection) (flood audit.ClientFlood, err error) {
+	if err := r.heal(ctx); err != nil {
 		return flood, fmt.Errorf("settle: %w", err)
 	}
-	pause(ctx, floodAfter)
-	if flood, err = w.clientFlood(ctx, l); err != nil {
+	world.Pause(ctx, floodAfter)
+	if flood, err = r.clientFlood(ctx); err != nil {
 		return flood, fmt.Errorf("flood: %w", err)
 	}
-	for _, s := range strikes {
-		if s.Kind.name == radioLate {
-			pause(ctx, time.Until(s.To.Add(latest))) // what is on its way still arrives
+	for _, s := range injections {
+		if s.Kind.Name == fault.RadioLate {
+			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay))) // delayed messages still arrive
 		}
 	}
-	w.report(ctx, "nothing open", func(ctx context.Context) bool {
-		open, _, err := w.watch.undecided(ctx)
+	r.await(ctx, settleWithin, "no command is open", func(ctx context.Context) bool {
+		open, _, err := r.watcher.unsettled(ctx)
 		return err == nil && open == 0
 	})
-	pause(ctx, reportInterval+time.Second) // every car has reported its latest answers once more
+	world.Pause(ctx, reportInterval+time.Second) // every car has reported its latest answers once more
 	steady, before := time.Now(), -1
-	w.report(ctx, "nothing settles any more", func(ctx context.Context) bool {
-		_, unknown, err := w.watch.undecided(ctx)
+	r.await(ctx, settleWithin, "the number of unknown commands is steady", func(ctx context.Context) bool {
+		_, unknown, err := r.watcher.unsettled(ctx)
 		if err != nil || unknown != before {
 			steady, before = time.Now(), unknown
 		}
 		return time.Since(steady) > steadyFor
 	})
-	if !w.short() {
-		w.log.Info("waiting for redis to forget", "at_most", redisKeeps)
-		w.reportWithin(ctx, redisKeeps, "redis forgot", func(ctx context.Context) bool {
-			entries, err := w.pending(ctx)
+	if !r.short() {
+		r.log.Info("waiting until redis entries expire", "at_most", maxRedisTTL)
+		r.await(ctx, maxRedisTTL, "redis entries have expired", func(ctx context.Context) bool {
+			entries, err := r.pending(ctx)
 			return err == nil && !slices.ContainsFunc(entries, func(e audit.Entry) bool { return !e.Stays() })
 		})
 	}
-	// What is overdue in the index of deadlines goes with the next command.
+	// The next command removes overdue members of the index of deadlines.
 	for _, car := range []int{1, 2} {
-		d := newDraw(w.Seed, 2*w.Callers+car, w.Vehicles, w.Instances)
-		l.note(w.call(ctx, order{car: car, action: telematics.Lock}, d.id(), 0, callTimeout))
+		d := newDraw(r.Seed, 2*r.Callers+car, r.Vehicles, r.Instances)
+		r.load.record(r.call(ctx, order{car: car, action: telematics.Lock}, d.id(), 0, callTimeout))
 	}
-	pause(ctx, time.Second)
+	world.Pause(ctx, time.Second)
 	return flood, ctx.Err()
 }
 
-// heal sets right what faults have left in cars, and waits until all cars and instances are there.
-func (w *world) heal(ctx context.Context) error {
-	for i, c := range w.fleet.Cars() {
+// heal ends the faults of cars, and waits until all cars are connected and all instances ready.
+func (r *round) heal(ctx context.Context) error {
+	for i, c := range r.fleet.Cars() {
 		c.SetClock(simulator.Clock{})
-		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to connect again connects now
+		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to reconnect connects now
 	}
-	if err := w.ready(ctx); err != nil {
+	if err := r.Ready(ctx); err != nil {
 		return err
 	}
-	return w.carsConnected(ctx)
+	return r.carsConnected(ctx)
 }
 
-// short rounds do not wait for what Redis keeps for a minute: there it must have an end, at least.
-func (w *world) short() bool { return w.Duration <= time.Minute }
+// short rounds do not wait until entries of Redis expire; each must have an expiry.
+func (r *round) short() bool { return r.Duration <= time.Minute }
 
-func (w *world) report(ctx context.Context, what string, holds func(context.Context) bool) {
-	w.reportWithin(ctx, settleWithin, what, holds)
-}
-
-func (w *world) reportWithin(ctx context.Context, within time.Duration, what string, holds func(context.Context) bool) {
-	if err := service.Eventually(ctx, within, what, holds); err != nil {
-		w.log.Warn("did not settle", "err", err)
+// await waits for a condition, and logs if it does not hold in time.
+func (r *round) await(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) {
+	if err := world.Eventually(ctx, within, condition, holds); err != nil {
+		r.log.Warn("not settled in time", "err", err)
 	}
 }

@@ -12,52 +12,53 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
-// summary is a round as a person reads it.
+// summary is the result of a round.
 type summary struct {
-	plan
-	Wanted   int // commands
-	Load     time.Duration
-	Strikes  []strike
-	Evidence audit.Evidence
-	Report   audit.Report
-	Races    int // of data, that the race detector told
+	fault.Plan
+	Wanted     int // commands
+	Load       time.Duration
+	Injections []injection
+	Evidence   audit.Evidence
+	Report     audit.Report
 }
 
-func (s summary) write(out io.Writer) {
+// Write prints the summary.
+func (s summary) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	e := s.Evidence
 	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
-	fmt.Fprintf(t, "commands\t%d on record (%d asked for)\n", len(e.Commands), s.Wanted)
+	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
-	fmt.Fprintf(t, "history\t%d lines, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
+	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
 	d := deliveriesOf(e.Flights)
-	fmt.Fprintf(t, "on the air\t%d messages heard; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
+	fmt.Fprintf(t, "published\t%d messages; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
 	fmt.Fprintf(t, "signing keys\t%d signed them\n", s.keys())
-	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was written down\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
-	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them cut short by a restart\n", d.started, d.interrupted)
+	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was stored\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
+	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them interrupted by a restart\n", d.started, d.interrupted)
 	p50, p99, n := s.latency()
-	fmt.Fprintf(t, "executed in calm\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
+	fmt.Fprintf(t, "executed without faults\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
 	for _, f := range e.Floods {
 		p50, p99, n := s.latencyWithin(func(from, to time.Time) bool { return from.After(f.From) && to.Before(f.To) })
 		fmt.Fprintf(t, "executed while one unit floods\t%d calls: p50 %v, p99 %v; %d of its answers dropped\n", n, p50, p99, f.Limited)
 	}
-	fmt.Fprintf(t, "flood of one client\t%d requests in %v, %d over its limit; %d signatures kept\n",
+	fmt.Fprintf(t, "flood of one client\t%d requests in %v, %d over its limit; %d signatures stored\n",
 		e.ClientFlood.Requests, e.ClientFlood.To.Sub(e.ClientFlood.From).Round(100*time.Millisecond), e.ClientFlood.Limited, e.ClientFlood.Kept)
-	fmt.Fprintf(t, "service up\t%v in %d stretches\n", s.up().Round(time.Second), len(e.Up))
+	fmt.Fprintf(t, "service up\t%v in %d intervals\n", s.up().Round(time.Second), len(e.Up))
 
-	fmt.Fprintf(t, "\nfault\tstruck\ttotal time\n")
-	for _, k := range kinds {
-		count, total, missing := s.struck(k.name)
+	fmt.Fprintf(t, "\nfault\ttimes\ttotal time\n")
+	for _, k := range fault.Kinds {
+		count, total, missing := s.count(k.Name)
 		if missing {
-			fmt.Fprintf(t, "%s\tnot available here\t\n", k.name)
+			fmt.Fprintf(t, "%s\tnot available here\t\n", k.Name)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%d\t%v\n", k.name, count, total.Round(100*time.Millisecond))
+		fmt.Fprintf(t, "%s\t%d\t%v\n", k.Name, count, total.Round(100*time.Millisecond))
 	}
 	fmt.Fprintf(t, "\nanswer\tcalls\n")
 	table(t, count(e.Calls, func(c audit.Call) string {
@@ -76,11 +77,8 @@ func (s summary) write(out io.Writer) {
 	_ = t.Flush() // out is the terminal
 	fmt.Fprintln(out)
 	s.Report.Write(out)
-	if why := s.worthless(); why != "" {
+	if why := s.Worthless(); why != "" {
 		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
-	}
-	if s.Races > 0 {
-		fmt.Fprintf(out, "data races: %d, in the logs of the instances\n", s.Races)
 	}
 	fmt.Fprintf(out, "violations: %d\n", len(s.Report.Violations))
 }
@@ -106,7 +104,7 @@ func table(out io.Writer, counts map[string]int) {
 	}
 }
 
-// deliveries is what the flight recorders say in sum.
+// deliveries are sums of the flight recorders.
 type deliveries struct{ received, distinct, started, interrupted int }
 
 func deliveriesOf(flights []simulator.Event) deliveries {
@@ -128,15 +126,15 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 	return d
 }
 
-// latency is that of executed commands while nothing was wrong.
+// latency is that of executed commands without faults.
 func (s summary) latency() (p50, p99 time.Duration, n int) {
-	undisturbed := calm(s.Strikes)
+	isUndisturbed := undisturbed(s.Injections)
 	return s.latencyWithin(func(from, to time.Time) bool {
-		return undisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) && !slices.ContainsFunc(s.Evidence.Floods, func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) })
+		return isUndisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) && !slices.ContainsFunc(s.Evidence.Floods, func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) })
 	})
 }
 
-// latencyWithin is that of executed commands in some stretches of time.
+// latencyWithin is that of executed commands in some intervals.
 func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 time.Duration, n int) {
 	var took []time.Duration
 	for _, c := range s.Evidence.Calls {
@@ -152,7 +150,7 @@ func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 t
 	return at(50), at(99), len(took)
 }
 
-// keys counts the keys that signed what was heard.
+// keys counts the keys that signed messages.
 func (s summary) keys() int {
 	ids := map[string]bool{}
 	for _, m := range s.Evidence.Taken {
@@ -163,7 +161,7 @@ func (s summary) keys() int {
 	return len(ids)
 }
 
-// lastInHalt is how long after a halt a message to a halted vehicle came at most.
+// lastInHalt is the longest time after a halt until a message to a halted vehicle.
 func (s summary) lastInHalt() time.Duration {
 	var last time.Duration
 	for _, h := range s.Evidence.Halts {
@@ -188,27 +186,28 @@ func (s summary) up() time.Duration {
 	return up
 }
 
-func (s summary) struck(kind string) (count int, total time.Duration, missing bool) {
-	for _, strike := range s.Strikes {
+// count returns how often and how long a kind of fault happened.
+func (s summary) count(kind string) (count int, total time.Duration, missing bool) {
+	for _, i := range s.Injections {
 		switch {
-		case strike.Kind.name != kind:
-		case errors.Is(strike.Err, errNotHere):
+		case i.Kind.Name != kind:
+		case errors.Is(i.Err, errUnsupported):
 			missing = true
 		default:
 			count++
-			total += strike.To.Sub(strike.From)
+			total += i.To.Sub(i.From)
 		}
 	}
 	return count, total, missing
 }
 
-// worthless says why a round proves nothing, or "".
-func (s summary) worthless() string {
+// Worthless returns why the round proves nothing, or "".
+func (s summary) Worthless() string {
 	if deliveriesOf(s.Evidence.Flights).started == 0 {
 		return "no car executed anything"
 	}
 	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {
-		return fmt.Sprintf("only %d commands of %d came on record", n, s.Wanted)
+		return fmt.Sprintf("only %d of %d commands are on record", n, s.Wanted)
 	}
 	if s.keys() < 2 {
 		return "one key signed everything"
@@ -216,9 +215,9 @@ func (s summary) worthless() string {
 	if s.Evidence.ClientFlood.Requests < clientFloodRequests/4 {
 		return fmt.Sprintf("a flood of only %d requests", s.Evidence.ClientFlood.Requests)
 	}
-	for _, k := range kinds {
-		if count, _, missing := s.struck(k.name); count == 0 && !missing {
-			return fmt.Sprintf("%q never struck", k.name)
+	for _, k := range fault.Kinds {
+		if count, _, missing := s.count(k.Name); count == 0 && !missing {
+			return fmt.Sprintf("%q never happened", k.Name)
 		}
 	}
 	return ""

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
-// goodRound is one that every kind of fault struck.
+// goodRound is one with every kind of fault.
 func goodRound() summary {
-	s := summary{plan: aPlan(7, time.Minute), Wanted: 2}
+	s := summary{Plan: fault.Plan{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300}, Wanted: 2}
 	begin := time.Unix(1767348000, 0)
-	for i := range kinds {
-		s.Strikes = append(s.Strikes, strike{fault: fault{Kind: &kinds[i]}, From: begin, To: begin.Add(2 * time.Second)})
+	for i := range fault.Kinds {
+		s.Injections = append(s.Injections, injection{Fault: fault.Fault{Kind: &fault.Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)})
 	}
 	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
 	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
@@ -28,7 +29,7 @@ func goodRound() summary {
 	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
 	s.Evidence.Calls = []audit.Call{
 		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
-		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)}, // struck
+		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)}, // disturbed
 		{Status: 503, Code: telematics.TelematicsUnavailable},
 		{},
 	}
@@ -41,11 +42,11 @@ var columns = regexp.MustCompile(`  +`)
 
 func (s summary) text() string {
 	var b strings.Builder
-	s.write(&b)
+	s.Write(&b)
 	return columns.ReplaceAllString(b.String(), "  ")
 }
 
-func TestTheSummarySaysWhatWasDoneAndWhatCameOfIt(t *testing.T) {
+func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 	text := goodRound().text()
 	for _, want := range []string{
 		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
@@ -58,7 +59,7 @@ func TestTheSummarySaysWhatWasDoneAndWhatCameOfIt(t *testing.T) {
 	}
 }
 
-func TestTheLastLineCountsTheViolations(t *testing.T) {
+func TestSummary_LastLineCountsTheViolations(t *testing.T) {
 	s := goodRound()
 	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
 		t.Error(s.text())
@@ -69,8 +70,8 @@ func TestTheLastLineCountsTheViolations(t *testing.T) {
 	}
 }
 
-func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
-	if why := goodRound().worthless(); why != "" {
+func TestSummary_WorthlessRoundSaysWhy(t *testing.T) {
+	if why := goodRound().Worthless(); why != "" {
 		t.Errorf("a good round: %s", why)
 	}
 	for _, test := range []struct {
@@ -78,14 +79,14 @@ func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
 		want  string
 	}{
 		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
-		{func(s *summary) { s.Wanted = 100 }, "only 2 commands of 100"},
+		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
 		{func(s *summary) { s.Evidence.Taken = s.Evidence.Taken[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
-		{func(s *summary) { s.Strikes = s.Strikes[1:] }, `"instance killed" never struck`},
+		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},
 	} {
 		s := goodRound()
 		test.spoil(&s)
-		if why := s.worthless(); !strings.Contains(why, test.want) {
+		if why := s.Worthless(); !strings.Contains(why, test.want) {
 			t.Errorf("said %q, want %q", why, test.want)
 		}
 		if !strings.Contains(s.text(), "this round proves nothing: ") {
@@ -94,17 +95,17 @@ func TestARoundThatProvesNothingSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAFaultThatTheMachineCannotHaveIsNamedAndForgiven(t *testing.T) {
+func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
 	s := goodRound()
-	for i := range s.Strikes {
-		if s.Strikes[i].Kind.name == fullDisk {
-			s.Strikes[i].Err = errNotHere
+	for i := range s.Injections {
+		if s.Injections[i].Kind.Name == fault.FullDisk {
+			s.Injections[i].Err = errUnsupported
 		}
 	}
-	if why := s.worthless(); why != "" {
+	if why := s.Worthless(); why != "" {
 		t.Error(why)
 	}
-	if !strings.Contains(s.text(), fullDisk+"  not available here") {
+	if !strings.Contains(s.text(), fault.FullDisk+"  not available here") {
 		t.Error(s.text())
 	}
 }

@@ -9,59 +9,59 @@ import (
 	"motorpool/cmd/chaos/audit"
 )
 
-// uptime knows when an instance surely ran and reached Postgres, and when at least one did. It errs on the side of
-// "not": a hindrance counts from before it is made until after it is gone.
+// uptime records when each instance was certainly up: running, with access to Postgres; and when at least one was. A fault counts from
+// before it begins until after it is over. It is safe for concurrent use.
 type uptime struct {
 	mu        sync.Mutex // guards what follows
-	postgres  int        // hindrances of all instances
-	instances []reach
-	any       stretches
+	postgres  int        // present faults of Postgres
+	instances []instanceUptime
+	any       intervals
 	stalled   []audit.Interval // of this machine
 }
 
-// reach is what is known of one instance.
-type reach struct {
-	hindrances int
-	stretches
+// instanceUptime is that of one instance.
+type instanceUptime struct {
+	faults int // present ones
+	intervals
 }
 
-// stretches is when something was so.
-type stretches struct {
-	since time.Time // zero: it is not so
+// intervals is when something was up.
+type intervals struct {
+	since time.Time // zero: it is down
 	past  []audit.Interval
 }
 
 func newUptime(instances int) *uptime {
-	u := &uptime{instances: make([]reach, instances)}
+	u := &uptime{instances: make([]instanceUptime, instances)}
 	u.change(func() {})
 	return u
 }
 
-// hinderAll says that no instance reaches Postgres, until the returned function is called.
-func (u *uptime) hinderAll() (lift func()) { return u.hinder(&u.postgres) }
+// allDown notes that no instance reaches Postgres, until the returned function is called.
+func (u *uptime) allDown() (over func()) { return u.count(&u.postgres) }
 
-// hinderInstance says that one does not, or does not run.
-func (u *uptime) hinderInstance(i int) (lift func()) { return u.hinder(&u.instances[i].hindrances) }
+// down notes that an instance does not run, or does not reach Postgres, until the returned function is called.
+func (u *uptime) down(i int) (over func()) { return u.count(&u.instances[i].faults) }
 
-func (u *uptime) hinder(count *int) (lift func()) {
-	u.change(func() { *count++ })
-	return func() { u.change(func() { *count-- }) }
+func (u *uptime) count(faults *int) (over func()) {
+	u.change(func() { *faults++ })
+	return func() { u.change(func() { *faults-- }) }
 }
 
-func (u *uptime) change(what func()) {
+func (u *uptime) change(update func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, one := time.Now(), false
-	what()
+	update()
 	for i := range u.instances {
-		up := u.postgres == 0 && u.instances[i].hindrances == 0
-		u.instances[i].note(up, now)
+		up := u.postgres == 0 && u.instances[i].faults == 0
+		u.instances[i].set(up, now)
 		one = one || up
 	}
-	u.any.note(one, now)
+	u.any.set(one, now)
 }
 
-// stall says that this machine did nothing for a while, which is no service's fault.
+// stall notes that this machine did nothing for a while, so that no instance counts as up.
 func (u *uptime) stall(from, to time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,17 +94,17 @@ func (u *uptime) reach() map[int][]audit.Interval {
 	return all
 }
 
-func (s *stretches) note(is bool, now time.Time) {
+func (s *intervals) set(up bool, now time.Time) {
 	switch {
-	case is && s.since.IsZero():
+	case up && s.since.IsZero():
 		s.since = now
-	case !is && !s.since.IsZero():
+	case !up && !s.since.IsZero():
 		s.past = append(s.past, audit.Interval{From: s.since, To: now})
 		s.since = time.Time{}
 	}
 }
 
-func (s *stretches) interrupt(from, to time.Time) {
+func (s *intervals) interrupt(from, to time.Time) {
 	if s.since.IsZero() || !from.After(s.since) {
 		return
 	}
@@ -112,8 +112,8 @@ func (s *stretches) interrupt(from, to time.Time) {
 	s.since = to
 }
 
-// all returns the stretches so far; the last one may still go on.
-func (s *stretches) all() []audit.Interval {
+// all returns the intervals so far; the last one may not have ended.
+func (s *intervals) all() []audit.Interval {
 	all := slices.Clone(s.past)
 	if !s.since.IsZero() {
 		all = append(all, audit.Interval{From: s.since})
@@ -123,11 +123,11 @@ func (s *stretches) all() []audit.Interval {
 
 const (
 	stallProbe = 50 * time.Millisecond
-	// stallLimit is what a busy machine may be late without being called stalled.
+	// stallLimit is how late a busy machine may be.
 	stallLimit = 500 * time.Millisecond
 )
 
-// watchStalls notes when this process itself got no time to run: then the others did not either.
+// watchStalls notes when this process got no CPU time: then the others did not either.
 func (u *uptime) watchStalls(ctx context.Context) {
 	tick := time.NewTicker(stallProbe)
 	defer tick.Stop()

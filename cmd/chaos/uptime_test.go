@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-func TestTheServiceIsUpWhileOneInstanceReachesPostgres(t *testing.T) {
+func TestUptime_ServiceIsUpWhileOneInstanceReachesPostgres(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUptime(2)
 		begin := time.Now()
 		at := func(seconds int) { time.Sleep(time.Until(begin.Add(time.Duration(seconds) * time.Second))) }
 		at(1)
-		first := u.hinderInstance(0)
+		first := u.down(0)
 		at(2)
-		second := u.hinderInstance(1)
+		second := u.down(1)
 		at(3)
-		all := u.hinderAll()
+		all := u.allDown()
 		first()
 		at(5)
 		all()
@@ -33,20 +33,20 @@ func TestTheServiceIsUpWhileOneInstanceReachesPostgres(t *testing.T) {
 	})
 }
 
-func TestTwoHindrancesOfOneInstanceMustBothBeLifted(t *testing.T) {
+func TestUptime_BothOfTwoFaultsOfAnInstanceMustBeOver(t *testing.T) {
 	u := newUptime(1)
-	killed, cut := u.hinderInstance(0), u.hinderInstance(0)
+	killed, cut := u.down(0), u.down(0)
 	killed()
 	if up := u.up(); len(up) != 1 || up[0].To.IsZero() {
-		t.Errorf("up though one hindrance is left: %v", up)
+		t.Errorf("up though one fault is left: %v", up)
 	}
 	cut()
 	if up := u.up(); len(up) != 2 {
-		t.Errorf("not up though nothing hinders: %v", up)
+		t.Errorf("not up though no fault is left: %v", up)
 	}
 }
 
-func TestAStallOfTheMachineIsNoUptime(t *testing.T) {
+func TestUptime_StallOfTheMachineIsNoUptime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUptime(1)
 		time.Sleep(time.Second)

@@ -27,7 +27,7 @@ func (r *round) sendCommands(ctx context.Context, until time.Time) map[string]in
 			actions := []telematics.Action{telematics.Lock, telematics.Unlock}
 			world.Pause(ctx, pace*time.Duration(vehicle)/time.Duration(r.Vehicles)) // spread
 			for n := 0; time.Now().Before(until) && ctx.Err() == nil; n++ {
-				answer := r.call(ctx, vehicle, actions[n%2], n%len(r.World.Instances))
+				answer := r.call(ctx, vehicle, actions[n%2], n%len(r.Running))
 				mu.Lock()
 				answers[answer]++
 				mu.Unlock()
@@ -43,7 +43,7 @@ func (r *round) sendCommands(ctx context.Context, until time.Time) map[string]in
 func (r *round) call(ctx context.Context, vehicle int, action telematics.Action, instance int) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	address := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.World.Instances[instance].Public, vehicle, action)
+	address := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.Running[instance].Public, vehicle, action)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
 	if err != nil {
 		return err.Error()

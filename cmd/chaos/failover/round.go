@@ -79,7 +79,7 @@ func Round(ctx context.Context, c Config) (result Result, err error) {
 }
 
 func (r *round) run(ctx context.Context, result *Result) error {
-	r.Progress(fmt.Sprintf("seed %d: starting servers, a standby, %d instances and %d cars", r.Seed, r.Config.Instances, r.Vehicles))
+	r.Progress(fmt.Sprintf("seed %d: starting servers, a standby, %d instances and %d cars", r.Seed, r.Instances, r.Vehicles))
 	if err := r.build(ctx); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (r *round) startInstances(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range r.Config.Instances {
+	for range r.Instances {
 		if _, err := r.StartInstance(ctx, world.InstanceConfig{DatabaseURL: through}); err != nil {
 			return err
 		}

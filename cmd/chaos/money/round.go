@@ -85,7 +85,7 @@ func Round(ctx context.Context, c Config) (result Result, err error) {
 }
 
 func (r *round) run(ctx context.Context, result *Result) error {
-	r.Progress(fmt.Sprintf("seed %d: starting servers and %d instances; %d bookings", r.Seed, r.Config.Instances, r.Bookings))
+	r.Progress(fmt.Sprintf("seed %d: starting servers and %d instances; %d bookings", r.Seed, r.Instances, r.Bookings))
 	if err := r.build(ctx); err != nil {
 		return err
 	}

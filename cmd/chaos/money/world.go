@@ -84,7 +84,7 @@ func (r *round) startServers(ctx context.Context) error {
 }
 
 func (r *round) startInstances(ctx context.Context) error {
-	for range r.Config.Instances {
+	for range r.Instances {
 		started, err := r.StartInstance(ctx, world.InstanceConfig{Settings: []string{
 			"MOTORPOOL_CLIENT_RATE=0", "MOTORPOOL_CARD_RATE=0",
 			"MOTORPOOL_STRIPE_KEY=" + r.PaymentsKey, "MOTORPOOL_STRIPE_URL=" + r.processor.URL(),

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/metrics"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -47,7 +48,7 @@ const portAttempts = 5
 // unsafe Postgres settings are allowed, unless Settings say otherwise.
 func (w *World) StartInstance(ctx context.Context, c InstanceConfig) (n *Instance, err error) {
 	if c.Name == "" {
-		c.Name = InstanceName(len(w.Instances))
+		c.Name = InstanceName(len(w.Running))
 	}
 	for range portAttempts {
 		if n, err = w.startInstance(ctx, c); err == nil || !strings.Contains(err.Error(), "address already in use") {
@@ -57,7 +58,7 @@ func (w *World) StartInstance(ctx context.Context, c InstanceConfig) (n *Instanc
 	if err != nil {
 		return nil, err
 	}
-	w.Instances = append(w.Instances, n)
+	w.Running = append(w.Running, n)
 	w.OnClose(n.Close)
 	return n, nil
 }
@@ -101,7 +102,7 @@ const (
 
 // Ready waits until every instance is ready.
 func (w *World) Ready(ctx context.Context) error {
-	for _, n := range w.Instances {
+	for _, n := range w.Running {
 		if err := Eventually(ctx, readyWithin, n.Name+" ready", n.Ready); err != nil {
 			return err
 		}
@@ -130,6 +131,11 @@ func Ready(ctx context.Context, internal string) bool {
 		return false
 	}
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Metrics returns the samples of the instance.
+func (n *Instance) Metrics(ctx context.Context) (metrics.Values, error) {
+	return metrics.Read(ctx, Probe, n.Internal+"/metrics")
 }
 
 // Build returns the absolute path of a program, or, if none is named, of one that it builds into dir, with build tags.

@@ -34,7 +34,7 @@ type World struct {
 	Mosquitto *devstack.Mosquitto
 	Redis     *devstack.Redis
 	Postgres  *devstack.Postgres
-	Instances []*Instance
+	Running   []*Instance // of the service
 
 	log  *slog.Logger
 	undo []func() error

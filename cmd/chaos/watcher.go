@@ -10,45 +10,45 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	_ "github.com/lib/pq" // an account of its own: the store under test must not be its own witness
+	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/cmd/chaos/audit"
 	"motorpool/telematics"
 )
 
-// watch looks at Postgres while commands run, past every line.
-type watch struct {
+// watcher reads from Postgres while commands run, not through a line.
+type watcher struct {
 	db  *sql.DB
 	log *slog.Logger
 
 	mu        sync.Mutex // guards what follows
 	accepted  int        // commands on record
 	conflicts []audit.LaneConflict
-	known     map[string]bool // the conflicts that were noted already
+	seen      map[string]bool // the conflicts that were recorded
 	sampled   []audit.Line
-	last      int64 // the newest line that was sampled
+	last      int64 // id of the newest sampled entry
 }
 
 const (
 	watchInterval = 200 * time.Millisecond
-	lookTimeout   = 2 * time.Second
-	// visible is how long a line of the history may take to become visible, after others with greater numbers.
+	readTimeout   = 2 * time.Second
+	// visible is how long after others with greater ids an audit log entry may become visible.
 	visible = 5 * time.Second
 )
 
-func openWatch(url string, log *slog.Logger) (*watch, error) {
+func openWatcher(url string, log *slog.Logger) (*watcher, error) {
 	db, err := sql.Open("postgres", url+"&connect_timeout=2")
 	if err != nil {
 		return nil, fmt.Errorf("watch postgres: %w", err)
 	}
 	db.SetMaxOpenConns(4)
-	return &watch{db: db, log: log, known: map[string]bool{}}, nil
+	return &watcher{db: db, log: log, seen: map[string]bool{}}, nil
 }
 
-func (w *watch) close() error { return w.db.Close() }
+func (w *watcher) close() error { return w.db.Close() }
 
-// run looks until the context ends. While Postgres is away it sees nothing.
-func (w *watch) run(ctx context.Context) {
+// run reads until the context ends. While Postgres is unavailable it reads nothing.
+func (w *watcher) run(ctx context.Context) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
@@ -56,23 +56,23 @@ func (w *watch) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			w.look(ctx)
+			w.read(ctx)
 		}
 	}
 }
 
-func (w *watch) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+func (w *watcher) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	for _, look := range []func(context.Context) error{w.count, w.lookAtLanes, w.sample} {
-		if err := look(ctx); err != nil {
-			w.log.Debug("did not see", "err", err)
+	for _, read := range []func(context.Context) error{w.count, w.readLanes, w.sample} {
+		if err := read(ctx); err != nil {
+			w.log.Debug("postgres not read", "err", err)
 			return
 		}
 	}
 }
 
-func (w *watch) count(ctx context.Context) error {
+func (w *watcher) count(ctx context.Context) error {
 	var n int
 	if err := w.db.QueryRowContext(ctx, `select count(*) from commands`).Scan(&n); err != nil {
 		return err
@@ -83,14 +83,14 @@ func (w *watch) count(ctx context.Context) error {
 	return nil
 }
 
-// commands returns how many were on record a moment ago.
-func (w *watch) commands() int {
+// commands returns how many were on record at the last reading.
+func (w *watcher) commands() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.accepted
 }
 
-func (w *watch) lookAtLanes(ctx context.Context) error {
+func (w *watcher) readLanes(ctx context.Context) error {
 	rows, err := w.db.QueryContext(ctx, `
 		select vehicle_id, lane, string_agg(id::text, ' ' order by seq) from commands
 		where state in ('accepted', 'sent', 'received') group by vehicle_id, lane having count(*) > 1`)
@@ -112,8 +112,8 @@ func (w *watch) lookAtLanes(ctx context.Context) error {
 			c.Commands = append(c.Commands, command)
 		}
 		w.mu.Lock()
-		if !w.known[ids] {
-			w.known[ids] = true
+		if !w.seen[ids] {
+			w.seen[ids] = true
 			w.conflicts = append(w.conflicts, c)
 		}
 		w.mu.Unlock()
@@ -121,13 +121,13 @@ func (w *watch) lookAtLanes(ctx context.Context) error {
 	return rows.Err()
 }
 
-// sample keeps each line of the history as it was when it was new.
-func (w *watch) sample(ctx context.Context) error {
+// sample keeps each audit log entry as it was when it was new.
+func (w *watcher) sample(ctx context.Context) error {
 	w.mu.Lock()
 	last := w.last
 	w.mu.Unlock()
-	// The newest are left for later: lines may become visible out of order.
-	lines, err := history(ctx, w.db, `where id > $1 and at < now() - $2 * interval '1 second' order by id limit 2000`,
+	// Not the newest: entries may become visible out of order.
+	lines, err := auditLog(ctx, w.db, `where id > $1 and at < now() - $2 * interval '1 second' order by id limit 2000`,
 		last, visible.Seconds())
 	if err != nil || len(lines) == 0 {
 		return err
@@ -139,7 +139,7 @@ func (w *watch) sample(ctx context.Context) error {
 	return nil
 }
 
-func history(ctx context.Context, db *sql.DB, which string, args ...any) ([]audit.Line, error) {
+func auditLog(ctx context.Context, db *sql.DB, which string, args ...any) ([]audit.Line, error) {
 	rows, err := db.QueryContext(ctx, `select id, at, coalesce(vehicle_id, 0), action, outcome, code,
 		coalesce(command_id, '00000000-0000-0000-0000-000000000000'), coalesce(request_id::text, ''), late from activity `+which, args...)
 	if err != nil {
@@ -187,8 +187,8 @@ func commands(ctx context.Context, db *sql.DB) ([]audit.Row, error) {
 	return all, rows.Err()
 }
 
-// undecided counts the commands that are open, and those of which nobody knows what became.
-func (w *watch) undecided(ctx context.Context) (open, unknown int, err error) {
+// unsettled counts the commands that are open, and those that are unknown.
+func (w *watcher) unsettled(ctx context.Context) (open, unknown int, err error) {
 	err = w.db.QueryRowContext(ctx, `select count(*) filter (where state in ('accepted', 'sent', 'received')),
 		count(*) filter (where state = $1) from commands`, telematics.Unknown).Scan(&open, &unknown)
 	return open, unknown, err

@@ -1,4 +1,4 @@
-package main
+package fault
 
 import (
 	"fmt"
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-func aPlan(seed uint64, duration time.Duration) plan {
-	return plan{Seed: seed, Duration: duration, Instances: 3, Vehicles: 300}
+func aPlan(seed uint64, duration time.Duration) Plan {
+	return Plan{Seed: seed, Duration: duration, Instances: 3, Vehicles: 300}
 }
 
-func printed(faults []fault) []string {
+func printed(faults []Fault) []string {
 	var lines []string
 	for _, f := range faults {
 		lines = append(lines, fmt.Sprint(f, f.Cars))
@@ -19,50 +19,50 @@ func printed(faults []fault) []string {
 	return lines
 }
 
-func TestASeedDrawsTheSameScheduleEachTimeAndAnotherOneAnother(t *testing.T) {
-	first, again := printed(aPlan(7, 3*time.Minute).schedule()), printed(aPlan(7, 3*time.Minute).schedule())
+func TestSchedule_DependsOnTheSeed(t *testing.T) {
+	first, again := printed(aPlan(7, 3*time.Minute).Schedule()), printed(aPlan(7, 3*time.Minute).Schedule())
 	if !slices.Equal(first, again) {
 		t.Errorf("one seed, two schedules:\n%v\n%v", first, again)
 	}
-	if slices.Equal(first, printed(aPlan(8, 3*time.Minute).schedule())) {
+	if slices.Equal(first, printed(aPlan(8, 3*time.Minute).Schedule())) {
 		t.Error("two seeds, one schedule")
 	}
 }
 
-func TestEveryKindOfFaultStrikesEvenInTheShortestRound(t *testing.T) {
-	for _, duration := range []time.Duration{shortest, 45 * time.Second, 200 * time.Second} {
+func TestSchedule_EveryKindStrikesInTheShortestRound(t *testing.T) {
+	for _, duration := range []time.Duration{30 * time.Second, 45 * time.Second, 200 * time.Second} {
 		for seed := range uint64(200) {
 			struck := map[string]bool{}
-			for _, f := range aPlan(seed, duration).schedule() {
-				struck[f.Kind.name] = true
+			for _, f := range aPlan(seed, duration).Schedule() {
+				struck[f.Kind.Name] = true
 			}
-			for _, k := range kinds {
-				if !struck[k.name] {
-					t.Errorf("seed %d, %v: %q never strikes", seed, duration, k.name)
+			for _, k := range Kinds {
+				if !struck[k.Name] {
+					t.Errorf("seed %d, %v: %q never strikes", seed, duration, k.Name)
 				}
 			}
 		}
 	}
 }
 
-func TestALongRoundStrikesEveryTarget(t *testing.T) {
+func TestSchedule_LongRoundStrikesEveryTarget(t *testing.T) {
 	struck := map[string]bool{}
-	for _, f := range aPlan(1, 10*time.Minute).schedule() {
+	for _, f := range aPlan(1, 10*time.Minute).Schedule() {
 		struck[f.Target] = true
 	}
-	for _, target := range append(lineNames(3), mosquittoServer, redisServer, postgresServer, instanceName(0), instanceName(1), instanceName(2),
-		haltOf(0), haltOf(1), haltOf(2)) {
+	for _, target := range append(lineNames(3), Mosquitto, Redis, Postgres, Instance(0), Instance(1), Instance(2),
+		Halt(0), Halt(1), Halt(2)) {
 		if !struck[target] {
 			t.Errorf("nothing ever strikes %s", target)
 		}
 	}
 }
 
-func TestFaultsAreBoundedAndOneTargetHasOneAtATime(t *testing.T) {
+func TestSchedule_FaultsAreBoundedAndOneTargetHasOneAtATime(t *testing.T) {
 	for seed := range uint64(50) {
 		p := aPlan(seed, 200*time.Second)
 		until := map[string]time.Duration{}
-		for _, f := range p.schedule() {
+		for _, f := range p.Schedule() {
 			if f.For <= 0 || f.For > maxLength || f.At+f.For > p.Duration {
 				t.Errorf("seed %d: out of bounds: %v", seed, f)
 			}
@@ -80,13 +80,13 @@ func TestFaultsAreBoundedAndOneTargetHasOneAtATime(t *testing.T) {
 	}
 }
 
-func TestNoCarBothRestartsAndLosesTheTime(t *testing.T) {
+func TestSchedule_NoCarBothRestartsAndLosesTheTime(t *testing.T) {
 	lost, restarted := map[int]bool{}, map[int]bool{}
 	for seed := range uint64(20) {
-		for _, f := range aPlan(seed, 200*time.Second).schedule() {
+		for _, f := range aPlan(seed, 200*time.Second).Schedule() {
 			for _, car := range f.Cars {
-				lost[car] = lost[car] || f.Kind.skews
-				restarted[car] = restarted[car] || f.Kind.name == "cars restarted"
+				lost[car] = lost[car] || f.Kind.Skews
+				restarted[car] = restarted[car] || f.Kind.Name == Restarted
 			}
 		}
 	}
@@ -97,10 +97,10 @@ func TestNoCarBothRestartsAndLosesTheTime(t *testing.T) {
 	}
 }
 
-func TestAWaveEndsInACalm(t *testing.T) {
+func TestSchedule_WaveEndsWithAPause(t *testing.T) {
 	p := aPlan(3, 200*time.Second)
 	for _, w := range p.waves() {
-		for _, f := range p.schedule() {
+		for _, f := range p.Schedule() {
 			if f.At < w.to && f.At+f.For > w.to && f.At >= w.from {
 				t.Errorf("lasts into the calm after %v: %v", w.to, f)
 			}

@@ -1,4 +1,4 @@
-package main
+package fault
 
 import (
 	"fmt"
@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-// plan is what a schedule depends on: the same plan has the same schedule, to the millisecond. How the threads of a
-// dozen processes interleave then is nobody's to repeat.
-type plan struct {
+// Plan is what a schedule depends on: the same Plan has the same schedule, to the millisecond. How the threads of a
+// dozen processes interleave then cannot be repeated.
+type Plan struct {
 	Seed      uint64
 	Duration  time.Duration
 	Instances int
 	Vehicles  int
 }
 
-// fault is one thing that goes wrong, for a while.
-type fault struct {
+// Fault is a fault of a round.
+type Fault struct {
 	At     time.Duration // since the load began
 	For    time.Duration
-	Kind   *kind
+	Kind   *Kind
 	Target string
-	Cars   []int         // that it strikes, of car faults
+	Cars   []int         // that it strikes, of faults of cars
 	Skew   time.Duration // of a clock
 	Amount int64         // in the kind's unit
 }
 
 const (
-	// The faults come in waves with a calm after each: commands that run undisturbed show what is normal.
+	// The faults come in waves with a pause after each: undisturbed commands show what is normal.
 	waveLength = 40 * time.Second
 	calmLength = 5 * time.Second
 
 	meanGap   = 1250 * time.Millisecond // between the beginnings of two faults
-	recovery  = 2 * time.Second         // that a target is left alone after a fault
+	recovery  = 2 * time.Second         // without faults of the same target, after a fault
 	minLength = 500 * time.Millisecond
 	maxLength = 15 * time.Second
 	maxSkew   = 60 * time.Second
 )
 
-// schedule deals every kind of fault once, in random order, before any comes again.
-func (p plan) schedule() []fault {
+// Schedule contains every kind of fault once, in random order, before any comes again.
+func (p Plan) Schedule() []Fault {
 	rng := rand.New(rand.NewPCG(p.Seed, 0xfa0175))
-	var faults []fault
-	var deck []*kind
-	busy := map[string]time.Duration{} // until when a target is taken
+	var faults []Fault
+	var deck []*Kind
+	busy := map[string]time.Duration{} // until when a target has a fault
 	for _, w := range p.waves() {
-		gap := min(meanGap, (w.to-w.from)*3/time.Duration(len(kinds)*4))
+		gap := min(meanGap, (w.to-w.from)*3/time.Duration(len(Kinds)*4))
 		for at := w.from + gap; at < w.to-minLength; at += gap/2 + time.Duration(rng.Int64N(int64(gap))) {
 			if len(deck) == 0 {
 				deck = shuffled(rng)
@@ -62,25 +62,25 @@ func (p plan) schedule() []fault {
 	return faults
 }
 
-// deal makes a fault of the first kind of the deck whose target is free.
-func (p plan) deal(deck []*kind, at, end time.Duration, busy map[string]time.Duration, rng *rand.Rand) (fault, int, bool) {
+// deal returns a fault of the first kind of the deck whose target is free, and the index of the kind.
+func (p Plan) deal(deck []*Kind, at, end time.Duration, busy map[string]time.Duration, rng *rand.Rand) (Fault, int, bool) {
 	for i, k := range deck {
 		target := k.target(p, rng)
 		if busy[target] > at || end-at < k.least {
 			continue
 		}
-		f := fault{At: at.Truncate(time.Millisecond), Kind: k, Target: target}
-		// In a short round every kind must find its time.
+		f := Fault{At: at.Truncate(time.Millisecond), Kind: k, Target: target}
+		// A short round must have time for every kind.
 		f.For = min(length(rng, k), end-at, max(k.least, p.Duration/10)).Truncate(time.Millisecond)
 		f.draw(p, rng)
 		return f, i, true
 	}
-	return fault{}, 0, false
+	return Fault{}, 0, false
 }
 
 type wave struct{ from, to time.Duration }
 
-func (p plan) waves() []wave {
+func (p Plan) waves() []wave {
 	count := max(1, int((p.Duration+waveLength/2)/waveLength))
 	each := p.Duration / time.Duration(count)
 	var waves []wave
@@ -91,18 +91,18 @@ func (p plan) waves() []wave {
 	return waves
 }
 
-// shuffled has the processes in its first part, between the others: several faults wait for the same process, some need
-// their time, and the end of a round would come too soon for the last of them.
-func shuffled(rng *rand.Rand) []*kind {
-	var processes, others, deck []*kind
-	for i := range kinds {
-		if kinds[i].process {
-			processes = append(processes, &kinds[i])
+// shuffled returns a deck with the faults of processes in its first part, between the others: several wait for the same process, some
+// have a minimum length, and the last of them would come too late in the round.
+func shuffled(rng *rand.Rand) []*Kind {
+	var processes, others, deck []*Kind
+	for i := range Kinds {
+		if Kinds[i].process {
+			processes = append(processes, &Kinds[i])
 		} else {
-			others = append(others, &kinds[i])
+			others = append(others, &Kinds[i])
 		}
 	}
-	for _, part := range [][]*kind{processes, others} {
+	for _, part := range [][]*Kind{processes, others} {
 		rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 	}
 	for i := range max(len(processes), len(others)) {
@@ -113,7 +113,7 @@ func shuffled(rng *rand.Rand) []*kind {
 }
 
 // length is mostly short.
-func length(rng *rand.Rand, k *kind) time.Duration {
+func length(rng *rand.Rand, k *Kind) time.Duration {
 	mean := 1200 * time.Millisecond
 	if k.mild {
 		mean = 4 * time.Second
@@ -121,8 +121,8 @@ func length(rng *rand.Rand, k *kind) time.Duration {
 	return min(max(k.least, minLength)+time.Duration(rng.ExpFloat64()*float64(mean)), maxLength)
 }
 
-// draw draws what a fault of its kind needs to know.
-func (f *fault) draw(p plan, rng *rand.Rand) {
+// draw draws the parameters of a fault.
+func (f *Fault) draw(p Plan, rng *rand.Rand) {
 	if f.Kind.amount != nil {
 		f.Amount = f.Kind.amount(rng)
 	}
@@ -134,7 +134,7 @@ func (f *fault) draw(p plan, rng *rand.Rand) {
 			}
 		}
 	}
-	if f.Kind.skews {
+	if f.Kind.Skews {
 		f.Skew = (time.Second + time.Duration(rng.Int64N(int64(maxSkew-time.Second)))).Truncate(time.Millisecond)
 		if rng.IntN(2) == 0 {
 			f.Skew = -f.Skew
@@ -143,13 +143,13 @@ func (f *fault) draw(p plan, rng *rand.Rand) {
 }
 
 // String is a line of the printed schedule.
-func (f fault) String() string {
+func (f Fault) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%9.3fs  %-22s %-26s for %v", f.At.Seconds(), f.Kind.name, f.Target, f.For)
+	fmt.Fprintf(&b, "%9.3fs  %-22s %-26s for %v", f.At.Seconds(), f.Kind.Name, f.Target, f.For)
 	if f.Kind.cars != nil {
 		fmt.Fprintf(&b, ", %d cars", len(f.Cars))
 	}
-	if f.Kind.skews {
+	if f.Kind.Skews {
 		fmt.Fprintf(&b, ", by %v", f.Skew)
 	}
 	if f.Kind.amount != nil {
@@ -157,5 +157,3 @@ func (f fault) String() string {
 	}
 	return b.String()
 }
-
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/telematics"
+)
+
+// collectEvidence reads the accounts at the end.
+func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
+	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Taken: r.listener.messages()}
+	e.Tampered = r.tamper(ctx)
+	e.Clocks = r.wrongClocks(injections)
+	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
+	for car := 1; car <= r.Vehicles; car++ {
+		e.Agencies[unitOf(car)] = agencyOf(car)
+	}
+	var fromPostgres, fromLog, fromRedis error
+	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
+	e.History, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
+	e.Pending, fromRedis = r.pending(ctx)
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
+	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
+	if err := errors.Join(fromPostgres, fromLog, fromRedis); err != nil {
+		return e, fmt.Errorf("collect the evidence: %w", err)
+	}
+	return e, nil
+}
+
+// delayed returns when messages of each instance to Mosquitto could be delayed, without being lost.
+func (r *round) delayed(injections []injection) map[int][]audit.Interval {
+	delayed := map[int][]audit.Interval{}
+	for i, n := range r.Running {
+		delayed[i] = r.uptime.stalls()
+		for _, s := range injections {
+			if s.Kind.Delays && (s.Target == n.Name || s.Target == fault.Mosquitto || s.Target == fault.ServerLine(i, fault.Mosquitto)) {
+				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
+			}
+		}
+	}
+	return delayed
+}
+
+// tamper tries to change the audit log, and returns the statements that were not refused. It rolls back what succeeds.
+func (r *round) tamper(ctx context.Context) []string {
+	var succeeded []string
+	for _, attempt := range []string{
+		`update activity set outcome = 'executed' where id = (select min(id) from activity)`,
+		`delete from activity where id = (select max(id) from activity)`,
+		`truncate activity`,
+	} {
+		tx, err := r.watcher.db.BeginTx(ctx, nil)
+		if err != nil {
+			succeeded = append(succeeded, fmt.Sprintf("not tried: %s: %v", attempt, err))
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, attempt); err == nil {
+			succeeded = append(succeeded, attempt)
+		}
+		_ = tx.Rollback() // it may have ended already
+	}
+	return succeeded
+}
+
+// deadlinesIndex is the index of pending commands by deadline, in milliseconds; a member ends with the command's id.
+const deadlinesIndex = "motorpool:deadlines"
+
+// pending returns every key in Redis but the index, and the members of the index that should be gone.
+func (r *round) pending(ctx context.Context) ([]audit.Entry, error) {
+	options, err := redis.ParseURL(r.Redis.URL())
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	var entries []audit.Entry
+	keys := client.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if keys.Val() == deadlinesIndex {
+			continue
+		}
+		ttl, err := client.PTTL(ctx, keys.Val()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if ttl != keyGone {
+			entries = append(entries, audit.Entry{Key: keys.Val(), TTL: ttl})
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return nil, err
+	}
+	members, err := client.ZRangeWithScores(ctx, deadlinesIndex, 0, -1).Result()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range members {
+		name, _ := m.Member.(string)
+		_, id, _ := strings.Cut(name, ":")
+		_, malformed := uuid.Parse(id)
+		if overdue := time.Since(time.UnixMilli(int64(m.Score))); overdue > maxOverdue || malformed != nil {
+			entries = append(entries, audit.Entry{Key: deadlinesIndex + " " + name, TTL: noExpiry})
+		}
+	}
+	return entries, nil
+}
+
+// The TTLs of a key without an expiry, and of one that is gone.
+const (
+	noExpiry = time.Duration(-1)
+	keyGone  = time.Duration(-2)
+)

@@ -1,0 +1,158 @@
+// Package fault is the faults of the fault harness, and the schedule of a round: which fault strikes what, when and for how long.
+package fault
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind struct {
+	Name   string
+	Skews  bool // sets clocks wrong
+	Delays bool // messages through the target are not lost, but arrive later
+
+	target  func(Plan, *rand.Rand) string // no two faults strike one target concurrently
+	process bool                          // the target is a process, or one of few
+	mild    bool                          // strikes few, or not hard, and so lasts longer
+	least   time.Duration                 // minimum length, where it matters
+	cars    func(car int) bool            // which cars it may strike, for faults of cars
+	amount  func(*rand.Rand) int64        // draws how much of it; nil: it has no amount
+	unit    string                        // of the amount
+}
+
+// Names that others rely on. The other kinds are listed in Kinds only.
+const (
+	ClockAhead = "instance clock ahead"
+	FullDisk   = "disk of postgres full"
+	RadioLate  = "radio late"
+	Restarted  = "cars restarted"
+)
+
+const (
+	// MaxRadioDelay is how long a message is in flight at most.
+	MaxRadioDelay = 20 * time.Second
+	// minClockFault is how long a clock is wrong at least; mostly longer, so that messages that are still published are noticed.
+	minClockFault = 4 * time.Second
+	// minHalt is how long a halt lasts at least: long enough that a command that was published before would be retransmitted while the
+	// halt holds everywhere.
+	minHalt = 6 * time.Second
+)
+
+// Kinds lists every kind of fault.
+var Kinds = []Kind{
+	{Name: "instance killed", target: instances, process: true},
+	{Name: "instance frozen", target: instances, process: true, Delays: true},
+	{Name: "instance stopped", target: instances, process: true},
+	{Name: ClockAhead, target: instances, process: true, mild: true, least: minClockFault, amount: between(31, 300), unit: "s"},
+	{Name: "mosquitto killed", target: only(Mosquitto), process: true},
+	{Name: "mosquitto frozen", target: only(Mosquitto), process: true, Delays: true},
+	{Name: "redis killed", target: only(Redis), process: true},
+	{Name: "redis frozen", target: only(Redis), process: true},
+	{Name: "redis emptied", target: only(Redis), process: true},
+	{Name: "postgres killed", target: only(Postgres), process: true},
+	{Name: "postgres frozen", target: only(Postgres), process: true},
+	{Name: FullDisk, target: only(Postgres), process: true},
+
+	{Name: "commands halted", target: halts, process: true, least: minHalt},
+	{Name: "signing key rotated", target: only("signing key"), process: true},
+
+	{Name: "network cut", target: lines},
+	{Name: "network silent", target: lines},
+	{Name: "network delayed", target: lines, mild: true, Delays: true, amount: between(20, 800), unit: "ms"},
+	{Name: "network slow", target: lines, mild: true, Delays: true, amount: between(2, 30), unit: "kB/s"},
+	{Name: "network reset", target: lines, amount: between(0, 400), unit: "ms later"},
+	{Name: "network torn", target: lines, amount: between(1, 4000), unit: "bytes later"},
+
+	{Name: "car clocks wrong", target: cars, mild: true, cars: mayLoseTime, Skews: true},
+	{Name: Restarted, target: cars, mild: true, cars: MayRestart},
+	{Name: "cars disconnected", target: cars, mild: true, cars: anyCar},
+	{Name: "commands lost", target: cars, mild: true, cars: anyCar},
+	{Name: "commands damaged", target: cars, mild: true, cars: anyCar},
+	{Name: "answers lost", target: cars, mild: true, cars: anyCar},
+	{Name: "answers duplicated", target: cars, mild: true, cars: anyCar},
+	{Name: "answers reordered", target: cars, mild: true, cars: anyCar},
+	{Name: RadioLate, target: cars, mild: true, cars: anyCar, amount: between(20000, 2*MaxRadioDelay.Milliseconds()), unit: "ms there and back"},
+	{Name: "commands replayed", target: cars, mild: true, cars: anyCar},
+	{Name: "commands forged", target: cars, mild: true, cars: anyCar},
+}
+
+// A unit that has restarted knows the time only from its clock. If that is far behind, and the first command that the unit
+// receives was delayed for long, the unit cannot notice that the command is late: such a unit violates the protocol's
+// requirement for clocks, and no service can make up for it. So no car both loses the time and restarts; and each executes a command
+// before the faults begin, whose time of issue it then knows.
+
+func mayLoseTime(car int) bool { return car%3 == 0 }
+
+// MayRestart reports whether faults restart a car.
+func MayRestart(car int) bool { return car%3 == 1 }
+
+func anyCar(int) bool { return true }
+
+func between(low, high int64) func(*rand.Rand) int64 {
+	return func(rng *rand.Rand) int64 { return low + rng.Int64N(high-low+1) }
+}
+
+// The servers, as targets.
+const (
+	Mosquitto = "mosquitto"
+	Redis     = "redis"
+	Postgres  = "postgres"
+)
+
+// Agencies is how many the vehicles belong to: a halt of one must not affect those of the other.
+const Agencies = 2
+
+// CarGroups is how many lines the cars share: each may break alone.
+const CarGroups = 4
+
+// Instance is the name of an instance as a target.
+func Instance(i int) string { return fmt.Sprintf("instance %d", i) }
+
+// ServerLine is the name of the line between an instance and a server.
+func ServerLine(i int, server string) string { return Instance(i) + " – " + server }
+
+// CallersLine is the name of the line between the callers and an instance.
+func CallersLine(i int) string { return "callers – " + Instance(i) }
+
+// CarsLine is the name of the line between a group of cars and Mosquitto.
+func CarsLine(group int) string { return fmt.Sprintf("cars %d – %s", group, Mosquitto) }
+
+// Halt is the name of a halt of an agency as a target; zero: of all.
+func Halt(agency int) string {
+	if agency == 0 {
+		return "all agencies"
+	}
+	return fmt.Sprintf("agency %d", agency)
+}
+
+func only(target string) func(Plan, *rand.Rand) string {
+	return func(Plan, *rand.Rand) string { return target }
+}
+
+func instances(p Plan, rng *rand.Rand) string { return Instance(rng.IntN(p.Instances)) }
+
+func lines(p Plan, rng *rand.Rand) string {
+	all := lineNames(p.Instances)
+	return all[rng.IntN(len(all))]
+}
+
+func lineNames(instances int) []string {
+	var names []string
+	for i := range instances {
+		names = append(names, ServerLine(i, Mosquitto), ServerLine(i, Redis), ServerLine(i, Postgres), CallersLine(i))
+	}
+	for group := range CarGroups {
+		names = append(names, CarsLine(group))
+	}
+	return names
+}
+
+func halts(_ Plan, rng *rand.Rand) string { return Halt(rng.IntN(Agencies + 1)) }
+
+// carTargets is more than there are kinds of faults of cars, so that they rarely wait for each other.
+const carTargets = 16
+
+// cars returns one of the targets that faults of cars have: those of different targets may strike the same car.
+func cars(_ Plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(carTargets)) }

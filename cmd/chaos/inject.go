@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/network"
+	"motorpool/cmd/internal/world"
+	"motorpool/simulator"
+)
+
+// injectors are the functions that inject each kind of fault. They return when the fault is over.
+var injectors = map[string]func(*round, context.Context, fault.Fault) error{
+	"instance killed":     (*round).kill,
+	"instance frozen":     (*round).freeze,
+	"instance stopped":    (*round).stop,
+	fault.ClockAhead:      (*round).setClockAhead,
+	"mosquitto killed":    (*round).kill,
+	"mosquitto frozen":    (*round).freeze,
+	"redis killed":        (*round).kill,
+	"redis frozen":        (*round).freeze,
+	"redis emptied":       (*round).emptyRedis,
+	"postgres killed":     (*round).kill,
+	"postgres frozen":     (*round).freeze,
+	fault.FullDisk:        (*round).fillDisk,
+	"commands halted":     (*round).haltCommands,
+	"signing key rotated": (*round).rotateKey,
+	"network cut":         (*round).cutLine,
+	"network silent":      poison(func(int64) network.Toxic { return network.Silence() }),
+	"network delayed":     poison(network.Delay),
+	"network slow":        poison(network.Slowness),
+	"network reset":       poison(network.Reset),
+	"network torn":        poison(network.Tear),
+	"car clocks wrong":    (*round).skewClocks,
+	fault.Restarted:       (*round).restartCars,
+	"cars disconnected":   (*round).disconnectCars,
+	"commands lost":       breakCars(func(f *simulator.Faults, _ int64) { f.Drop.Chance = 0.5 }),
+	"commands damaged":    breakCars(func(f *simulator.Faults, _ int64) { f.Damage.Chance = 0.7 }),
+	"answers lost":        breakCars(func(f *simulator.Faults, _ int64) { f.DropAnswer.Chance = 0.6 }),
+	"answers duplicated":  breakCars(func(f *simulator.Faults, _ int64) { f.Duplicate.Chance = 0.8 }),
+	"answers reordered":   breakCars(func(f *simulator.Faults, _ int64) { f.Reorder.Chance = 0.8 }),
+	fault.RadioLate:       breakCars(func(f *simulator.Faults, ms int64) { f.Delay = time.Duration(ms) * time.Millisecond }),
+	"commands replayed":   (*round).replay,
+	"commands forged":     (*round).forge,
+}
+
+// injection is a fault that happened.
+type injection struct {
+	fault.Fault
+	From, To time.Time // from before it began until after it was over
+	Err      error     // errUnsupported, or nil
+}
+
+// errUnsupported means that this machine cannot have that fault.
+var errUnsupported = errors.New("not available here")
+
+// inject injects every fault of a schedule at its time, and returns when all are over.
+func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
+	var mu sync.Mutex // guards what follows
+	var injections []injection
+	targets := map[string]*sync.Mutex{} // a fault that takes longer than planned delays the next one of its target
+	for _, f := range faults {
+		targets[f.Target] = &sync.Mutex{}
+	}
+	begin := time.Now()
+	var all sync.WaitGroup
+	for _, f := range faults {
+		world.Pause(ctx, time.Until(begin.Add(f.At)))
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			targets[f.Target].Lock()
+			defer targets[f.Target].Unlock()
+			i := injection{Fault: f, From: time.Now()}
+			r.log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
+			i.Err = injectors[f.Kind.Name](r, ctx, f)
+			i.To = time.Now()
+			if i.Err != nil && !errors.Is(i.Err, errUnsupported) {
+				r.fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			injections = append(injections, i)
+		})
+	}
+	all.Wait()
+	return injections
+}
+
+// aftermath is how long after a fault a call still counts as disturbed by it.
+const aftermath = time.Second
+
+// undisturbed returns a test for intervals without faults.
+func undisturbed(injections []injection) func(from, to time.Time) bool {
+	return func(from, to time.Time) bool {
+		for _, i := range injections {
+			if i.Err == nil && from.Before(i.To.Add(aftermath)) && to.After(i.From) {
+				return false
+			}
+		}
+		return true
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/google/uuid"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// listener receives every command at the MQTT broker. Its intruder publishes forged and replayed ones.
+type listener struct {
+	keys     *fleetKeys
+	watcher  paho.Client
+	intruder paho.Client
+
+	mu       sync.Mutex // guards what follows
+	received []audit.Message
+	recent   []published        // the latest ones of the service
+	pending  map[published]int  // published by the intruder, and not received yet
+	intruded map[published]bool // published by the intruder; its client may send them twice
+	retained map[published]bool // those that were recorded
+}
+
+type published struct{ topic, payload string }
+
+const (
+	keptMessages  = 2000
+	mqttTimeout   = 10 * time.Second
+	reconnectTime = 300 * time.Millisecond
+)
+
+func (r *round) listen() (*listener, error) {
+	l := &listener{keys: r.keys, pending: map[published]int{}, intruded: map[published]bool{}, retained: map[published]bool{}}
+	options := func(user, password string) *paho.ClientOptions {
+		return paho.NewClientOptions().AddBroker(r.Mosquitto.ServiceURL()).SetProtocolVersion(4).
+			SetClientID("chaos-" + user).SetUsername(user).SetPassword(password).SetCleanSession(true).
+			SetKeepAlive(20 * time.Second).SetMaxReconnectInterval(reconnectTime).SetConnectTimeout(2 * time.Second).
+			SetWriteTimeout(time.Second).SetResumeSubs(false)
+	}
+	l.watcher = paho.NewClient(options(devstack.WatcherUser, r.ServicePassword).SetOnConnectHandler(l.subscribe))
+	l.intruder = paho.NewClient(options(mosquitto.ServiceUser, r.ServicePassword))
+	for _, client := range []paho.Client{l.watcher, l.intruder} {
+		token := client.Connect()
+		if !token.WaitTimeout(mqttTimeout) {
+			return nil, errors.New("listen to commands: no answer from mosquitto")
+		}
+		if err := token.Error(); err != nil {
+			return nil, fmt.Errorf("listen to commands: %w", err)
+		}
+	}
+	return l, nil
+}
+
+func (l *listener) close() error {
+	l.watcher.Disconnect(100)
+	l.intruder.Disconnect(100)
+	return nil
+}
+
+func (l *listener) subscribe(client paho.Client) {
+	client.Subscribe(telematics.CommandChannel.Filter(), 1, func(_ paho.Client, m paho.Message) { l.receive(m) })
+}
+
+// watchRetained subscribes repeatedly: only a new subscription receives retained messages.
+func (l *listener) watchRetained(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if l.watcher.IsConnectionOpen() {
+				l.subscribe(l.watcher)
+			}
+		}
+	}
+}
+
+func (l *listener) receive(m paho.Message) {
+	at := time.Now()
+	unit, _, err := telematics.ParseTopic(m.Topic())
+	if err != nil {
+		return
+	}
+	claims, verdict := l.keys.verify(m.Payload())
+	what := published{m.Topic(), string(m.Payload())}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Retained() {
+		if l.retained[what] {
+			return
+		}
+		l.retained[what] = true
+	}
+	if l.pending[what] > 0 && !m.Retained() {
+		l.pending[what]--
+		return
+	}
+	l.received = append(l.received, audit.Message{
+		At: at, Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: verdict == nil, Retained: m.Retained(),
+		Key: keyOf(m.Payload()), Echoed: l.intruded[what],
+	})
+	if verdict == nil {
+		l.recent = append(l.recent, what)
+		if len(l.recent) > 2*keptMessages {
+			l.recent = append([]published(nil), l.recent[keptMessages:]...)
+		}
+	}
+}
+
+// intrude publishes a message as an intruder.
+func (l *listener) intrude(topic string, payload []byte) error {
+	what := published{topic, string(payload)}
+	l.mu.Lock()
+	l.pending[what]++
+	l.intruded[what] = true
+	l.mu.Unlock()
+	token := l.intruder.Publish(topic, 1, false, payload)
+	if !token.WaitTimeout(time.Second) || token.Error() != nil {
+		return errors.Join(errors.New("mosquitto does not accept it"), token.Error())
+	}
+	return nil
+}
+
+// pick returns an earlier message.
+func (l *listener) pick(rng *rand.Rand) (published, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.recent) == 0 {
+		return published{}, false
+	}
+	// Every second one is recent, and its command may still be in progress in the car.
+	n := len(l.recent)
+	if rng.IntN(2) == 0 {
+		n = min(n, 30)
+	}
+	return l.recent[len(l.recent)-1-rng.IntN(n)], true
+}
+
+const intrusionGap = 50 * time.Millisecond
+
+// replay publishes commands of the service once more, to their cars and to others.
+func (r *round) replay(ctx context.Context, f fault.Fault) error {
+	return r.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
+		old, ok := r.listener.pick(rng)
+		if !ok {
+			return "", nil, nil
+		}
+		if rng.IntN(5) == 0 {
+			old.topic = telematics.CommandChannel.Topic(unitOf(car))
+		}
+		return old.topic, []byte(old.payload), nil
+	})
+}
+
+// forge publishes commands that are not signed with the fleet's key; some name its id.
+func (r *round) forge(ctx context.Context, f fault.Fault) error {
+	return r.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
+		key := r.foreign
+		if rng.IntN(2) == 0 {
+			key.ID = r.keys.signing()
+		}
+		now := time.Now().Truncate(time.Second)
+		payload, err := key.Sign(telematics.Claims{
+			Command: uuid.New(), Unit: unitOf(car), Action: telematics.Unlock, Lane: telematics.AccessLane,
+			Seq: 1 << 40, IssuedAt: now, Expires: now.Add(10 * time.Second),
+		})
+		return telematics.CommandChannel.Topic(unitOf(car)), payload, err
+	})
+}
+
+// intrude publishes messages for the fault's cars until it is over. It skips those that Mosquitto does not accept.
+func (r *round) intrude(ctx context.Context, f fault.Fault, next func(*rand.Rand, int) (string, []byte, error)) error {
+	rng := rand.New(rand.NewPCG(r.Seed, uint64(f.At)))
+	for i, end := 0, time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; i++ {
+		topic, payload, err := next(rng, f.Cars[i%len(f.Cars)])
+		if err != nil {
+			return err
+		}
+		if topic != "" {
+			if err := r.listener.intrude(topic, payload); err != nil {
+				r.log.Debug("intruder did not publish", "err", err)
+			}
+		}
+		world.Pause(ctx, intrusionGap)
+	}
+	return nil
+}
+
+// messages returns those that the service published.
+func (l *listener) messages() []audit.Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]audit.Message(nil), l.received...)
+}

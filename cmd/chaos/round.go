@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/network"
+	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/world"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// budget of a command whose caller does not say how long it waits.
+const budget = 6 * time.Second
+
+// round is a round of commands, and its world.
+type round struct {
+	flags
+	*world.World
+	log  *slog.Logger
+	fail func(error) // ends the round
+
+	foreign telematics.SigningKey // not one of the fleet's
+	keys    *fleetKeys
+	admin   string // token of the callers
+	app     clientApp
+
+	disk     *disk // nil: this machine cannot mount one
+	lines    network.Network
+	public   []string // URL of each instance's API, through the line of the callers
+	uptime   *uptime
+	watcher  *watcher
+	listener *listener
+
+	fleet     *simulator.Fleet
+	recorder  simulator.Recorder
+	carFaults carFaults
+
+	load  *load
+	halts haltLog
+}
+
+// run builds the world, injects the faults, lets everything settle, and checks.
+func (r *round) run(ctx context.Context) (summary, error) {
+	s := summary{Plan: r.plan(), Wanted: r.Commands}
+	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
+	if err := r.build(ctx); err != nil {
+		return s, err
+	}
+	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
+	r.load.warmUp(ctx)
+	faults := s.Schedule()
+	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(faults)))
+
+	begin := time.Now()
+	loaded := make(chan struct{})
+	go func() { defer close(loaded); r.load.run(ctx) }()
+	s.Injections = r.inject(ctx, faults)
+	<-loaded
+	r.load.background.Wait()
+	s.Load = time.Since(begin)
+	if ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	progress("all faults are over: one unit floods its topics")
+	flood, err := r.flood(ctx)
+	if err != nil {
+		return s, err
+	}
+	progress("one client floods the service; settling")
+	clientFlood, err := r.settle(ctx, s.Injections)
+	if err != nil {
+		return s, err
+	}
+	if s.Evidence, err = r.collectEvidence(ctx, s.Injections); err != nil {
+		return s, err
+	}
+	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
+	s.Report = audit.Check(s.Evidence)
+	return s, nil
+}
+
+// build starts everything, and returns when the service is ready and the cars are connected.
+func (r *round) build(ctx context.Context) error {
+	r.lines, r.uptime = network.Network{}, newUptime(r.Instances)
+	r.OnClose(r.lines.Close)
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"keys", r.makeKeys},
+		{"servers", r.startServers},
+		{"an agency's app", r.createApp},
+		{"instances", r.startInstances},
+		{"watchers", r.startWatchers},
+		{"cars", r.startCars},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("build the world: %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func (r *round) makeKeys(context.Context) (err error) {
+	r.keys = newFleetKeys(r.Signing.Active().SigningKey)
+	if r.foreign, err = telematics.NewSigningKey(); err != nil {
+		return err
+	}
+	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies)
+	return err
+}
+
+// startServers puts the data of Postgres on a separate small disk, if possible.
+func (r *round) startServers(ctx context.Context) error {
+	dir := r.Path("postgres")
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return err
+	}
+	var err error
+	if r.disk, err = mountDisk(dir); err != nil {
+		r.log.Warn("full disk: not available here", "err", err)
+	} else {
+		r.OnClose(r.disk.unmount)
+	}
+	fleet := fleetOf(r.Vehicles)
+	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
+	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
+		return err
+	}
+	return errors.Join(r.Migrate(ctx), r.Import(ctx, fleet))
+}
+
+// startInstances puts a line between each instance and everything else.
+func (r *round) startInstances(ctx context.Context) error {
+	for i := range r.Instances {
+		var servers [3]string
+		for k, to := range []struct{ server, url string }{
+			{fault.Mosquitto, r.Mosquitto.ServiceURL()}, {fault.Redis, r.Redis.URL()}, {fault.Postgres, r.Postgres.URL()},
+		} {
+			var err error
+			if servers[k], err = r.lines.Add(fault.ServerLine(i, to.server), to.url); err != nil {
+				return err
+			}
+		}
+		n, err := r.StartInstance(ctx, world.InstanceConfig{
+			Name: fault.Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
+			Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i)},
+		})
+		if err != nil {
+			return err
+		}
+		public, err := r.lines.Add(fault.CallersLine(i), n.Public)
+		if err != nil {
+			return err
+		}
+		r.public = append(r.public, public)
+	}
+	return r.Ready(ctx)
+}
+
+func (r *round) startWatchers(ctx context.Context) error {
+	var err error
+	if r.watcher, err = openWatcher(r.Postgres.URL(), r.log); err != nil {
+		return err
+	}
+	r.OnClose(r.watcher.close)
+	if r.listener, err = r.listen(); err != nil {
+		return err
+	}
+	r.OnClose(r.listener.close)
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watcher.run(ctx) })
+	watching.Go(func() { r.listener.watchRetained(ctx) })
+	watching.Go(func() { r.uptime.watchStalls(ctx) })
+	r.OnClose(func() error { stop(); watching.Wait(); return nil })
+	return nil
+}
