@@ -49,7 +49,11 @@ func LockFolder(dir string) (unlock func(), err error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("folder %s is in use by another process: %w", dir, err)
 	}
-	return func() { _ = file.Close() }, nil
+	return func() {
+		// A child process that is just being started shares the open file, so closing alone may keep the lock for a moment.
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		_ = file.Close()
+	}, nil
 }
 
 // openCluster finds the cluster that belongs to dir, or makes one. The caller holds the lock of dir.

@@ -348,3 +348,36 @@ func occupied(t *testing.T) int {
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+func TestLockFolder_IsFreeOnceUnlocked(t *testing.T) {
+	children := make(chan error)
+	go func() {
+		defer close(children)
+		for range 300 { // each child shares open files until it runs its program
+			if err := exec.Command("true").Run(); err != nil {
+				children <- err
+				return
+			}
+		}
+	}()
+	dir := t.TempDir()
+	for {
+		unlock, err := devstack.LockFolder(dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		unlock()
+		select {
+		case err := <-children:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
+	for err := range children {
+		t.Error(err)
+	}
+}
