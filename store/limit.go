@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,16 +24,25 @@ var errNotAsked = awayError{errors.New("count request: redis did not answer a mo
 // Limits counts requests in Redis, for all instances together. It is safe for concurrent use.
 type Limits struct {
 	client   redis.UniversalClient
+	takes    *group[[]telematics.Limit, taken] // from limits whose entries are in one place
 	patience time.Duration
 	outage   *outage
 }
 
+// taken is what became of one request.
+type taken struct {
+	quotas []telematics.Quota
+	err    error
+}
+
 // Limits returns the count of requests.
 func (r *Redis) Limits() *Limits {
-	return &Limits{client: r.client, patience: askFor, outage: &outage{
+	l := &Limits{client: r.client, patience: askFor, outage: &outage{
 		begins: "requests pass without being counted against their limits",
 		ends:   "requests are counted against their limits again", log: r.log,
 	}}
+	l.takes = newGroup(Config{MaxBatch: tripBatch, Timeout: askFor}, l.takeEach)
+	return l
 }
 
 // takeScript takes from limits in their order, and stops at the first that has too little left, from which it takes nothing.
@@ -65,7 +75,8 @@ return quotas
 
 // Take takes from limits in their order, and stops at the first that has too little left, from which it takes nothing. It returns the
 // quotas of the limits up to that one. What is unused of a limit adds up, to its rate. An error says that not all were counted; it
-// comes soon. It is one trip to Redis, in a cluster one for each limit: their entries are at different masters.
+// comes soon. It is one trip to Redis, in a cluster
+// one for each limit: their entries are at different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.outage.mayAsk() {
 		return nil, errNotAsked
@@ -97,22 +108,66 @@ func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telemat
 	return quotas, nil
 }
 
-// takeTogether takes from limits whose entries are in one place.
+// takeTogether takes from limits whose entries are in one place, in one trip with other requests that come at the same time.
 func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
-	keys, args := make([]string, len(limits)), make([]any, 0, 3*len(limits))
-	for i, limit := range limits {
-		keys[i] = limitKey(limit.Key)
-		args = append(args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
+	taken, err := l.takes.do(ctx, limits)
+	return taken.quotas, cmp.Or(err, taken.err)
+}
+
+// takeEach runs the script for each request. A server that is new, or was emptied, has it loaded first.
+func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([]taken, error) {
+	results := l.runEach(ctx, requests)
+	var again [][]telematics.Limit
+	for i, result := range results {
+		if redis.HasErrorPrefix(result.err, "NOSCRIPT") {
+			again = append(again, requests[i])
+		}
 	}
-	reply, err := takeScript.Run(ctx, l.client, keys, args...).Slice()
+	if len(again) == 0 {
+		return results, nil
+	}
+	if err := takeScript.Load(ctx, l.client).Err(); err != nil {
+		return nil, err
+	}
+	loaded := l.runEach(ctx, again)
+	for i, result := range results {
+		if redis.HasErrorPrefix(result.err, "NOSCRIPT") {
+			results[i], loaded = loaded[0], loaded[1:]
+		}
+	}
+	return results, nil
+}
+
+// runEach runs the script for each request, in one trip.
+func (l *Limits) runEach(ctx context.Context, requests [][]telematics.Limit) []taken {
+	replies := make([]*redis.Cmd, len(requests))
+	pipe := l.client.Pipeline()
+	for i, limits := range requests {
+		keys, args := make([]string, len(limits)), make([]any, 0, 3*len(limits))
+		for i, limit := range limits {
+			keys[i] = limitKey(limit.Key)
+			args = append(args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
+		}
+		replies[i] = takeScript.EvalSha(ctx, pipe, keys, args...)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	results := make([]taken, len(requests))
+	for i, reply := range replies {
+		results[i].quotas, results[i].err = decodeQuotas(requests[i], reply)
+	}
+	return results
+}
+
+func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd) ([]telematics.Quota, error) {
+	rows, err := reply.Slice()
 	if err != nil {
 		return nil, err
 	}
-	if len(reply) == 0 || len(reply) > len(limits) {
-		return nil, fmt.Errorf("%d quotas of %d limits", len(reply), len(limits))
+	if len(rows) == 0 || len(rows) > len(limits) {
+		return nil, fmt.Errorf("%d quotas of %d limits", len(rows), len(limits))
 	}
-	quotas := make([]telematics.Quota, len(reply))
-	for i, row := range reply {
+	quotas := make([]telematics.Quota, len(rows))
+	for i, row := range rows {
 		if quotas[i], err = decodeQuota(limits[i].Rate, row); err != nil {
 			return nil, err
 		}

@@ -18,8 +18,11 @@ import (
 // limitsAt opens an instance that a busy machine does not make impatient.
 func limitsAt(t *testing.T, address string) *Limits {
 	t.Helper()
-	l := openRedis(t, address).Limits()
-	l.patience = patience
+	return patient(openRedis(t, address).Limits())
+}
+
+func patient(l *Limits) *Limits {
+	l.patience, l.takes.timeout = patience, patience
 	return l
 }
 
@@ -159,8 +162,7 @@ func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
 
 func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
 	r := openRedis(t, startRedis(t).URL())
-	l := r.Limits()
-	l.patience = patience
+	l := patient(r.Limits())
 	for range 10 {
 		counted(t, l, "admin:1:admin-7", 10)
 	}
@@ -287,8 +289,7 @@ func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
 func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
-			l := openRedis(t, address).Limits()
-			l.patience = patience
+			l := limitsAt(t, address)
 			for i, want := range []struct {
 				n    int
 				over bool
@@ -341,8 +342,7 @@ func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
 	server := startMiniredis(t)
 	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
 	r := openRedis(t, server.URL())
-	l := r.Limits()
-	l.patience = patience
+	l := patient(r.Limits())
 	counted(t, l, "vehicle:1", 10)
 	counted(t, l, "vehicle:1", 10)
 	const tenOClock = 1767348000 - 1483228800
