@@ -13,7 +13,7 @@ const (
 	// How long after a damaged copy the sound one comes.
 	minApart  = 300 * time.Millisecond
 	maxApart  = 3 * time.Second
-	airMemory = 64 // deliveries by which a resent command is told from a new one
+	airMemory = 64 // deliveries by which a retransmission is recognised
 )
 
 // air is what lies between a unit and its broker: it decides when, how often and whether a message arrives. Messages of

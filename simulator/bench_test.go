@@ -90,7 +90,7 @@ func (b *bench) command(action telematics.Action) telematics.Claims {
 	return c
 }
 
-// send delivers a command and returns what the unit says at once.
+// send delivers a command and returns what the unit answers immediately.
 func (b *bench) send(c telematics.Claims) []telematics.Answer {
 	b.t.Helper()
 	return b.deliver(sign(b.t, b.key, c))

@@ -15,7 +15,7 @@ const (
 	Engaged  Immobilizer = "engaged"
 )
 
-// Body is a vehicle without its telematics unit: what is true of it, whatever anybody says. What it reports, and in
+// Body is a vehicle without its telematics unit: its true state, whatever the unit reports. What it reports, and in
 // which words, is Report; how it moves and drains, advance.
 type Body struct {
 	Powertrain telematics.Powertrain

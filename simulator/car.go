@@ -58,7 +58,7 @@ const (
 	maxUnsent    = 64
 	firstRedial  = 500 * time.Millisecond
 	maxRedial    = 30 * time.Second
-	steadyLink   = 10 * time.Second // a connection that lived so long is no failed attempt
+	steadyLink   = 10 * time.Second // a connection that lasted this long is no failed attempt
 	redialSpread = 0.5
 )
 

@@ -52,8 +52,8 @@ func (t *turn) overtaken(c telematics.Claims) (reason, detail string) {
 
 func (t *turn) tooLate(c telematics.Claims) bool { return !t.now().Before(c.Expires) }
 
-// able reports whether the car has what the command needs. A command in another lane than its action's would slip past
-// the order of its own.
+// able reports whether the car has what the command needs. A command in another lane than its action's would avoid
+// the order of its lane.
 func (t *turn) able(c telematics.Claims) (detail string, able bool) {
 	switch {
 	case c.Action != telematics.ReportState && !slices.Contains(t.actions, c.Action):

@@ -12,7 +12,7 @@ import (
 func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
 	b := newBench(t)
 	b.order(b.command(telematics.Lock)) // takes seq 1 of the lane
-	stranger := newKey(t)
+	unknown := newKey(t)
 	b.clock.Unset = true
 	b.actions = []telematics.Action{}
 	b.body.SpeedKmh = 50
@@ -20,7 +20,7 @@ func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
 	c := b.command(telematics.DisableDriving)
 	c.Unit, c.Seq = "another", 1
 	c.IssuedAt, c.Expires = b.now.Add(-2*time.Minute), b.now.Add(-time.Minute)
-	signer := stranger
+	signer := unknown
 
 	for _, step := range []struct {
 		reason, detail string

@@ -12,7 +12,7 @@ import (
 )
 
 // Config is one car. The zero value is a healthy hatchback with a random serial, at a broker on this machine; give it the
-// Keyring, or it believes nobody.
+// Keyring, or it rejects every command.
 type Config struct {
 	Unit     telematics.Unit // serial, MQTT user name and client id. Defaults to a random one
 	Password string          // Defaults to none
@@ -27,7 +27,7 @@ type Config struct {
 	Interval time.Duration // between whole reports. Defaults to 20 s
 	Boot     time.Duration // from a restart to the next connection attempt. Defaults to 1 s
 	Effort   time.Duration // that one movement of a part takes. Defaults to 20 ms
-	Seed     uint64        // of everything random in the car, beside its serial
+	Seed     uint64        // of everything random in the car, together with its serial
 }
 
 // Profile is what kind of car it is, and what is wrong with it.
@@ -38,7 +38,7 @@ type Profile struct {
 	Latency Latency             // of its radio. Defaults to Fast
 	Faults  Faults
 	Clock   Clock
-	// Gone is how long ago its connection broke for good. The car connects once, so that the broker publishes its last
+	// Gone is how long ago its connection broke permanently. The car connects once, so that the broker publishes its last
 	// will, dated then, and never again. Defaults to 0: it is there.
 	Gone time.Duration
 }

@@ -108,7 +108,7 @@ func (l *fakeLink) end(how func()) {
 // lose breaks the connection from the network's side.
 func (l *fakeLink) lose() { l.end(func() {}) }
 
-// jam makes the socket refuse everything, before anybody has noticed.
+// jam makes the socket refuse everything, before either side has noticed.
 func (l *fakeLink) jam() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // FleetConfig is what the cars of a fleet share. What a car's own Config says stands.
 type FleetConfig struct {
 	Broker   string             // Defaults to Config's
-	Keyring  telematics.Keyring // Defaults to none: the cars believe nobody
+	Keyring  telematics.Keyring // Defaults to none: the cars reject every command
 	Latency  Latency            // Defaults to Fast
 	Interval time.Duration      // between whole reports. Defaults to Config's
 	Seed     uint64

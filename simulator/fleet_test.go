@@ -26,7 +26,7 @@ func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
 		go func() { done <- fleet.Run(ctx) }()
 		time.Sleep(2 * time.Second)
 		if n := fleet.Connected(); n == cars {
-			t.Error("all connected at once: nothing staggers them")
+			t.Error("all connected together: nothing staggers them")
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

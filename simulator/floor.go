@@ -7,17 +7,17 @@ import (
 )
 
 // floorFor is how long an iat counts after it was received. A wrong one, which a clock that was wrong as well let pass, must
-// not lock the unit out for good.
+// not lock the unit out permanently.
 const floorFor = 5 * time.Minute
 
 // floor is the earliest that it can be: a time that the fleet signed, and how long ago it was received [CMD-9]. The zero
 // value knows nothing.
 type floor struct {
 	told  time.Time // zero: none
-	since time.Time // of the unit's timer, which nobody can set: only its differences count
+	since time.Time // of the unit's timer, which cannot be set: only its differences count
 }
 
-// now returns the zero time where nothing was told, or too long ago.
+// now returns the zero time where no time was received, or too long ago.
 func (f floor) now(timer time.Time) time.Time {
 	passed := timer.Sub(f.since)
 	if f.told.IsZero() || passed >= floorFor {

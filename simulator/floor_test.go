@@ -54,7 +54,7 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 			{30 * time.Second, 0, telematics.TooLate},
 			{0, 0, ""}, // set right, it is right
 		}},
-		{"so far behind that it believes nobody", []command{
+		{"so far behind that it rejects every command", []command{
 			{-6 * time.Minute, 0, telematics.ClockBehind},
 			{-6 * time.Minute, 0, telematics.ClockBehind},
 		}},

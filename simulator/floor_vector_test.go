@@ -11,7 +11,7 @@ import (
 func TestVectorsForTheTimeFloor(t *testing.T) {
 	const notValid = -1
 	type step struct {
-		timer   int // seconds since the first message, by a timer that nobody sets
+		timer   int // seconds since the first message, by a timer that is never set
 		clock   int // the unit's clock: seconds after 1767348000; notValid
 		command string
 		reason  string // of the refusal; empty: executed

@@ -8,7 +8,7 @@ import (
 
 // What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it has stopped.
 
-// Change edits the vehicle, as a person beside it would: opens a door, drives off, switches the ignition. What changed is
+// Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the ignition. What changed is
 // reported.
 func (c *Car) Change(edit func(*Body)) {
 	c.ask(func(context.Context) error {

@@ -32,7 +32,7 @@ func (t *turn) begin(lane telematics.Lane) {
 	}
 }
 
-// move makes the movement of the step at hand. What a command moves, it moves at once; the rest of the step is the wait
+// move makes the movement of the current step. What a command moves, it moves immediately; the rest of the step is the wait
 // for the part's own word that it arrived.
 func (t *turn) move(j *job) {
 	s := j.steps[j.now]

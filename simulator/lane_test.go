@@ -190,7 +190,7 @@ func TestEnablingDisarms(t *testing.T) {
 	}
 }
 
-func TestAHornSoundsAsLongAsItWasTold(t *testing.T) {
+func TestAttention_AHornSoundsForItsDuration(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.AttentionSignal)
 	c.Attention.Duration = 5 * time.Second

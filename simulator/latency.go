@@ -10,7 +10,7 @@ import (
 // Latency draws how long the radio takes for one command and its answer together.
 type Latency func(*rand.Rand) time.Duration
 
-// Fast is a bench beside the broker.
+// Fast is a bench next to the broker.
 func Fast(rng *rand.Rand) time.Duration { return uniform(rng, 2*time.Millisecond, 8*time.Millisecond) }
 
 // The cellular model: half of all answers within the median, nine of ten between 2 and 10 seconds.

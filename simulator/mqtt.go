@@ -143,7 +143,7 @@ func dialer(scheme string, config *tls.Config) func(context.Context, string, str
 func (c *mqttConnection) Publish(channel telematics.Channel, payload []byte, retained bool) error {
 	token := c.client.Publish(channel.Topic(c.unit), qos, retained, payload)
 	select {
-	case <-token.Done(): // at once only where it could not be handed over
+	case <-token.Done(): // immediately only where it could not be handed over
 		if err := token.Error(); err != nil {
 			return fmt.Errorf("publish %s: %w", channel, err)
 		}

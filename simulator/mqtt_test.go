@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics"
 )
 
-// allow lets everybody in, but subscribe to some channels.
+// allow lets every client in, and refuses some subscriptions.
 type allow struct {
 	mochi.HookBase
 	but []telematics.Channel
@@ -59,7 +59,7 @@ func startBroker(t *testing.T, but ...telematics.Channel) *broker {
 		}
 	}
 	t.Cleanup(func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for good.
+		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for ever.
 		eventually(t, "empty broker", func() bool { return b.server.Clients.Len() <= 1 }) // its own stays
 		if err := b.server.Close(); err != nil {
 			t.Error(err)
@@ -272,7 +272,7 @@ func TestOverMQTTARetainedCommandIsNotObeyed(t *testing.T) {
 }
 
 func TestOverMQTTACarOutlivesItsBroker(t *testing.T) {
-	car := NewCar(Config{Unit: "unit-4", Broker: "tcp://127.0.0.1:1"}) // nobody listens there
+	car := NewCar(Config{Unit: "unit-4", Broker: "tcp://127.0.0.1:1"}) // no server listens there
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	if err := car.Run(ctx); err != nil || car.Connected() {

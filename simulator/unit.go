@@ -92,7 +92,7 @@ func (t *turn) watch() {
 // Receive takes in a message from the unit's command topic.
 func (u *Unit) Receive(at Moment, message []byte, retained bool) Effects {
 	t := turn{Unit: u, at: at}
-	if !retained { // [CMD-4] first: a retained one is a leftover, whoever signed it
+	if !retained { // [CMD-4] first: a retained one is a leftover, whatever key signed it
 		t.receive(message)
 	}
 	return t.Effects

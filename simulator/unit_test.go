@@ -33,7 +33,7 @@ func TestACommandUnderWorkIsReceivedAgainAndDoneOnce(t *testing.T) {
 	}
 }
 
-// A refusal is an answer like any other: the caller was told that nothing happened. [CMD-5]
+// A refusal is an answer like any other: the caller got the answer that nothing happened. [CMD-5]
 func TestARefusedCommandStaysRefusedWhenItComesAgain(t *testing.T) {
 	b := newBench(t)
 	b.clock.Unset = true
@@ -141,11 +141,11 @@ func TestAForgeryIsAnsweredOnlyWhereItNamesACommandThatWeDoNotKnow(t *testing.T)
 	b := newBench(t)
 	known, unknown := b.command(telematics.Unlock), b.command(telematics.Unlock)
 	b.send(known)
-	stranger := newKey(t)
-	if said := b.deliver(sign(t, stranger, known)); len(said) != 0 {
+	foreign := newKey(t)
+	if said := b.deliver(sign(t, foreign, known)); len(said) != 0 {
 		t.Errorf("a forged copy made the unit say %+v", said)
 	}
-	saysOnce(t, b.deliver(sign(t, stranger, unknown)), telematics.Rejected, telematics.BadSignature, "")
+	saysOnce(t, b.deliver(sign(t, foreign, unknown)), telematics.Rejected, telematics.BadSignature, "")
 	for _, garbage := range []string{"", "a.b.c", "...", "a.e30.c", "{}", string(make([]byte, telematics.MaxMessage+1))} {
 		if said := b.deliver([]byte(garbage)); len(said) != 0 {
 			t.Errorf("%.10q made the unit say %+v", garbage, said)

@@ -62,7 +62,7 @@ type demo struct {
 	begun []rental.BookingID // that are charged for
 }
 
-// furnish returns the ids of the demo's bookings, as variables. A booking whose vehicle somebody has taken meanwhile is
+// furnish returns the ids of the demo's bookings, as variables. A booking whose vehicle was booked meanwhile is
 // left out: what a developer has made of the world comes first.
 func (d *demo) furnish(ctx context.Context) ([]variable, error) {
 	for _, w := range wallets {
@@ -103,8 +103,8 @@ func (d *demo) fill(ctx context.Context, client telematics.Actor, cards []string
 	return nil
 }
 
-// solvent sees to it that what a client is charged for a new booking is paid: somebody may have made a card the default
-// that is there to be refused.
+// solvent ensures that the charges of a new booking are paid: a developer may have made a card the default
+// that is meant to be refused.
 func (d *demo) solvent(ctx context.Context, client telematics.Actor) error {
 	held, err := d.wallet.List(ctx, client)
 	if err != nil {
@@ -195,7 +195,7 @@ func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) 
 	begin := now.Truncate(time.Hour).Add(b.begins)
 	err := d.postgres.Redate(ctx, there.ID, begin.Sub(there.Start))
 	var known *telematics.Error
-	if errors.As(err, &known) { // somebody has booked the vehicle for that time
+	if errors.As(err, &known) { // the vehicle is booked for that time
 		d.log.Warn("demo booking not moved to the present", "booking", there.ID, "err", err)
 		return nil
 	}

@@ -120,7 +120,7 @@ func (l *live) whole(variables ...string) {
 	}
 }
 
-// free checks that a day after a booking belongs to nobody, so that it can be extended.
+// free checks that a day after a booking is not booked, so that it can be extended.
 func (l *live) free(b rented) {
 	l.Helper()
 	var all []rented
@@ -151,7 +151,7 @@ func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
 		t.Errorf("client-1's bookings are not newest first: %+v", newest)
 	}
 
-	// Somebody ends one, and leaves a card behind that is there to be refused; cancels another, and takes its vehicle;
+	// A developer ends one, and leaves a card as default that is meant to be refused; cancels another, and takes its vehicle;
 	// then the world lies idle for days.
 	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
 	first.must(http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN", `{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`)
@@ -182,6 +182,6 @@ func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
 		t.Errorf("the booking that was ended is not made anew: %s, %+v", first.env["BOOKING_OTHER"], again.booking("BOOKING_OTHER"))
 	}
 	if id, there := again.env["BOOKING_UPCOMING"]; there {
-		t.Errorf("booking %s is of a vehicle that somebody has", id)
+		t.Errorf("booking %s is of a vehicle that is booked", id)
 	}
 }

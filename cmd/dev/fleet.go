@@ -100,7 +100,7 @@ func (f fleet) past() []telematics.Observation {
 
 func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains(f.without, id) }
 
-// prompt returns the simulated vehicles whose first report comes at once: not those
+// prompt returns the simulated vehicles whose first report comes immediately: not those
 // that are gone, or whose radio takes its time.
 func (w *world) prompt() []telematics.VehicleID {
 	var prompt []telematics.VehicleID

@@ -15,8 +15,8 @@ import (
 // cars should know it by then.
 const provisionEvery = 200 * time.Millisecond
 
-// provision hands the public halves of the signing keys to the cars, and to units of one's
-// own, whenever somebody rotates the keys. In the field this is the operator's task.
+// provision gives the public halves of the signing keys to the cars, and to a developer's
+// units, when the keys are rotated. In the field this is the operator's task.
 func (w *world) provision(ctx context.Context, cars *simulator.Fleet) error {
 	file := filepath.Join(w.Dir, signingFile)
 	keys := keyfile.Source[telematics.Keychain]{

@@ -58,7 +58,7 @@ func (r readme) expected() (statuses []string, lines []string) {
 	return statuses, lines
 }
 
-// pasted runs a script in a shell that has read the world's variables, as somebody would who has just cloned this, and
+// pasted runs a script in a shell that has read the world's variables, as a newcomer would who has just cloned this, and
 // returns each answer with its status.
 func (l *live) pasted(script string) (answers []struct{ body, status string }) {
 	l.Helper()
@@ -97,7 +97,7 @@ func (l *live) buildSigner() {
 }
 
 // What README.md has to paste about bookings and cards works in the order in which it stands there: it is the first
-// thing that anybody tries.
+// thing that a newcomer tries.
 func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
 	t.Parallel()
 	l := begin(t, newDir(t))

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// rent opens the commercial side of the world: the key of agency 1's app is told, cards and bookings are made. It
+// rent opens the commercial side of the world: the key of agency 1's app is printed, cards and bookings are made. It
 // returns when what is charged for them is paid.
 func (w *world) rent(ctx context.Context, here *place, postgres *store.Postgres, key rental.AgencyKey, processorURL string) error {
 	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
@@ -30,14 +30,14 @@ func (w *world) rent(ctx context.Context, here *place, postgres *store.Postgres,
 // settleWithin is how long a start waits for the payments of the demo's bookings.
 const settleWithin = 10 * time.Second
 
-// settle waits until they are paid. A world in which somebody has broken the processor's stand-in, or taken away what it
-// remembers, begins all the same.
+// settle waits until they are paid. An installation whose sandbox fails, or has lost its data,
+// starts all the same.
 func (w *world) settle(ctx context.Context, here *place, d *demo) error {
 	within, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	err := here.await(within, "the demo bookings are paid", d.paid)
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("payments of the demo bookings are still under way", "bookings", d.begun, "waited", settleWithin)
+		w.log.Warn("payments of the demo bookings are not settled yet", "bookings", d.begun, "waited", settleWithin)
 		return nil
 	}
 	return err
@@ -66,7 +66,7 @@ func (w *world) agencyKey(ctx context.Context, postgres *store.Postgres) (rental
 	return key, err
 }
 
-// paid reports whether nothing is owed for the demo's bookings that have begun, or whoever pays has to act first.
+// paid reports whether nothing is owed for the demo's bookings that have begun, or the card's owner has to act first.
 func (d *demo) paid(ctx context.Context) bool {
 	for _, id := range d.begun {
 		there, err := d.postgres.Dossier(ctx, id)

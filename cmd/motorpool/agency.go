@@ -24,7 +24,7 @@ type agencyKey struct {
 	Add    addAgencyKey    `cmd:"" help:"Make a key for an agency, and print its id and, this once, its secret."`
 	List   listAgencyKeys  `cmd:"" help:"List the keys of an agency, without their secrets."`
 	Retire retireAgencyKey `cmd:"" help:"Let a key end at a date, once the apps have another one."`
-	Revoke revokeAgencyKey `cmd:"" help:"End a key at once and for good."`
+	Revoke revokeAgencyKey `cmd:"" help:"End a key immediately and permanently."`
 	Reseal resealKeys      `cmd:"" help:"Seal all secrets with the first key of --agency-secrets-key, so that the others are of no more use."`
 }
 

@@ -46,7 +46,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		return key
 	}
 
-	printed, said, err := told(t, "agency", "key", "add", "--direct", "2")
+	printed, said, err := runTool(t, "agency", "key", "add", "--direct", "2")
 	if err != nil || !inOrder(said, "shown this once", "agency 2 (TWO)", "motorpool sign", "agency key retire") {
 		t.Fatalf("add: %q %q %v", printed, said, err)
 	}
@@ -59,7 +59,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("list: %s %v", list, err)
 	}
 
-	printed, said, err = told(t, "agency", "key", "retire", "--direct", id, "720h")
+	printed, said, err = runTool(t, "agency", "key", "retire", "--direct", id, "720h")
 	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") || !strings.Contains(said, "revoke --agency 2 "+id) ||
 		key.State != rental.KeyRetiring || time.Until(key.Retires).Round(time.Minute) != 720*time.Hour {
 		t.Errorf("retire: %q %q %v, %+v", printed, said, err, key)
@@ -67,20 +67,20 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	if list, err := output(t, "agency", "key", "list", "--direct", "--output", "table"); err != nil || !lineHas(list, id, "retiring") {
 		t.Errorf("list: %s %v", list, err)
 	}
-	printed, said, err = told(t, "agency", "key", "revoke", "--direct", id)
+	printed, said, err = runTool(t, "agency", "key", "revoke", "--direct", id)
 	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" || !strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
 		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
 	}
-	if _, _, err := told(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
+	if _, _, err := runTool(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
 		t.Errorf("retire a revoked one: %v", err)
 	}
 
 	other := strings.Repeat("0b", 32)
-	printed, said, err = told(t, "agency", "key", "reseal", "--agency-secrets-key", other+","+sealKey)
+	printed, said, err = runTool(t, "agency", "key", "reseal", "--agency-secrets-key", other+","+sealKey)
 	if err != nil || printed != "secrets sealed anew: 1" || !strings.Contains(said, "can be left out") {
 		t.Errorf("reseal: %q %q %v", printed, said, err)
 	}
-	if _, _, err := told(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "right database") {
+	if _, _, err := runTool(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "right database") {
 		t.Errorf("reseal with a key that opens nothing: %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	add := func(seals string) (id string, err error) {
 		t.Helper()
-		printed, _, err := told(t, "agency", "key", "add", "--direct", "1", "--agency-secrets-key", seals)
+		printed, _, err := runTool(t, "agency", "key", "add", "--direct", "1", "--agency-secrets-key", seals)
 		if err == nil {
 			id, _ = keyPrinted(t, printed)
 		}
@@ -109,7 +109,7 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{first, second} { // the key of the installation is lost
-		if _, _, err := told(t, "agency", "key", "revoke", "--direct", id); err != nil {
+		if _, _, err := runTool(t, "agency", "key", "revoke", "--direct", id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,12 +132,12 @@ func TestWhatMakesNoSenseForAnAgencyKeyIsRefused(t *testing.T) {
 		"to end the key now":          {"retire", "--direct", "none", "--", "-1h"},
 		"no duration such as":         {"retire", "--direct", "none", "tomorrow"},
 	} {
-		printed, _, err := told(t, append([]string{"agency", "key"}, args...)...)
+		printed, _, err := runTool(t, append([]string{"agency", "key"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%v: %q %v, want %q", args, printed, err, want)
 		}
 	}
-	if _, _, err := told(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
+	if _, _, err := runTool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
 		t.Errorf("no database: %v", err)
 	}
 }
@@ -181,16 +181,16 @@ func TestAgencyKeys_GoThroughTheService(t *testing.T) {
 	defer service.Close()
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	if printed, said, err := told(t, "agency", "key", "add", "2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
+	if printed, said, err := runTool(t, "agency", "key", "add", "2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
 		t.Errorf("add: %q %q %v", printed, said, err)
 	}
 	if printed, err := output(t, "agency", "key", "list", "--agency", "2", "--output", "table"); err != nil || !lineHas(printed, "ak_1", "active") {
 		t.Errorf("list: %q %v", printed, err)
 	}
-	if printed, _, err := told(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil || !strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
+	if printed, _, err := runTool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil || !strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
 		t.Errorf("retire: %q %v", printed, err)
 	}
-	if printed, _, err := told(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil || printed != "ak_1 of agency 2 is revoked, at every instance" {
+	if printed, _, err := runTool(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil || printed != "ak_1 of agency 2 is revoked, at every instance" {
 		t.Errorf("revoke: %q %v", printed, err)
 	}
 	const keys = "/api/v1/admin/agencies/2/keys"

@@ -154,7 +154,7 @@ func TestOutput_TableOrJSON(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	t.Setenv("MOTORPOOL_URL", answering(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
 		"status":"available","connectivity":{"status":"online","last_seen":null},"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`))
-	printed, said, err := told(t, "vehicles", "--output", "table")
+	printed, said, err := runTool(t, "vehicles", "--output", "table")
 	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") || !strings.Contains(said, "--cursor abc") {
 		t.Errorf("%q %q %v", printed, said, err)
 	}
@@ -224,7 +224,7 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 	}
 }
 
-// What is dangerous must stand in the command line, not in a variable that somebody forgot.
+// What is dangerous must stand in the command line, not in a variable that an operator forgot.
 func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 	dangerous := []string{"force", "direct", "why", "by", "agency", "scope", "async", "idempotency-key", "refresh", "vehicle", "signal", "duration-ms"}
 	found := map[string]bool{}

@@ -40,7 +40,7 @@ type switching struct {
 }
 
 func (s switching) check() error {
-	if s.Agency != nil && *s.Agency < 1 { // 0 would be everybody
+	if s.Agency != nil && *s.Agency < 1 { // 0 would be all agencies
 		return badUsage("--agency: want a number from 1")
 	}
 	return s.direct.check()
@@ -77,7 +77,7 @@ func insistently(ctx context.Context, do func() error) error {
 	}
 }
 
-// insist is how long a server that is away, or full, is asked again: a kill switch must not
+// insist is how long a request to an unavailable or full server is repeated: a kill switch must not
 // give up at the first lock that it meets.
 const insist = 10 * time.Second
 
@@ -85,7 +85,7 @@ const insist = 10 * time.Second
 // or by --direct.
 const haltBudget = broker.HaltWithin + 6*time.Second
 
-// where says how to name the server, where it is away.
+// where says how to name the server, where it is unavailable.
 func where(err error) error {
 	if store.Away(err) {
 		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
@@ -232,8 +232,8 @@ func (s switching) flag() string {
 
 type resume struct{ switching }
 
-// Run says which halts stay: that of everybody stops an agency whose own is lifted, and an
-// agency's own outlives that of everybody.
+// Run says which halts stay: the halt of all agencies stops an agency whose own is lifted, and an
+// agency's own outlives the halt of all.
 func (r resume) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err

@@ -70,8 +70,8 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	}
 }
 
-// A variable that is empty or zero in an operator's script must not stop everybody.
-func TestAgencyZeroIsNotEverybody(t *testing.T) {
+// A variable that is empty or zero in an operator's script must not stop all agencies.
+func TestHalt_AgencyZeroIsRefused(t *testing.T) {
 	for _, args := range [][]string{{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""}} {
 		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil || !strings.Contains(err.Error(), "--agency") {
 			t.Errorf("%v: %v", args, err)

@@ -35,7 +35,7 @@ func (s signingKeys) read() (telematics.Keychain, error) {
 		return nil, s.explain(err)
 	}
 	if is, err := os.Stat(s.SigningKeys); err == nil && is.Mode().Perm()&0o007 != 0 {
-		say("WARNING: everybody on this machine has access to the private keys: chmod 600 %s", s.SigningKeys)
+		say("WARNING: every user of this machine has access to the private keys: chmod 600 %s", s.SigningKeys)
 	}
 	return chain, nil
 }
@@ -66,7 +66,7 @@ func (s signingKeys) command(words string) string {
 	return strings.TrimSpace("motorpool keys " + verb + " --signing-keys " + s.SigningKeys + " " + rest)
 }
 
-// say tells the operator something beside the result, which alone goes to standard output.
+// say prints to standard error: standard output has the result alone.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 type listKeys struct{ signingKeys }
@@ -168,7 +168,7 @@ func (a activateKey) Run(ctx context.Context) error {
 	fmt.Println(a.ID, "is active")
 	say(`
 WARNING: a unit that does not know %s rejects every command from now on, with the
-reason bad_signature. If there are any, go back at once: %s
+reason bad_signature. If there are any, go back immediately: %s
 
 Running instances notice within two seconds, and log "signing key switched". Where each has a
 copy of the file, give it the new one, and count the %.0f s from the last one's switch. Then:

@@ -13,8 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// told returns what a command prints, what it says beside that, and its error.
-func told(t *testing.T, args ...string) (printed, said string, failure error) {
+// runTool returns what a command prints to standard output and to standard error, and its error.
+func runTool(t *testing.T, args ...string) (printed, said string, failure error) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -25,11 +25,11 @@ func told(t *testing.T, args ...string) (printed, said string, failure error) {
 	printed, failure = output(t, args...)
 	os.Stderr = stderr
 	_ = writer.Close()
-	beside, err := io.ReadAll(reader)
+	messages, err := io.ReadAll(reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(printed), string(beside), failure
+	return strings.TrimSpace(printed), string(messages), failure
 }
 
 // newKeyFile makes the file of the signing keys, names it by the environment, and returns
@@ -59,7 +59,7 @@ func chainOf(t *testing.T, file string) telematics.Keychain {
 
 func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	file, old := newKeyFile(t)
-	added, said, err := told(t, "keys", "add")
+	added, said, err := runTool(t, "keys", "add")
 	if err != nil || added == old || chainOf(t, file).Active().ID != old {
 		t.Fatalf("add: %q %v", added, err)
 	}
@@ -74,18 +74,18 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if err != nil || !lineHas(list, old, "active") || !lineHas(list, added, "standby") {
 		t.Errorf("list: %s %v", list, err)
 	}
-	printed, said, err := told(t, "keys", "activate", added)
+	printed, said, err := runTool(t, "keys", "activate", added)
 	if err != nil || printed != added+" is active" || chainOf(t, file).Active().ID != added {
 		t.Fatalf("activate: %q %v", printed, err)
 	}
 	if !inOrder(said, "WARNING", "bad_signature", "keys activate "+old, "not before", "keys retire "+old, "keys export", "forget "+old) {
 		t.Errorf("activate says %s", said)
 	}
-	if printed, said, err := told(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
+	if printed, said, err := runTool(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
 		t.Errorf("activate again: %q %q %v", printed, said, err)
 	}
 	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") || exitCode(err) != exitRefused {
-		t.Errorf("retire at once: %v, exit code %d", err, exitCode(err))
+		t.Errorf("retire immediately: %v, exit code %d", err, exitCode(err))
 	}
 	err = keyfile.Edit(t.Context(), file, func(c telematics.Keychain) (telematics.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes
@@ -96,7 +96,7 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if printed, _, err := told(t, "keys", "retire", old); err != nil || printed != old+" is retired" {
+	if printed, _, err := runTool(t, "keys", "retire", old); err != nil || printed != old+" is retired" {
 		t.Errorf("retire: %q %v", printed, err)
 	}
 	if left := chainOf(t, file); len(left) != 1 || left.Active().ID != added {
@@ -106,25 +106,25 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 
 func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
 	file, old := newKeyFile(t)
-	added, _, err := told(t, "keys", "add")
+	added, _, err := runTool(t, "keys", "add")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{old}, {"--force", old}} {
-		if _, _, err := told(t, append([]string{"keys", "retire"}, args...)...); err == nil || !strings.Contains(err.Error(), "activate another one first") {
+		if _, _, err := runTool(t, append([]string{"keys", "retire"}, args...)...); err == nil || !strings.Contains(err.Error(), "activate another one first") {
 			t.Errorf("retire %v, which is active: %v", args, err)
 		}
 	}
 	for _, verb := range []string{"activate", "retire"} {
-		_, _, err := told(t, "keys", verb, "nobody")
+		_, _, err := runTool(t, "keys", verb, "unknown")
 		if err == nil || !strings.Contains(err.Error(), old+" (active)") || !strings.Contains(err.Error(), added+" (standby)") {
 			t.Errorf("%s of an unknown key does not name the known ones: %v", verb, err)
 		}
 	}
-	if _, _, err := told(t, "keys", "activate", added); err != nil {
+	if _, _, err := runTool(t, "keys", "activate", added); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := told(t, "keys", "retire", "--force", old); err != nil || len(chainOf(t, file)) != 1 {
+	if _, _, err := runTool(t, "keys", "retire", "--force", old); err != nil || len(chainOf(t, file)) != 1 {
 		t.Errorf("forced: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
 func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEYS", filepath.Join(t.TempDir(), "none.jwks"))
 	for _, verb := range [][]string{{"list"}, {"add"}, {"export"}, {"activate", "x"}, {"retire", "x"}} {
-		if _, _, err := told(t, append([]string{"keys"}, verb...)...); err == nil || !strings.Contains(err.Error(), "motorpool keys new >") {
+		if _, _, err := runTool(t, append([]string{"keys"}, verb...)...); err == nil || !strings.Contains(err.Error(), "motorpool keys new >") {
 			t.Errorf("%v without a file: %v", verb, err)
 		}
 	}
@@ -140,8 +140,8 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, err := told(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
-		t.Errorf("a file that everybody can read: %q %v", said, err)
+	if _, said, err := runTool(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
+		t.Errorf("a file that every user can read: %q %v", said, err)
 	}
 	a, errA := telematics.NewSigningKey()
 	b, errB := telematics.NewSigningKey()
@@ -159,7 +159,7 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 	if err := os.WriteFile(other, plain, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, err := told(t, "keys", "add", "--signing-keys", other); err != nil || !strings.Contains(said, "keys export --signing-keys "+other) {
+	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil || !strings.Contains(said, "keys export --signing-keys "+other) {
 		t.Errorf("the next step is not for the same file: %q %v", said, err)
 	}
 }

@@ -35,7 +35,7 @@ func output(t *testing.T, args ...string) (string, error) {
 	return string(printed), failure
 }
 
-func TestAllBadSettingsAreRefusedAtOnce(t *testing.T) {
+func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_CONNS", "many")
 	err := run(context.Background(), []string{"serve", "--http", "nowhere", "--budget", "soon", "--redis-url", "ftp://x", "--log-level", "loud", "--signing-keys", "/does/not/exist"})
 	if err == nil {

@@ -37,11 +37,11 @@ func TestUnitsWithoutAVehicleAreListed(t *testing.T) {
 	var asked string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.RequestURI
-		_, _ = io.WriteString(w, `{"success":true,"message":"1 unit.","data":[{"unit":"stranger"}]}`)
+		_, _ = io.WriteString(w, `{"success":true,"message":"1 unit.","data":[{"unit":"unit-x"}]}`)
 	}))
 	defer service.Close()
 	printed, err := output(t, "units", "unknown", "--url", service.URL, "--token", "secret", "--limit", "7")
-	if err != nil || !strings.Contains(printed, "stranger") || asked != "GET /api/v1/admin/units/unknown?limit=7" {
+	if err != nil || !strings.Contains(printed, "unit-x") || asked != "GET /api/v1/admin/units/unknown?limit=7" {
 		t.Errorf("%q after %q, %v", printed, asked, err)
 	}
 }

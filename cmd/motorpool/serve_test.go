@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// With nobody at the other ends: that does not keep it from serving, and saying so.
+// Without any server at the other ends: it serves, and says so.
 func TestTheServiceSaysThatItServesAndThatItStopped(t *testing.T) {
 	dir := t.TempDir()
 	private, err := output(t, "keys", "new")

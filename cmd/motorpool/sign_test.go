@@ -68,7 +68,7 @@ func TestTheVectorsAreSignedByTheCommand(t *testing.T) {
 	}
 }
 
-func TestEachSignatureIsOfNowAndHasANonceOfItsOwn(t *testing.T) {
+func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
 	signing(t)
 	nonces := map[string]bool{}
 	for range 3 {
@@ -89,7 +89,7 @@ func TestEachSignatureIsOfNowAndHasANonceOfItsOwn(t *testing.T) {
 
 func TestWhatIsSignedIsExplained(t *testing.T) {
 	signing(t)
-	_, said, err := told(t, "sign", "--explain", "--time", "1763640000", "--nonce", signNonce, "GET", "/a?b=c")
+	_, said, err := runTool(t, "sign", "--explain", "--time", "1763640000", "--nonce", signNonce, "GET", "/a?b=c")
 	if lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n"); err != nil || len(lines) != 8 || lines[0] != "v1" || lines[4] != "/a" || lines[5] != "b=c" {
 		t.Errorf("%q %v", said, err)
 	}

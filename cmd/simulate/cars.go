@@ -36,7 +36,7 @@ func (o options) cars() ([]simulator.Config, error) {
 		if o.Memory != "" {
 			cars[i].Memory = simulator.File{Path: filepath.Join(o.Memory, string(cars[i].Unit)+".json")}
 		}
-		if cars[i].Profile.Name == "" { // a demo car has troubles of its own
+		if cars[i].Profile.Name == "" { // a demo car has its own faults
 			o.Faults.strike(&cars[i].Profile, rand.New(rand.NewPCG(o.Seed, uint64(i))))
 		}
 	}

@@ -48,7 +48,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-func TestEveryBadSettingIsNamedAtOnce(t *testing.T) {
+func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	_, err := parse(t, "--keys=k", "--demo", "--cars=-1", "--drop=1.5", "--fail=NaN", "--skew=-1s", "--interval=0s")
 	for _, flag := range []string{"--cars", "--demo", "--drop 1.5", "--fail NaN", "--skew", "--interval"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
@@ -101,7 +101,7 @@ func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
 		t.Errorf("%+v", cars)
 	}
 	if cars[1].Profile.Faults.Silent || !cars[2].Profile.Faults.Silent {
-		t.Error("the flags' faults are for the cars that have none of their own")
+		t.Error("the flags' faults are for the cars without faults")
 	}
 	for _, text := range []string{"[]", `{"x":{}}`, `{"1":{"unit":"a b"}}`} {
 		o.Units = write(t, "units.json", text)
@@ -179,7 +179,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		}
 	}
 	defer func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for good.
+		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for ever.
 		for deadline := time.Now().Add(20 * time.Second); server.Clients.Len() > 1 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}

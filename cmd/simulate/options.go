@@ -20,7 +20,7 @@ type options struct {
 	Cars     int           `help:"Instead of --units: this many healthy cars, named by prefix and number."`
 	Prefix   string        `help:"With --cars: what serials begin with." default:"sim-"`
 	Secret   string        `help:"With --cars: passwords are derived from it."`
-	Latency  string        `help:"Radio of cars that have none of their own: fast (milliseconds) or cellular (most answers within 2 to 10 s)." enum:"fast,cellular" default:"fast"`
+	Latency  string        `help:"Radio of cars without a specified one: fast (milliseconds) or cellular (most answers within 2 to 10 s)." enum:"fast,cellular" default:"fast"`
 	Interval time.Duration `help:"Between two whole reports of a car." default:"20s"`
 	Stagger  time.Duration `help:"Between the first connections of two cars." default:"2ms"`
 	Seed     uint64        `help:"Of everything random." default:"1"`
@@ -44,7 +44,7 @@ type faultOptions struct {
 	Skew        time.Duration `help:"Cars' clocks are wrong by up to this, either way."`
 }
 
-// Validate names every problem at once.
+// Validate names all problems.
 func (o options) Validate() error {
 	var problems []error
 	complain := func(bad bool, format string, args ...any) {

@@ -34,7 +34,7 @@ func ask(address string, within time.Duration) error {
 }
 
 func askPostgres(ctx context.Context, address string) error {
-	// Until the server has greeted, the driver heeds this alone and not the context.
+	// Until the server has greeted, the driver obeys this timeout and not the context.
 	db, err := sql.Open("postgres", address+"&connect_timeout=1")
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// listens reports whether anybody accepts connections where a URL points.
+// listens reports whether a server accepts connections where a URL points.
 func listens(t *testing.T, address string) bool {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -20,7 +20,7 @@ const (
 	readyPoll   = 20 * time.Millisecond // between two looks at a starting child
 )
 
-// childConfig is what the servers that run as processes of their own differ in.
+// childConfig is what the servers that run as child processes differ in.
 type childConfig struct {
 	name    string
 	command func() (*exec.Cmd, error)                      // the command line, made anew for every start
@@ -31,7 +31,7 @@ type childConfig struct {
 	log     *slog.Logger
 }
 
-// child is a server in a process of its own, and process group, so that a Ctrl-C in the terminal reaches only us and the
+// child is a server in a separate process and process group, so that a Ctrl-C in the terminal reaches only us and the
 // servers end after those who use them. Its methods are safe for concurrent use.
 type child struct {
 	cfg childConfig
@@ -218,7 +218,7 @@ func (p *process) failure() error {
 	if strings.Contains(last, "Address already in use") {
 		return fmt.Errorf("%w; its last words:\n%s", syscall.EADDRINUSE, last)
 	}
-	return fmt.Errorf("it ended at once: %w; its last words:\n%s", cmp.Or(p.err, errNoReason), last)
+	return fmt.Errorf("it ended immediately: %w; its last words:\n%s", cmp.Or(p.err, errNoReason), last)
 }
 
 // freeze stops the process first, so that it forks no more, and then those that it forked.

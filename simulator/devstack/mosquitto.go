@@ -79,7 +79,7 @@ func startMosquittoOn(program string, cfg MosquittoConfig, unitsPort, servicePor
 	m.child, err = startChild(context.Background(), childConfig{
 		name:    "mosquitto",
 		command: func() (*exec.Cmd, error) { return exec.Command(program, "-c", m.path("mosquitto.conf")), nil },
-		// Only its own word counts: a successful dial might reach whoever took the port.
+		// Only its own message counts: a successful dial might reach another program on the port.
 		ready:  func(_ context.Context, out *output) bool { return out.contains(" running") },
 		within: 20 * time.Second,
 		stop:   syscall.SIGTERM,

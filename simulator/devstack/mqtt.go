@@ -38,7 +38,7 @@ type MQTTConfig struct {
 // access file; forced client ids for units [TOP-4]; what is denied is dropped in silence and acknowledged all the same.
 //
 // It is stricter in one point: Mosquitto grants every subscription and then withholds the messages, the embedded broker refuses
-// the subscription, so that nobody can join a shared group whose messages it may not read [TOP-3].
+// the subscription, so that no client can join a shared group whose messages it may not read [TOP-3].
 type MQTT struct {
 	server  *mochi.Server
 	units   *mqttListener

@@ -115,7 +115,7 @@ func (h *mqttHook) OnSelectSubscribers(to *mochi.Subscribers, _ packets.Packet) 
 	return to
 }
 
-// OnPublishDropped is told of a message that found its receiver's queue full.
+// OnPublishDropped is called for a message that found its receiver's queue full.
 func (h *mqttHook) OnPublishDropped(cl *mochi.Client, pk packets.Packet) {
 	h.log.Warn("mqtt message dropped: the receiver is too slow", "client", cl.ID, "topic", pk.TopicName)
 }

@@ -16,7 +16,7 @@ const (
 	// connectTimeout is how long a connection may stay open without saying CONNECT.
 	connectTimeout = 10 * time.Second
 	// writeTimeout is how long a client may refuse to read. The library holds a lock of the client while it writes to it, and
-	// whoever publishes to that client waits for the lock: a frozen client must not freeze the others.
+	// a publisher to that client waits for the lock: a frozen client must not freeze the others.
 	writeTimeout = 2 * time.Second
 	// acceptPause follows a failed accept (out of file descriptors, mostly).
 	acceptPause = 50 * time.Millisecond

@@ -104,7 +104,7 @@ func TestAReconnectedUnitHearsItsCommandsEveryTime(t *testing.T) {
 	}
 }
 
-func TestOfManyConnectionsOfAUnitAtOnceTheLastOneStays(t *testing.T) {
+func TestMQTT_OfConcurrentConnectionsOfAUnitTheLastOneStays(t *testing.T) {
 	m := startMQTT(t)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	const connections = 20
@@ -171,7 +171,7 @@ func TestUnitPasswordsAreAskedAnewAtEveryConnect(t *testing.T) {
 	}
 }
 
-func TestAClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+func TestMQTT_AClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	m := startMQTT(t)
 	const reports = 200
 	frozen := make(chan struct{})

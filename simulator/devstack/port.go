@@ -15,10 +15,10 @@ const (
 	lastPort  = 32000
 )
 
-// clashes is how often another port is tried, when somebody took the one that was free a moment ago.
+// clashes is how often another port is tried, when another program took the one that was free a moment ago.
 const clashes = 5
 
-// FreePort returns a loopback port that nobody listens on at the moment.
+// FreePort returns a loopback port that is free at the moment.
 func FreePort() (int, error) {
 	var err error
 	for range 100 {
@@ -30,7 +30,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// portIsFree returns a syscall.EADDRINUSE if somebody listens on the port.
+// portIsFree returns a syscall.EADDRINUSE if a program listens on the port.
 func portIsFree(port int) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -107,7 +107,7 @@ func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Lo
 			ready:   p.answers,
 			within:  postgresReady,
 			stop:    syscall.SIGINT,  // "fast": rolls back what is open, and does not wait for clients
-			orphan:  syscall.SIGQUIT, // "immediate": nobody is left to wait for
+			orphan:  syscall.SIGQUIT, // "immediate": there is no client to wait for
 			log:     log,
 		})
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "pre-existing shared memory block") {
@@ -139,7 +139,7 @@ func (p *Postgres) command(fsync bool) (*exec.Cmd, error) {
 
 // answers proves more than a dial would: only our server knows the password.
 func (p *Postgres) answers(ctx context.Context, _ *output) bool {
-	// Until the server has greeted, the driver heeds this timeout alone and not the context.
+	// Until the server has greeted, the driver obeys this timeout and not the context.
 	db, err := sql.Open("postgres", p.urlOf("postgres")+"&connect_timeout=2")
 	if err != nil {
 		return false

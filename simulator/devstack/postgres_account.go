@@ -42,7 +42,7 @@ func serverAccounts() ([]*account, error) {
 }
 
 // ownerOf returns the account to which a private folder belongs. It is an error if it is none of ours: in /var/tmp
-// anybody may have made the folder, to read what we put there.
+// any user may have made the folder, to read what we put there.
 func ownerOf(path string) (*account, error) {
 	accounts, err := serverAccounts()
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// owns reports whether path is a real folder that belongs to the account and that nobody else may enter.
+// owns reports whether path is a real folder that belongs to the account and that no other user may enter.
 func (a *account) owns(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {

@@ -35,7 +35,7 @@ type cluster struct {
 // orphanTimeout is how long a server whose parent was killed may take to end.
 const orphanTimeout = 10 * time.Second
 
-// LockFolder makes sure that nobody else works in dir, which is created if need be. The kernel frees the lock of a process
+// LockFolder makes sure that no other process works in dir, which is created if need be. The kernel frees the lock of a process
 // that was killed, so a server that still runs in a folder whose lock is free is an orphan.
 func LockFolder(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
@@ -242,7 +242,7 @@ func (c *cluster) major() (int, error) {
 	return major, nil
 }
 
-// endOrphan stops a server that outlived its parent, and removes a lock file that nobody holds. Postgres takes any living process with
+// endOrphan stops a server that outlived its parent, and removes a lock file that no process holds. Postgres takes any living process with
 // the recorded number, if it has the same user, for the owner of its lock: after a crash in a small container there often is one.
 func (c *cluster) endOrphan() error {
 	lock := filepath.Join(c.dataDir(), "postmaster.pid")

@@ -15,7 +15,7 @@ const (
 	policyFile = "/usr/sbin/policy-rc.d"
 	policy     = "#!/bin/sh\nexit 101\n"
 
-	// clusterConf tells postgresql-common whether to make a cluster of its own.
+	// clusterConf tells postgresql-common whether to make a separate cluster.
 	clusterConf = "/etc/postgresql-common/createcluster.conf"
 	noCluster   = "create_main_cluster = false\n"
 )

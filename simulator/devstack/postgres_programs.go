@@ -130,7 +130,7 @@ func downloadDir() string {
 	return filepath.Join(cache, "motorpool", "postgres-"+string(downloaded))
 }
 
-// downloadPostgres fetches the programs. The library does so only on the way to a server of its own, so one is
+// downloadPostgres fetches the programs. The library does so only to start a server, so one is
 // started and stopped again, in a folder that is given its name when it is complete.
 func downloadPostgres() error {
 	final := downloadDir()

@@ -46,7 +46,7 @@ func TestAMiniredisKeyExpiresInRealTime(t *testing.T) {
 		return n == 1
 	}
 	if !exists("short") && time.Since(born) < life {
-		t.Fatal("the key expired at once")
+		t.Fatal("the key expired immediately")
 	}
 	eventually(t, "the key to expire", func() bool { return !exists("short") })
 	if age := time.Since(born); age < life {

@@ -14,7 +14,7 @@ import (
 type recorder struct{ skipped, failed string }
 
 func (r *recorder) Helper()                        {}
-func (r *recorder) Name() string                   { return "TestOfSomebody" }
+func (r *recorder) Name() string                   { return "TestRecorded" }
 func (r *recorder) Skipf(format string, a ...any)  { r.skipped = fmt.Sprintf(format, a...) }
 func (r *recorder) Fatalf(format string, a ...any) { r.failed = fmt.Sprintf(format, a...) }
 
@@ -24,10 +24,10 @@ func TestAMissingServerSkipsTheTestAndSaysWhatDidNotRun(t *testing.T) {
 	t.Setenv(devstack.NotRunFile, list)
 	var r recorder
 	devstack.NeedServer(&r, "no such server")
-	if !strings.Contains(r.skipped, "TestOfSomebody") || !strings.Contains(r.skipped, "no such server") || r.failed != "" {
+	if !strings.Contains(r.skipped, "TestRecorded") || !strings.Contains(r.skipped, "no such server") || r.failed != "" {
 		t.Errorf("%+v", r)
 	}
-	if text, err := os.ReadFile(list); err != nil || !strings.HasPrefix(string(text), "TestOfSomebody: ") {
+	if text, err := os.ReadFile(list); err != nil || !strings.HasPrefix(string(text), "TestRecorded: ") {
 		t.Errorf("the list of what did not run: %q, %v", text, err)
 	}
 }

@@ -66,7 +66,7 @@ func TestWhatIsNotKnownIsAnError(t *testing.T) {
 	}
 }
 
-func TestACustomerHasADefaultCardOfItsOwn(t *testing.T) {
+func TestCustomer_HasADefaultCard(t *testing.T) {
 	b := newBench(t)
 	one, other := b.customer(), b.customer()
 	card := b.attach(one, "pm_card_visa")

@@ -59,7 +59,7 @@ type card struct {
 // Behaviour is what a card does when it is charged.
 type Behaviour struct {
 	Decline       string `json:"decline_code"`   // empty: the charge succeeds
-	Advice        string `json:"advice_code"`    // beside a decline; empty: none
+	Advice        string `json:"advice_code"`    // with a decline; empty: none
 	Authenticate  bool   `json:"authenticate"`   // its owner must confirm
 	RefundPending bool   `json:"refund_pending"` // a refund succeeds later
 	RefundFails   bool   `json:"refund_fails"`   // a refund succeeds, and fails later
@@ -71,7 +71,7 @@ func (c card) fingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// declined is a card's refusal. Some reasons are codes of their own, the others decline codes.
+// declined is a card's refusal. Some reasons are separate codes, the others decline codes.
 func declined(code, advice string) *failure {
 	f := &failure{Status: http.StatusPaymentRequired, Type: cardError, Code: "card_declined", DeclineCode: code, AdviceCode: advice, Message: "Your card was declined."}
 	switch code {

@@ -2,7 +2,7 @@ package sandbox
 
 import "net/http"
 
-// confirm tries a card. With the secret key the owner is away, or is said to be there; with a publishable key and the
+// confirm tries a card. With the secret key the owner is absent, or the request says that they are present; with a publishable key and the
 // payment's client secret it is the owner who confirms.
 func confirm(l *ledger, r *request) (view, *failure) {
 	token, away := r.params.text("payment_method"), r.params.yes("off_session")

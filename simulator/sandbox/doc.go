@@ -23,7 +23,7 @@
 // # Unlike Stripe
 //
 //   - Keys and events are kept for ever, there is no smallest amount, and a hold does not expire.
-//   - Nothing is expanded, and there are no accounts beside the one.
+//   - Nothing is expanded, and there is only one account.
 //
 // What breaks is ordered by [Server.Break] or under /sandbox/, which is for this machine alone: /sandbox/faults,
 // /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every movement of money.

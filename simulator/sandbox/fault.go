@@ -161,8 +161,8 @@ func (s *Server) breakAfter(w http.ResponseWriter, r *http.Request, f Fault) boo
 
 // hang ends in a cut connection.
 func (s *Server) hang(r *http.Request, f Fault) {
-	const forGood = 24 * time.Hour
-	s.pause(r.Context(), cmp.Or(f.For, forGood))
+	const forEver = 24 * time.Hour
+	s.pause(r.Context(), cmp.Or(f.For, forEver))
 	panic(http.ErrAbortHandler)
 }
 

@@ -5,7 +5,7 @@ import "errors"
 // method is a card that was shown to the sandbox. One that was detached is of no use for ever.
 type method struct {
 	object
-	Customer    string `json:"customer"` // empty: bound to nobody
+	Customer    string `json:"customer"` // empty: no customer
 	Used        bool   `json:"used"`     // it was bound
 	Brand       string `json:"brand"`
 	Funding     string `json:"funding"`

@@ -17,7 +17,7 @@ type request struct {
 	later       []string // refunds that it leaves to be settled
 }
 
-// operation reads or changes the ledger, which is nobody else's meanwhile.
+// operation reads or changes the ledger, which is locked meanwhile.
 type operation func(*ledger, *request) (view, *failure)
 
 // forAll says that a publishable key will do.

@@ -28,7 +28,7 @@ type Config struct {
 	Disorder bool
 	// LockWait is how long a request waits for another that changes the same object. Defaults to 1 s.
 	LockWait time.Duration
-	// RefundDelay is after what time a refund that is not settled at once is. Defaults to 200 ms.
+	// RefundDelay is after what time a refund that is not settled immediately is. Defaults to 200 ms.
 	RefundDelay time.Duration
 	// Logger takes a line for each request, at the level debug. Defaults to silence.
 	Logger *slog.Logger

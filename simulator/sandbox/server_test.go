@@ -80,7 +80,7 @@ func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
 	again.post("/v1/payment_intents/"+again.intent(customer)+"/confirm", "payment_method", card).wants(200, "", "")
 	for deadline := time.Now().Add(5 * time.Second); again.get("/v1/refunds/"+refund.text("id")).text("status") != "succeeded"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("a refund that was under way stays so")
+			t.Fatal("a refund that was pending stays so")
 		}
 	}
 	if err := os.WriteFile(file+".bad", []byte("{"), 0o600); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// event is something that is told.
+// event is a notice that is sent.
 type event struct {
 	id   string
 	name string
@@ -66,7 +66,7 @@ type postman struct {
 	disorder bool
 	log      *slog.Logger
 	client   *http.Client
-	ctx      context.Context // ends with the sandbox, whose methods have none of their own
+	ctx      context.Context // ends with the sandbox, whose methods have none
 	stop     context.CancelFunc
 	slots    chan struct{} // bounds posts at a time
 	work     sync.WaitGroup
@@ -77,19 +77,19 @@ type postman struct {
 }
 
 const (
-	postsAtOnce = 8
-	postBudget  = 10 * time.Second
-	firstRetry  = 100 * time.Millisecond
-	lastRetry   = 5 * time.Second
-	maxDisorder = 50 * time.Millisecond
+	maxConcurrentPosts = 8
+	postBudget         = 10 * time.Second
+	firstRetry         = 100 * time.Millisecond
+	lastRetry          = 5 * time.Second
+	maxDisorder        = 50 * time.Millisecond
 )
 
 func newPostman(cfg Config) *postman {
 	ctx, stop := context.WithCancel(context.Background())
 	return &postman{
 		secret: cfg.WebhookSecret, disorder: cfg.Disorder, log: cfg.Logger, url: cfg.WebhookURL, ctx: ctx, stop: stop,
-		client: &http.Client{Timeout: postBudget, Transport: &http.Transport{MaxIdleConnsPerHost: postsAtOnce}},
-		slots:  make(chan struct{}, postsAtOnce),
+		client: &http.Client{Timeout: postBudget, Transport: &http.Transport{MaxIdleConnsPerHost: maxConcurrentPosts}},
+		slots:  make(chan struct{}, maxConcurrentPosts),
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *postman) target() string {
 	return p.url
 }
 
-// post returns at once.
+// post returns immediately.
 func (p *postman) post(news []event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

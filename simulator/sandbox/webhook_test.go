@@ -64,7 +64,7 @@ func newInbox(t *testing.T, secret string) *inbox {
 	return i
 }
 
-// awaits returns what was told, once all of it has come.
+// awaits returns the notices, once all of them have come.
 func (i *inbox) awaits(t *testing.T, names ...string) []told {
 	t.Helper()
 	slices.Sort(names)
@@ -133,7 +133,7 @@ func TestEventsAreSignedAndComeUntilTheyAreTaken(t *testing.T) {
 func TestEventsMayComeTwiceAndInAnyOrder(t *testing.T) {
 	in := newInbox(t, "whsec_other")
 	b := newBench(t, func(c *sandbox.Config) { c.WebhookSecret, c.Disorder = "whsec_other", true })
-	b.customer() // nobody is told
+	b.customer() // no notice is sent
 	b.SetWebhook(in.URL)
 	var names []string
 	for range 60 {

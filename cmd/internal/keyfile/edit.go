@@ -62,8 +62,8 @@ func Edit(ctx context.Context, file string, change func(telematics.Keychain) (te
 	return nil
 }
 
-// lock returns the file, which nobody else edits until it is closed. The lock is the file's
-// own: whoever waited for it while the file was replaced waits again, for the new one.
+// lock returns the file, which no other process edits until it is closed. The lock is the file's:
+// a process that waited for it while the file was replaced waits again, for the new one.
 func lock(ctx context.Context, path string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -125,7 +125,7 @@ func replace(old *os.File, path string, content []byte) error {
 }
 
 // removeAbandoned removes what an edit that was killed has left, with its private keys. The
-// caller holds the lock, so nobody is writing it.
+// caller holds the lock, so no process is writing it.
 func removeAbandoned(dir, base string) error {
 	entries, err := os.ReadDir(filepath.Clean(dir)) // of a bare file name: the current one
 	if err != nil {

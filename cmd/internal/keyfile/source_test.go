@@ -120,7 +120,7 @@ func TestAChangeThatDoesNotShowFromOutsideIsNoticed(t *testing.T) {
 	})
 }
 
-func TestAFileThatIsAwayOrBrokenIsSaidOnceAndChangesNothing(t *testing.T) {
+func TestSource_AMissingOrBrokenFileIsLoggedOnceAndChangesNothing(t *testing.T) {
 	watch(t, func(w *watched) {
 		good, err := os.ReadFile(w.file)
 		if err != nil {

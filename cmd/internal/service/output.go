@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Output returns a logger that writes down in a file what a process writes, line by line, beside what is told of it.
+// Output returns a logger that writes down in a file what a process writes, line by line, next to messages about it.
 func Output(path string) (*slog.Logger, io.Closer, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package service runs the service as a process of its own, for programs that break it or
+// Package service runs the service as a separate process, for programs that break it or
 // measure it: what they do themselves must not happen in its process.
 package service
 
@@ -44,7 +44,7 @@ type Instance struct {
 	Internal string // URL of readiness and metrics
 }
 
-// portClashes is how often other ports are tried, when somebody took those that were free a moment ago.
+// portClashes is how often other ports are tried, when another program took those that were free a moment ago.
 const portClashes = 5
 
 // Start returns when the instance listens; Ready tells when it can work.
@@ -91,7 +91,7 @@ func startOn(ctx context.Context, c Config) (*Instance, error) {
 	return n, err
 }
 
-// Direct asks an instance's internal listener: each call on a connection of its own, which no fault outlives.
+// Direct asks an instance's internal listener: each call on a separate connection, which no fault outlives.
 var Direct = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Ready reports whether the instance says that it is.
