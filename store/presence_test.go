@@ -104,7 +104,7 @@ func TestWhatObservingToldIsNeverTakenBackAtOnce(t *testing.T) {
 	p := open(t, newDatabase(t))
 	add := vehicles(t, p)
 	now := time.Now()
-	for _, age := range []time.Duration{0, time.Minute, telematics.OnlineFor - 10*time.Second, telematics.OnlineFor + time.Second, time.Hour} {
+	for _, age := range []time.Duration{0, time.Minute, telematics.OnlineFor - 2*time.Minute, telematics.OnlineFor + time.Second, time.Hour} {
 		for _, status := range []telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline} {
 			for _, retained := range []bool{false, true} {
 				for _, heard := range []bool{false, true} {
