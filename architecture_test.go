@@ -22,7 +22,8 @@ var arrows = map[string][]string{
 	"simulator/sandbox":           {},
 	"broker":                      {"telematics", "rental"},
 	"broker/brokertest":           {"broker", "telematics", "rental"},
-	"httpapi":                     {"telematics", "rental", "httpapi/stream"},
+	"httpapi":                     {"telematics", "rental", "httpapi/contract", "httpapi/stream"},
+	"httpapi/contract":            {"telematics"},
 	"httpapi/stream":              {"telematics"},
 	"store":                       {"telematics", "rental"},
 	"simulator":                   {"telematics", "rental", "mosquitto"},
@@ -35,7 +36,7 @@ var arrows = map[string][]string{
 var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench"}, // chaos: see below; bench is the floor: the same client, and nothing behind it
 	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench"},                          // bench is the floor: the same library, and nothing behind it
-	"github.com/getkin/kin-openapi":              {"httpapi"},
+	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
 	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                                                             // bench reads past the service what it has written
 	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench"}, // devstack asks whether the server is up
 	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                             // chaos is a witness: it must not look through the eyes of what it watches

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -86,7 +87,7 @@ func newDraft(call *call) rental.Draft {
 }
 
 // checkDraft checks what the contract cannot say of a new booking.
-func checkDraft(call *call, wrong *fieldErrors) error {
+func checkDraft(call *call, wrong *contract.FieldErrors) error {
 	checkText(call, "client", wrong)
 	if agency := telematics.AgencyID(call.wholeNumber("agency_id")); !call.actor.Sees(agency) {
 		return &telematics.Error{Code: forbidden,
@@ -133,23 +134,23 @@ func (call *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change
 }
 
 // checkMoney checks what the contract cannot say of money that an administrator moves, and why.
-func checkMoney(call *call, wrong *fieldErrors) error {
+func checkMoney(call *call, wrong *contract.FieldErrors) error {
 	checkAmount(call, wrong)
 	checkText(call, "reason", wrong)
 	return nil
 }
 
 // checkRefund checks that it is said how much goes back: an amount, or all that is left.
-func checkRefund(call *call, wrong *fieldErrors) error {
+func checkRefund(call *call, wrong *contract.FieldErrors) error {
 	_, hasAmount := call.values["amount"]
 	full, hasFull := call.values["full"]
 	switch {
 	case hasAmount && hasFull:
-		wrong.also("full", "must not come with amount: send one of the two")
+		wrong.AddIfValid("full", "must not come with amount: send one of the two")
 	case hasFull && full != true:
-		wrong.also("full", "must be true; to give back a part, send amount instead")
+		wrong.AddIfValid("full", "must be true; to give back a part, send amount instead")
 	case !hasAmount && !hasFull:
-		wrong.also("amount", `is required: must be a number, not in quotes; to give back all that is left, send "full": true instead`)
+		wrong.AddIfValid("amount", `is required: must be a number, not in quotes; to give back all that is left, send "full": true instead`)
 	}
 	return checkMoney(call, wrong)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -37,9 +38,9 @@ func newAgencyKeyBody(k rental.AgencyKey) agencyKeyBody {
 
 // agencyOfKeys returns the agency that the path names. Another one than the caller's does not exist for it.
 func agencyOfKeys(c echo.Context) (telematics.AgencyID, error) {
-	id, err := integer(c.Param("agency"))
+	id, err := contract.ParseInteger(c.Param("agency"))
 	if err != nil {
-		return 0, invalid("agency", "must be an integer")
+		return 0, contract.Invalid("agency", "must be an integer")
 	}
 	if agency := telematics.AgencyID(id); agency > 0 && callOf(c).actor.Sees(agency) {
 		return agency, nil
@@ -125,12 +126,12 @@ func (s *server) retireAgencyKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	until, err := parseTime(callOf(c).text("until"))
+	until, err := contract.ParseTime(callOf(c).text("until"))
 	if err != nil {
-		return invalid("until", "must be a time")
+		return contract.Invalid("until", "must be a time")
 	}
 	if !until.After(s.Now()) {
-		return invalid("until", "must be in the future; revoke ends a key now")
+		return contract.Invalid("until", "must be in the future; revoke ends a key now")
 	}
 	key, known, err := s.AgencyKeyRegistry.Retire(c.Request().Context(), agency, c.Param("key"), until, callOf(c).author())
 	switch {

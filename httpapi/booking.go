@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -104,7 +105,7 @@ func (s *server) answerBooking(c echo.Context, status int, message string, d ren
 func asFields(err error) error {
 	var field *rental.FieldError
 	if errors.As(err, &field) {
-		return invalid(field.Field, field.Message)
+		return contract.Invalid(field.Field, field.Message)
 	}
 	return err
 }

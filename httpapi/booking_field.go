@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 )
 
@@ -17,7 +18,7 @@ func (call *call) text(name string) string {
 
 // time returns a time of the body, which the contract has checked.
 func (call *call) time(name string) time.Time {
-	t, err := parseTime(call.text(name))
+	t, err := contract.ParseTime(call.text(name))
 	if err != nil {
 		return time.Time{}
 	}
@@ -50,27 +51,27 @@ func (call *call) amount(c rental.Currency) (rental.Minor, error) {
 	}
 	m, err := c.Parse(number.String())
 	if err != nil {
-		return 0, invalid("amount", err.Error())
+		return 0, contract.Invalid("amount", err.Error())
 	}
 	return m, nil
 }
 
 // checkAmount checks what can be said of an amount before its currency is known.
-func checkAmount(call *call, wrong *fieldErrors) {
+func checkAmount(call *call, wrong *contract.FieldErrors) {
 	number, ok := call.values["amount"].(json.Number)
 	if !ok {
 		return
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(number.String()), "e")
 	if strings.HasPrefix(mantissa, "-") || !strings.ContainsAny(mantissa, "123456789") {
-		wrong.also("amount", "must be more than 0")
+		wrong.AddIfValid("amount", "must be more than 0")
 	}
 }
 
 // checkText checks a text that a person wrote: it says something, and no store refuses it.
-func checkText(call *call, name string, wrong *fieldErrors) {
+func checkText(call *call, name string, wrong *contract.FieldErrors) {
 	text := call.text(name)
 	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
-		wrong.also(name, "must be text that is not blank, without NUL")
+		wrong.AddIfValid(name, "must be text that is not blank, without NUL")
 	}
 }

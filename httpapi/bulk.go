@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -85,15 +86,15 @@ func (s *server) closeMany(ctx context.Context, b telematics.Bulk) {
 }
 
 // checkBulk checks what the contract cannot say of an order to many vehicles.
-func checkBulk(call *call, wrong *fieldErrors) error {
+func checkBulk(call *call, wrong *contract.FieldErrors) error {
 	b := newBulk(call)
 	if b.Attention != nil && b.Attention.Signal == "" {
-		wrong.also("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
+		wrong.AddIfValid("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
 	}
 	met := make(map[telematics.VehicleID]bool, len(b.Vehicles))
 	for _, v := range b.Vehicles {
 		if met[v] {
-			wrong.also("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
+			wrong.AddIfValid("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
 			break
 		}
 		met[v] = true
@@ -227,9 +228,9 @@ func (s *server) madeMany(ctx context.Context, key telematics.IdempotencyKey) (t
 
 // bulk answers GET /admin/commands?bulk={id}.
 func (s *server) bulk(c echo.Context) error {
-	id, err := parseUUID(c.QueryParam("bulk"))
+	id, err := contract.ParseUUID(c.QueryParam("bulk"))
 	if err != nil {
-		return invalid("bulk", "must be a UUID")
+		return contract.Invalid("bulk", "must be a UUID")
 	}
 	b, err := s.Bulks.Bulk(c.Request().Context(), id)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -58,19 +59,10 @@ func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func requestID(h http.Header) uuid.UUID {
-	if id, err := parseUUID(h.Get(echo.HeaderXRequestID)); err == nil {
+	if id, err := contract.ParseUUID(h.Get(echo.HeaderXRequestID)); err == nil {
 		return id
 	}
 	return uuid.New()
-}
-
-// parseUUID takes the canonical form alone; the library also takes others.
-func parseUUID(s string) (uuid.UUID, error) {
-	const canonical = 36
-	if len(s) != canonical {
-		return uuid.Nil, errors.New("not a UUID")
-	}
-	return uuid.Parse(s)
 }
 
 // exactPath keeps one address for one thing: a path with an empty segment, a

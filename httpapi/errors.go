@@ -10,22 +10,20 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
 // Codes of what goes wrong before a vehicle is asked.
 const (
-	notFound             telematics.Code = "not_found"
-	methodNotAllowed     telematics.Code = "method_not_allowed"
-	bodyTooLarge         telematics.Code = "body_too_large"
-	unauthenticated      telematics.Code = "unauthenticated"
-	forbidden            telematics.Code = "forbidden"
-	unsupportedMediaType telematics.Code = "unsupported_media_type"
-	malformedJSON        telematics.Code = "malformed_json"
-	validationFailed     telematics.Code = "validation_failed"
-	rateLimited          telematics.Code = "rate_limited"
-	serviceUnavailable   telematics.Code = "service_unavailable"
+	notFound           telematics.Code = "not_found"
+	methodNotAllowed   telematics.Code = "method_not_allowed"
+	bodyTooLarge       telematics.Code = "body_too_large"
+	unauthenticated    telematics.Code = "unauthenticated"
+	forbidden          telematics.Code = "forbidden"
+	rateLimited        telematics.Code = "rate_limited"
+	serviceUnavailable telematics.Code = "service_unavailable"
 
 	signatureMissing        telematics.Code = "agency_signature_missing"
 	signatureInvalid        telematics.Code = "agency_signature_invalid"
@@ -41,7 +39,7 @@ const (
 
 // statuses says what each error is over HTTP.
 var statuses = map[telematics.Code]int{
-	malformedJSON:                    http.StatusBadRequest,
+	contract.MalformedJSON:           http.StatusBadRequest,
 	idempotencyKeyRequired:           http.StatusBadRequest,
 	webhookSignatureInvalid:          http.StatusBadRequest,
 	rental.DefaultMethod:             http.StatusBadRequest,
@@ -76,8 +74,8 @@ var statuses = map[telematics.Code]int{
 	rental.BookingOverdue:            http.StatusConflict,
 	rental.PaymentRequired:           http.StatusConflict,
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
-	unsupportedMediaType:             http.StatusUnsupportedMediaType,
-	validationFailed:                 http.StatusUnprocessableEntity,
+	contract.UnsupportedMediaType:    http.StatusUnsupportedMediaType,
+	contract.ValidationFailed:        http.StatusUnprocessableEntity,
 	telematics.IdempotencyMismatch:   http.StatusUnprocessableEntity,
 	rental.CardDeclined:              http.StatusUnprocessableEntity,
 	rental.MethodInvalid:             http.StatusUnprocessableEntity,
@@ -137,10 +135,10 @@ func (s *server) fail(err error, c echo.Context) {
 	if body.RetryAfter != nil && body.Retryable { // generic clients repeat the request: the header is for what is safe to repeat
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}
-	var fields *fieldErrors
+	var fields *contract.FieldErrors
 	e := envelope{Message: failure.Message, Error: body}
 	if errors.As(err, &fields) {
-		e.Errors = fields.messages
+		e.Errors = fields.Messages()
 	}
 	if err := s.write(c, status, e); err != nil {
 		s.Log.WarnContext(c.Request().Context(), "answer not written", "request_id", callOf(c).id, "err", err)
@@ -163,12 +161,12 @@ func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / 
 // asError returns the error in the one shape that has a code.
 func asError(err error) *telematics.Error {
 	var known *telematics.Error
-	var fields *fieldErrors
+	var fields *contract.FieldErrors
 	var routing *echo.HTTPError
 	var server interface{ Unavailable() bool }
 	switch {
 	case errors.As(err, &fields):
-		return &telematics.Error{Code: validationFailed, Message: fields.Error()}
+		return &telematics.Error{Code: contract.ValidationFailed, Message: fields.Error()}
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
@@ -195,7 +193,7 @@ func tooLarge(limit int64) *telematics.Error {
 }
 
 func malformed(message string, cause error) *telematics.Error {
-	return &telematics.Error{Code: malformedJSON, Message: message, Cause: cause}
+	return &telematics.Error{Code: contract.MalformedJSON, Message: message, Cause: cause}
 }
 
 func ofOneAgency(agency telematics.AgencyID) *telematics.Error {

@@ -3,9 +3,9 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -25,7 +25,7 @@ func NewProbed(config Config) http.Handler {
 		return s.answerClient(c, http.StatusOK, "Passed.", map[string]any{"subject": call.actor.Subject, "body": string(call.body)})
 	}
 	add := func(method, path, activity string, options ...func(*gate)) {
-		g := gate{role: telematics.Admin, activity: activity, operation: &openapi3.Operation{}}
+		g := gate{role: telematics.Admin, activity: activity, operation: &contract.Operation{}}
 		for _, option := range append([]func(*gate){ofClient}, options...) {
 			option(&g)
 		}

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"runtime/trace"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -23,12 +23,11 @@ type gate struct {
 	client    bool   // from an agency's app, on behalf of its client
 	card      bool   // tries a card, which has a limit of its own
 	activity  string // under which a refusal is written down; empty: it is not
-	operation *openapi3.Operation
-	bodiless  bool   // a change that takes no members
+	operation *contract.Operation
 	list      string // whose cursors it takes; empty: it is no list
 	// check reports what the contract cannot express, after the contract's own rules; nil: nothing. Its error is a
 	// refusal for another reason than a rule.
-	check func(*call, *fieldErrors) error
+	check func(*call, *contract.FieldErrors) error
 }
 
 // ofVehicle says that the path names the vehicle that is ordered something.
@@ -58,7 +57,7 @@ func withScope(scope string) func(*gate) {
 // urgent says that no limit of requests holds it up; see limitUrgent.
 func urgent(g *gate) { g.urgent = true }
 
-func checkedBy(check func(*call, *fieldErrors) error) func(*gate) {
+func checkedBy(check func(*call, *contract.FieldErrors) error) func(*gate) {
 	return func(g *gate) { g.check = check }
 }
 
@@ -118,25 +117,24 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 			return err
 		}
 	}
-	wrong := &fieldErrors{}
+	wrong := &contract.FieldErrors{}
 	call.readKey(c.Request(), wrong) // a repetition takes nothing from its vehicle's limit
 	if err := s.limit(c, g); err != nil {
 		return err
 	}
-	if g.keyed && call.key == nil && wrong.orNil() == nil {
+	if g.keyed && call.key == nil && wrong.Err() == nil {
 		return keyRequired()
 	}
 	return s.checkRequest(c, call, g, wrong)
 }
 
 // checkRequest reports all rules that a request breaks together.
-func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *fieldErrors) error {
-	if err := s.contract.validate(c, call, g.operation, wrong); err != nil {
+func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *contract.FieldErrors) error {
+	values, err := g.operation.Validate(contract.Request{Request: c.Request(), Content: call.body, Query: c.QueryParams(), Param: c.Param}, wrong)
+	if err != nil {
 		return err // 415, 400
 	}
-	if g.bodiless {
-		call.refuseBody(wrong)
-	}
+	call.values = values
 	if g.list != "" {
 		checkCursor(c, g.list, wrong)
 	}
@@ -144,7 +142,7 @@ func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *fieldEr
 	if g.check != nil {
 		refusal = g.check(call, wrong)
 	}
-	if err := wrong.orNil(); err != nil {
+	if err := wrong.Err(); err != nil {
 		return err // 422
 	}
 	return refusal

@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -48,7 +49,7 @@ func (s *server) halt(c echo.Context) error {
 	case err != nil:
 		return err
 	case !known:
-		return invalid("agency_id", fmt.Sprintf("must be an agency; there is no agency %d", h.Agency))
+		return contract.Invalid("agency_id", fmt.Sprintf("must be an agency; there is no agency %d", h.Agency))
 	}
 	return s.answer(c, fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency)), newHaltBody(made))
 }
@@ -75,7 +76,7 @@ func (s *server) resume(c echo.Context) error {
 }
 
 // checkHalt checks what the contract cannot say of a halt.
-func checkHalt(call *call, wrong *fieldErrors) error {
+func checkHalt(call *call, wrong *contract.FieldErrors) error {
 	checkText(call, "reason", wrong)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // readKey reads the caller's own name for a POST. Its scope is the caller, and it stands
 // for this request alone.
-func (call *call) readKey(r *http.Request, wrong *fieldErrors) {
+func (call *call) readKey(r *http.Request, wrong *contract.FieldErrors) {
 	values := r.Header.Values(headerIdempotencyKey)
 	if r.Method != http.MethodPost || len(values) == 0 {
 		return
@@ -28,7 +29,7 @@ func (call *call) readKey(r *http.Request, wrong *fieldErrors) {
 	key := values[0]
 	visible := strings.IndexFunc(key, func(c rune) bool { return c < '!' || c > '~' }) < 0
 	if len(values) > 1 || key == "" || len(key) > maxIdempotencyKey || !visible {
-		wrong.say(headerIdempotencyKey, fmt.Sprintf("must be one header of 1 to %d visible ASCII characters", maxIdempotencyKey))
+		wrong.Add(headerIdempotencyKey, fmt.Sprintf("must be one header of 1 to %d visible ASCII characters", maxIdempotencyKey))
 		return
 	}
 	request := sha256.New()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -56,7 +57,7 @@ func pageOf(c echo.Context, list string) (page, error) {
 	if text := c.QueryParam("cursor"); text != "" {
 		before, ok := p.parseCursor(text)
 		if !ok {
-			return p, invalid("cursor", badCursor)
+			return p, contract.Invalid("cursor", badCursor)
 		}
 		p.before = before
 	}
@@ -66,10 +67,10 @@ func pageOf(c echo.Context, list string) (page, error) {
 const badCursor = "must be the next_cursor of this list; leave it out to start at the newest"
 
 // checkCursor reports a cursor that is not of the list.
-func checkCursor(c echo.Context, list string, wrong *fieldErrors) {
+func checkCursor(c echo.Context, list string, wrong *contract.FieldErrors) {
 	if text := c.QueryParam("cursor"); text != "" {
 		if _, ok := (page{list: list}).parseCursor(text); !ok {
-			wrong.also("cursor", badCursor)
+			wrong.AddIfValid("cursor", badCursor)
 		}
 	}
 }

@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"errors"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -14,27 +13,27 @@ import (
 // vehicleParam returns the vehicle that the path names. Any integer of 64 bits names a
 // vehicle: zero and negative ones are just none that exists.
 func vehicleParam(c echo.Context) (telematics.VehicleID, error) {
-	id, err := integer(c.Param("vehicle"))
+	id, err := contract.ParseInteger(c.Param("vehicle"))
 	if err != nil {
-		return 0, invalid("vehicle", "must be an integer")
+		return 0, contract.Invalid("vehicle", "must be an integer")
 	}
 	return telematics.VehicleID(id), nil
 }
 
 // bookingParam returns the booking that the path names. Any integer of 64 bits names one, as of a vehicle.
 func bookingParam(c echo.Context) (rental.BookingID, error) {
-	id, err := integer(c.Param("booking"))
+	id, err := contract.ParseInteger(c.Param("booking"))
 	if err != nil {
-		return 0, invalid("booking", "must be an integer")
+		return 0, contract.Invalid("booking", "must be an integer")
 	}
 	return rental.BookingID(id), nil
 }
 
 // commandParam returns the command that the path names.
 func commandParam(c echo.Context) (telematics.CommandID, error) {
-	id, err := parseUUID(c.Param("id"))
+	id, err := contract.ParseUUID(c.Param("id"))
 	if err != nil {
-		return telematics.NoCommand, invalid("id", "must be a UUID")
+		return telematics.NoCommand, contract.Invalid("id", "must be a UUID")
 	}
 	return id, nil
 }
@@ -45,9 +44,9 @@ func integerQuery(c echo.Context, name string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := integer(text)
+	n, err := contract.ParseInteger(text)
 	if err != nil {
-		return 0, invalid(name, "must be an integer")
+		return 0, contract.Invalid(name, "must be an integer")
 	}
 	return n, nil
 }
@@ -58,26 +57,9 @@ func timeQuery(c echo.Context, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := parseTime(text)
+	t, err := contract.ParseTime(text)
 	if err != nil {
-		return time.Time{}, invalid(name, "must be a time")
+		return time.Time{}, contract.Invalid(name, "must be a time")
 	}
 	return t, nil
 }
-
-// parseTime reads a time of RFC 3339 that can be told again: in UTC, its year has four digits.
-func parseTime(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}, err
-	}
-	t = t.UTC()
-	if t.Year() < 0 || t.Year() > 9999 {
-		return time.Time{}, errYear
-	}
-	return t, nil
-}
-
-var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
-
-func integer(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }

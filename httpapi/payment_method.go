@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -99,9 +100,9 @@ func (s *server) setDefaultPaymentMethod(c echo.Context) error {
 // methodRequest returns what is asked for about the payment method that the path names.
 func (s *server) methodRequest(c echo.Context, activity string) (rental.MethodRequest, error) {
 	call := callOf(c)
-	id, err := integer(c.Param("id"))
+	id, err := contract.ParseInteger(c.Param("id"))
 	if err != nil {
-		return rental.MethodRequest{}, invalid("id", "must be an integer")
+		return rental.MethodRequest{}, contract.Invalid("id", "must be an integer")
 	}
 	return rental.MethodRequest{
 		Method: rental.MethodID(id), Actor: call.actor, Key: call.key, Line: call.line(activity, 0, s.Now()),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -66,13 +67,25 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, s.setDefaultPaymentMethod, ofClient)
 	r.unsigned("/webhooks/stripe", s.stripeWebhook)
 
-	r.open("/openapi.yaml", s.contract.serveYAML)
-	r.open("/openapi.json", s.contract.serveJSON)
+	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
+	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
 	if !s.HideDocs {
-		docs := docsHandler(s.DocsScript)
+		docs := serveDocs(contract.NewDocs(docsPath, s.DocsScript))
 		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, docsPath) })
 		r.open(docsPath, docs)
 		r.open(docsPath+"/*", docs)
+	}
+}
+
+const docsPath = "/docs"
+
+func serveDocs(docs *contract.Docs) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !docs.Has(c.Request().URL.Path) {
+			return echo.ErrNotFound
+		}
+		docs.ServeHTTP(c.Response(), c.Request())
+		return nil
 	}
 }
 
@@ -97,8 +110,7 @@ func (r router) remove(path, activity string, h echo.HandlerFunc, options ...fun
 }
 
 func (r router) change(method, path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
-	operation := r.contract.operation(method, path)
-	g := gate{role: telematics.Admin, activity: activity, operation: operation, bodiless: operation.RequestBody == nil}
+	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.Operation(method, path)}
 	for _, option := range options {
 		option(&g)
 	}
@@ -107,7 +119,7 @@ func (r router) change(method, path, activity string, h echo.HandlerFunc, option
 
 // get adds a read, which HEAD may ask for too.
 func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, operation: r.contract.operation(http.MethodGet, path)}
+	g := gate{role: telematics.Admin, operation: r.contract.Operation(http.MethodGet, path)}
 	for _, option := range options {
 		option(&g)
 	}
@@ -119,7 +131,7 @@ func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
 
 // stream adds a read that lasts: without a budget, and of no use to HEAD.
 func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, operation: r.contract.operation(http.MethodGet, path)}
+	g := gate{role: telematics.Admin, operation: r.contract.Operation(http.MethodGet, path)}
 	for _, option := range options {
 		option(&g)
 	}
@@ -128,7 +140,7 @@ func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) 
 
 // unsigned adds a change that needs no token, because who asks for it proves otherwise who they are.
 func (r router) unsigned(path string, h echo.HandlerFunc) {
-	r.contract.operation(http.MethodPost, path)
+	r.contract.Operation(http.MethodPost, path)
 	r.echo.POST(path, h)
 }
 

@@ -2,13 +2,16 @@ package httpapi
 
 import (
 	"cmp"
+	_ "embed"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
@@ -78,11 +81,16 @@ type Config struct {
 
 type server struct {
 	Config
-	contract *contract
+	contract *contract.Document
 	refused  actorBound // refusals that are added to the history
 	urgent   actorBound // urgent changes
 	reading  actorBound // requests that read the record before they are counted against their actor's limit
 }
+
+//go:embed openapi.yaml
+var contractYAML []byte
+
+var loadContract = sync.OnceValue(func() *contract.Document { return contract.MustParse(contractYAML) })
 
 // New returns the public handler: the API, its contract and its documentation. It is
 // safe for concurrent use and touches nothing until a request comes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -59,7 +60,7 @@ const maxNoticeText = 255
 
 // checkNotice refuses a signed notice that cannot be kept, or that two parsers would read differently.
 func checkNotice(n rental.Notice, body []byte) error {
-	if name, repeated := repeatedName(body); repeated {
+	if name, repeated := contract.RepeatedName(body); repeated {
 		return malformed(fmt.Sprintf("The notice has the member %q twice.", name), nil)
 	}
 	for _, text := range []string{n.ID, n.Type, n.Object} {

@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"bytes"
@@ -11,12 +11,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// maxUnknown bounds how many unknown members of one object are named in an answer.
-const maxUnknown = 16
-
 // refuseUnknown reports the members of a JSON object that its schema does not have, and removes them, so that the rules
 // of the others can be checked. It descends into objects; prefix is the path of this one, with a dot at its end.
-func (f *fieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
+func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
 	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
 		return
 	}
@@ -25,7 +22,7 @@ func (f *fieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 		member := schema.Properties[name]
 		if member == nil {
 			if unknown++; unknown <= maxUnknown {
-				f.say(prefix+name, unknownMember(name, schema))
+				f.Add(prefix+name, unknownMember(name, schema))
 			}
 			delete(object, name)
 			continue
@@ -38,9 +35,9 @@ func (f *fieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 
 // refuseUnknownQuery reports the parameters of a query that the operation does not have: without the one that was meant,
 // the request would concern more than its caller wanted, such as the halt of all agencies.
-func (f *fieldErrors) refuseUnknownQuery(operation *openapi3.Operation, sent url.Values) {
+func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Values) {
 	var known []string
-	for _, ref := range operation.Parameters {
+	for _, ref := range spec.Parameters {
 		if ref.Value.In == openapi3.ParameterInQuery {
 			known = append(known, ref.Value.Name)
 		}
@@ -57,7 +54,7 @@ func (f *fieldErrors) refuseUnknownQuery(operation *openapi3.Operation, sent url
 		if near := nearest(name, known); near != "" {
 			message += ": did you mean `" + near + "`?"
 		}
-		f.say(strings.ToValidUTF8(name, "\uFFFD"), message)
+		f.Add(strings.ToValidUTF8(name, "\uFFFD"), message)
 	}
 }
 
@@ -65,16 +62,16 @@ func (f *fieldErrors) refuseUnknownQuery(operation *openapi3.Operation, sent url
 var noMembers = &openapi3.Schema{AdditionalProperties: openapi3.AdditionalProperties{Has: new(bool)}}
 
 // refuseBody checks the body of a change that takes none: it may be empty, null, or an object without members.
-func (call *call) refuseBody(wrong *fieldErrors) {
-	if len(bytes.TrimSpace(call.body)) == 0 {
+func (f *FieldErrors) refuseBody(body []byte) {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return
 	}
 	var object map[string]any
-	if json.Unmarshal(call.body, &object) != nil {
-		wrong.say("body", "must be empty, or {}: this request takes no members")
+	if json.Unmarshal(body, &object) != nil {
+		f.Add("body", "must be empty, or {}: this request takes no members")
 		return
 	}
-	wrong.refuseUnknown("", noMembers, object)
+	f.refuseUnknown("", noMembers, object)
 }
 
 // unknownMember is the message about a member that a schema does not have.
@@ -88,9 +85,6 @@ func unknownMember(name string, schema *openapi3.Schema) string {
 	}
 	return "is unknown: the members are " + strings.Join(known, ", ")
 }
-
-// maxGuessed is the length in bytes of the longest name that is compared with others.
-const maxGuessed = 64
 
 // nearest returns the name that was probably meant, or "". Letter case, _ and - do not count; of the rest, one
 // in three characters may differ, but at least one.
@@ -139,9 +133,9 @@ func editDistance(a, b []rune) int {
 	return rows[len(a)][len(b)]
 }
 
-// repeatedName returns the path of the first member that comes twice in its object, and whether there is one. The text
+// RepeatedName returns the path of the first member that comes twice in its object, and whether there is one. The text
 // must be JSON. Parsers disagree about which of the two counts (RFC 8259, section 4), so neither can.
-func repeatedName(text []byte) (string, bool) {
+func RepeatedName(text []byte) (string, bool) {
 	type level struct {
 		names map[string]bool // nil: an array
 		name  string          // of the member that is being read; empty: none

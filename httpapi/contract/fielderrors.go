@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"errors"
@@ -10,16 +10,16 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 )
 
-// fieldErrors says which fields of a request break which rule.
-type fieldErrors struct{ messages map[string][]string }
+// FieldErrors says which fields of a request break which rule. The zero value is an empty one.
+type FieldErrors struct{ messages map[string][]string }
 
-// invalid is the error of one field.
-func invalid(field, message string) *fieldErrors {
-	return &fieldErrors{messages: map[string][]string{field: {message}}}
+// Invalid returns the error of one field.
+func Invalid(field, message string) *FieldErrors {
+	return &FieldErrors{messages: map[string][]string{field: {message}}}
 }
 
 // Error names the fields in a sentence for a person.
-func (f *fieldErrors) Error() string {
+func (f *FieldErrors) Error() string {
 	var parts []string
 	for field, messages := range f.messages {
 		parts = append(parts, field+" "+messages[0])
@@ -32,14 +32,19 @@ func (f *fieldErrors) Error() string {
 	return sentence + "."
 }
 
-func (f *fieldErrors) orNil() error {
+// Err returns nil where no rule is broken.
+func (f *FieldErrors) Err() error {
 	if len(f.messages) == 0 {
 		return nil
 	}
 	return f
 }
 
-func (f *fieldErrors) say(field, message string) {
+// Messages returns the broken rules of each field.
+func (f *FieldErrors) Messages() map[string][]string { return f.messages }
+
+// Add reports that a field breaks a rule.
+func (f *FieldErrors) Add(field, message string) {
 	if f.messages == nil {
 		f.messages = map[string][]string{}
 	}
@@ -48,16 +53,15 @@ func (f *fieldErrors) say(field, message string) {
 	}
 }
 
-// also reports a rule of a field that breaks no other one.
-func (f *fieldErrors) also(field, message string) {
+// AddIfValid reports a broken rule, unless the field breaks another one.
+func (f *FieldErrors) AddIfValid(field, message string) {
 	if len(f.messages[field]) == 0 {
-		f.say(field, message)
+		f.Add(field, message)
 	}
 }
 
-// add takes what the checking library found in a value of a schema. Its own words are
-// about schemas; the caller gets the rule.
-func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
+// addSchema reports what the library found in a value of a schema.
+func (f *FieldErrors) addSchema(field string, schema *openapi3.Schema, err error) {
 	if err == nil {
 		return
 	}
@@ -65,20 +69,20 @@ func (f *fieldErrors) add(field string, schema *openapi3.Schema, err error) {
 	var one *openapi3.SchemaError
 	switch {
 	case errors.Is(err, openapi3filter.ErrInvalidEmptyValue):
-		f.say(field, "must not be empty: leave it out; otherwise it "+rule(schema))
+		f.Add(field, "must not be empty: leave it out; otherwise it "+rule(schema))
 	case errors.As(err, &several):
 		for _, e := range several {
-			f.add(field, schema, e)
+			f.addSchema(field, schema, e)
 		}
 	case errors.As(err, &one) && len(one.JSONPointer()) > 0 && !schema.Type.Is(openapi3.TypeArray):
 		f.addMember(one, schema)
 	default:
-		f.say(field, rule(schema))
+		f.Add(field, rule(schema))
 	}
 }
 
-// addMember takes an error inside an object, whose members may be objects.
-func (f *fieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
+// addMember reports an error inside an object, whose members may be objects.
+func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
 	name := err.JSONPointer()[0]
 	member := object.Properties[name]
 	if path := err.JSONPointer(); len(path) > 1 && member != nil && member.Value.Properties[path[1]] != nil {
@@ -86,11 +90,11 @@ func (f *fieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Sche
 	}
 	switch {
 	case member == nil:
-		f.say(name, err.Reason)
+		f.Add(name, err.Reason)
 	case err.SchemaField == "required":
-		f.say(name, "is required: "+rule(member.Value))
+		f.Add(name, "is required: "+rule(member.Value))
 	default:
-		f.say(name, rule(member.Value))
+		f.Add(name, rule(member.Value))
 	}
 }
 

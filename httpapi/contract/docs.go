@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"bytes"
@@ -11,20 +11,25 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/labstack/echo/v4"
 	"github.com/swaggest/swgui"
 	"github.com/swaggest/swgui/v5/static"
 	"github.com/swaggest/swgui/v5emb"
 )
 
-const docsPath = "/docs"
+// Docs is a page to read the contract and try it, from the binary alone.
+type Docs struct {
+	path   string
+	page   http.Handler
+	policy string
+}
 
-// docsHandler serves the contract for reading and trying, from the binary alone. See Config.DocsScript.
-func docsHandler(script string) echo.HandlerFunc {
+// NewDocs returns the page for a path; the document must be at /openapi.yaml. A script that is not empty runs first, and must define
+// docsRequestInterceptor(request), which every request of the page passes.
+func NewDocs(path, script string) *Docs {
 	config := swgui.Config{
 		Title:       "Motorpool",
 		SwaggerJSON: "/openapi.yaml", // which, unlike the JSON, has the order of the author
-		BasePath:    docsPath,
+		BasePath:    path,
 		SettingsUI: map[string]string{
 			"defaultModelsExpandDepth": "0", // schemas are listed, folded
 			"persistAuthorization":     "true",
@@ -35,17 +40,19 @@ func docsHandler(script string) echo.HandlerFunc {
 		config.AppendHead = template.HTML("<script>" + script + "</script>") //nolint:gosec // the program's own
 		config.SettingsUI["requestInterceptor"] = "window.docsRequestInterceptor"
 	}
-	docs := v5emb.NewHandlerWithConfig(config)
-	policy := docsPolicy(docs)
-	return func(c echo.Context) error {
-		asset, isAsset := strings.CutPrefix(c.Request().URL.Path, docsPath+"/")
-		if isAsset && !embedded(asset) {
-			return echo.ErrNotFound
-		}
-		c.Response().Header().Set(echo.HeaderContentSecurityPolicy, policy)
-		docs.ServeHTTP(c.Response(), c.Request())
-		return nil
-	}
+	page := v5emb.NewHandlerWithConfig(config)
+	return &Docs{path: path, page: page, policy: docsPolicy(page, path)}
+}
+
+// Has reports whether there is something at a path: the page, or one of its files.
+func (d *Docs) Has(path string) bool {
+	file, isFile := strings.CutPrefix(path, d.path+"/")
+	return !isFile || embedded(file)
+}
+
+func (d *Docs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", d.policy)
+	d.page.ServeHTTP(w, r)
 }
 
 func embedded(asset string) bool {
@@ -61,9 +68,9 @@ var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 
 // docsPolicy returns a Content-Security-Policy under which the page runs its own scripts and talks
 // to this server only. Its inline scripts are named by their hash.
-func docsPolicy(docs http.Handler) string {
+func docsPolicy(docs http.Handler, path string) string {
 	page := &rendered{header: http.Header{}}
-	docs.ServeHTTP(page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: docsPath}})
+	docs.ServeHTTP(page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
 	scripts := "'self'"
 	for _, match := range inlineScript.FindAllSubmatch(page.Bytes(), -1) {
 		sum := sha256.Sum256(match[1])
@@ -73,7 +80,7 @@ func docsPolicy(docs http.Handler) string {
 		"img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src " + scripts
 }
 
-// rendered is a page that is written for reading only.
+// rendered is a page in memory.
 type rendered struct {
 	bytes.Buffer
 	header http.Header

@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestEveryObjectOfARequestBodyIsClosed(t *testing.T) {
 			closed(name+"."+member, ref.Value)
 		}
 	}
-	for path, item := range loadContract().document.Paths.Map() {
+	for path, item := range loadDocument(t).parsed.Paths.Map() {
 		for method, operation := range item.Operations() {
 			if operation.RequestBody != nil && path != "/webhooks/stripe" {
 				bodies++
@@ -64,12 +64,12 @@ func TestTheFirstMemberThatComesTwiceIsFound(t *testing.T) {
 		`{"a":["a","a"],"b":1}`: "", `{"a":[{"b":1,"b":[]}]}`: "a.b", `{"a":{},"a":{}}`: "a", `{"\u0061":1,"a":2}`: "a", `{"A":1,"a":2}`: "", `{"a":null,"b":true,"a":1.5}`: "a",
 		`"a"`: "", `7`: "", `null`: "", `{}`: "", `[]`: "", `[[["a","a"]]]`: "", `{"a":[1,{"x":"x"}],"x":{"a":"x"},"x":1}`: "x",
 	} {
-		got, repeated := repeatedName([]byte(text))
+		got, repeated := RepeatedName([]byte(text))
 		if got != want || repeated != (want != "") {
 			t.Errorf("%s: %q %t, want %q", text, got, repeated, want)
 		}
 	}
-	if _, repeated := repeatedName([]byte(`{"":1,"":2}`)); !repeated {
+	if _, repeated := RepeatedName([]byte(`{"":1,"":2}`)); !repeated {
 		t.Error("the empty name came twice")
 	}
 }

@@ -1,0 +1,209 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// Request is what a request says to an operation.
+type Request struct {
+	*http.Request
+	Content []byte                   // the whole body
+	Query   url.Values               // as net/http parses it
+	Param   func(name string) string // returns a parameter of the path
+}
+
+// Validate checks a request, and adds every rule that it breaks to wrong. It returns the members of the body without those that are null;
+// nil: the operation has none. Its error is about a body that cannot be read at all.
+func (o *Operation) Validate(r Request, wrong *FieldErrors) (values map[string]any, err error) {
+	isObject := false
+	if o.spec.RequestBody != nil {
+		if values, isObject, err = r.readValues(wrong); err != nil {
+			return nil, err
+		}
+	}
+	o.validateParameters(r, wrong)
+	if isObject {
+		schema := o.spec.RequestBody.Value.Content.Get(mediaJSON).Schema.Value
+		wrong.refuseUnknown("", schema, values)
+		maps.DeleteFunc(values, func(_ string, value any) bool { return value == nil })
+		wrong.addSchema("body", schema, schema.VisitJSON(values, append(formats, openapi3.MultiErrors(), openapi3.VisitAsRequest())...))
+	}
+	if o.bodiless {
+		wrong.refuseBody(r.Content)
+	}
+	return values, nil
+}
+
+const mediaJSON = "application/json"
+
+// readValues reads the body as a JSON object, and reports whether it is one. An empty body, and null, is an object without
+// members.
+func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
+	values := map[string]any{}
+	if len(bytes.TrimSpace(r.Content)) == 0 {
+		return values, true, nil
+	}
+	if !isJSON(r.Header) {
+		return nil, false, &telematics.Error{Code: UnsupportedMediaType, Message: "Send the body as Content-Type: application/json, not encoded."}
+	}
+	var body any
+	decoder := json.NewDecoder(bytes.NewReader(r.Content))
+	decoder.UseNumber() // a number out of range is a field's fault, not the document's
+	if err := decoder.Decode(&body); err != nil || !utf8.Valid(r.Content) {
+		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body is not JSON."}
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body goes on after its JSON value."}
+	}
+	switch body := body.(type) {
+	case nil:
+	case map[string]any:
+		values = body
+	default:
+		wrong.Add("body", "must be a JSON object")
+		return values, false, nil
+	}
+	if name, repeated := RepeatedName(r.Content); repeated {
+		wrong.Add(name, "must come once")
+	}
+	return values, true, nil
+}
+
+func isJSON(h http.Header) bool {
+	kind, parameters, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset, named := parameters["charset"]
+	return err == nil && kind == mediaJSON && (!named || strings.EqualFold(charset, "utf-8")) &&
+		h.Get("Content-Encoding") == ""
+}
+
+// formats are those that the library does not check, or too loosely: it knows no calendar.
+var formats = []openapi3.SchemaValidationOption{
+	openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
+		"date-time": openapi3.NewCallbackValidator(func(s string) error {
+			_, err := ParseTime(s)
+			return err
+		}),
+		"uuid": openapi3.NewCallbackValidator(func(s string) error {
+			_, err := ParseUUID(s)
+			return err
+		}),
+	}),
+}
+
+// everyRule reports all broken rules, and changes nothing.
+var everyRule = &openapi3filter.Options{MultiError: true, SkipSettingDefaults: true, SchemaValidationOptions: formats}
+
+func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
+	input := &openapi3filter.RequestValidationInput{Request: r.Request, QueryParams: r.Query, Options: everyRule}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // its parts are dropped, filters among them
+		wrong.Add("query", "must be name=value pairs joined by &, percent-encoded")
+	}
+	if o.strictQuery {
+		wrong.refuseUnknownQuery(o.spec, r.Query)
+	}
+	for _, ref := range o.spec.Parameters {
+		parameter := ref.Value
+		if len(input.QueryParams[parameter.Name]) > 1 {
+			wrong.Add(parameter.Name, "must come once")
+			continue
+		}
+		value := input.QueryParams.Get(parameter.Name)
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // no store takes them
+			wrong.Add(parameter.Name, "must be text in UTF-8 without NUL")
+			continue
+		}
+		if parameter.Required && parameter.In == openapi3.ParameterInQuery && !input.QueryParams.Has(parameter.Name) {
+			wrong.Add(parameter.Name, "is required: "+rule(parameter.Schema.Value))
+			continue
+		}
+		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" { // the library takes 1 and T, too
+			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
+			continue
+		}
+		if o.document.anyInteger[parameter] && isInteger(r.Param(parameter.Name)) || o.document.isAnyText(parameter, r.Header) || !parameter.Required && absent(parameter, input) {
+			continue // the library finds the same, and takes longer
+		}
+		if parameter.In == openapi3.ParameterInPath {
+			input.PathParams = map[string]string{parameter.Name: r.Param(parameter.Name)}
+		}
+		err := openapi3filter.ValidateParameter(r.Context(), input, parameter)
+		if err != nil && parameter.In == openapi3.ParameterInQuery && parameter.Schema.Value.Format == "date-time" && value != "" {
+			wrong.Add(parameter.Name, rule(parameter.Schema.Value)+"; in a query, write + as %2B")
+			continue
+		}
+		wrong.addSchema(parameter.Name, parameter.Schema.Value, err)
+	}
+}
+
+// isAnyText reports whether a header keeps its rules for certain.
+func (d *Document) isAnyText(parameter *openapi3.Parameter, h http.Header) bool {
+	if d.anyText[parameter] == 0 {
+		return false
+	}
+	text := h.Get(parameter.Name)
+	return text != "" && len(text) <= d.anyText[parameter]
+}
+
+func isInteger(s string) bool {
+	_, err := ParseInteger(s)
+	return err == nil
+}
+
+// ParseInteger reads an integer of 64 bits in decimal digits.
+func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
+
+// ParseTime reads a time of RFC 3339 whose year in UTC has four digits, so that it can be written in the same form.
+func ParseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t = t.UTC()
+	if t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}, errYear
+	}
+	return t, nil
+}
+
+var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
+
+// ParseUUID reads the canonical form alone; the library also takes others.
+func ParseUUID(s string) (uuid.UUID, error) {
+	const canonical = 36
+	if len(s) != canonical {
+		return uuid.Nil, errors.New("not a UUID")
+	}
+	return uuid.Parse(s)
+}
+
+// absent reports whether a header or a parameter of the query was not sent, not even empty. A parameter that is an object has other names.
+func absent(parameter *openapi3.Parameter, input *openapi3filter.RequestValidationInput) bool {
+	switch schema := parameter.Schema; {
+	case schema == nil || !schema.Value.Type.Is(openapi3.TypeString) && !schema.Value.Type.Is(openapi3.TypeInteger) &&
+		!schema.Value.Type.Is(openapi3.TypeBoolean) && !schema.Value.Type.Is(openapi3.TypeArray):
+		return false
+	case parameter.In == openapi3.ParameterInHeader:
+		_, sent := input.Request.Header[http.CanonicalHeaderKey(parameter.Name)]
+		return !sent
+	case parameter.In == openapi3.ParameterInQuery:
+		return !input.QueryParams.Has(parameter.Name)
+	}
+	return false
+}
