@@ -134,7 +134,7 @@ func TestSweep_WrongClockSweepsNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		left := brokertest.NewCommand(car, telematics.Lock)
 		left.Requested, left.Deadline = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
-		if claim, err := w.Claim(w.Context(), left); err != nil || !claim.Taken() {
+		if claim, err := w.Claim(w.Context(), &left, nil); err != nil || !claim.Taken() {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -186,9 +186,9 @@ type stalledClaims struct {
 	before, after time.Duration
 }
 
-func (s stalledClaims) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
 	time.Sleep(s.before)
-	claim, err := s.stores.Claim(ctx, c)
+	claim, err := s.stores.Claim(ctx, c, accept)
 	time.Sleep(s.after)
 	return claim, err
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -64,16 +65,19 @@ func (l *ledger) openOf(instance string) []telematics.CommandID {
 	return open
 }
 
+// errStale means that the record of a vehicle has changed since an order was accepted by it.
+var errStale = errors.New("the vehicle's record has changed")
+
 func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claim, err := l.memory.Claim(ctx, c)
+	claim, err := l.memory.Claim(ctx, &c, func() (*telematics.Command, error) { return nil, errStale })
 	where := lane{c.Vehicle, c.Lane}
 	switch {
+	case errors.Is(err, errStale):
+		l.count("claims refused as stale")
 	case err != nil:
 		l.note("the record refuses to claim %v: %v", c.ID, err)
-	case claim.Stale:
-		l.count("claims refused as stale")
 	case claim.KeyTaken:
 		l.count("claims refused for their key")
 	case claim.Occupant != nil:

@@ -126,21 +126,33 @@ func (l *link) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Tw
 	})
 }
 
-func (l *link) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return call(ctx, l, &l.postgres, "Record", telematics.NoCommand, func(ctx context.Context) (telematics.Twin, error) {
+func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	if twin, cached := l.memory.Cached(id); cached {
+		return twin, nil
+	}
+	return call(ctx, l, &l.postgres, "Resolve", telematics.NoCommand, func(ctx context.Context) (telematics.Twin, error) {
 		return l.memory.Record(ctx, id)
 	})
 }
 
-func (l *link) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
-	return l.memory.Remembered(id)
+// Claim claims as the store does, so that everything may go wrong on the way to each of its statements.
+func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+	claim, err := l.claim(ctx, *c)
+	if err != nil {
+		l.memory.Uncache(c.Vehicle)
+	}
+	if !errors.Is(err, errStale) {
+		return claim, err
+	}
+	if c, err = accept(); err != nil {
+		return telematics.Claim{}, err
+	}
+	accepted := *c
+	accepted.Version = 0
+	return l.claim(ctx, accepted)
 }
 
-func (l *link) Confirm(twin telematics.Twin) { l.memory.Confirm(twin) }
-
-func (l *link) Forget(id telematics.VehicleID) { l.memory.Forget(id) }
-
-func (l *link) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (l *link) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (telematics.Claim, error) {
 		return l.ledger.claim(ctx, c)
 	})

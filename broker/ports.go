@@ -7,28 +7,24 @@ import (
 	"motorpool/telematics"
 )
 
-// Vehicles tells what is known of a vehicle.
+// Vehicles reads vehicles.
 type Vehicles interface {
 	// Twin returns the vehicle with all that is known of it now, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Record is a cheaper Twin: without the snapshot, and the last sign of life may be older.
-	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Remembered returns what an order depends on, as Record or Twin have found it some time ago, with its version: see
-	// telematics.Twin.Recollection. It may be true no more, which a claim by that version finds out. The caller changes nothing in it.
-	Remembered(telematics.VehicleID) (telematics.Twin, bool)
-	// Confirm notes that what was remembered was found to be true, and Forget that it was not, or that nobody could say.
-	Confirm(telematics.Twin)
-	Forget(telematics.VehicleID)
+	// Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can do, without the reported state; or a
+	// *telematics.Error with VehicleNotFound. It may come from a cache, and then be out of date, which Commands.Claim detects: so it may let an
+	// order pass, and not refuse one. The caller changes nothing in it.
+	Resolve(context.Context, telematics.VehicleID) (telematics.Twin, error)
 }
 
 // Commands is the record of commands. Its conditional writes are the only
 // compare-and-set there is: whoever wins here has won.
 type Commands interface {
-	// Claim writes an accepted command down, with its idempotency key, and takes its
-	// lane, in one step. The command is on disk when it returns [LAW-1]. Of one that has a version
-	// nothing is written, and no occupant told, unless its vehicle's record has that version: it is stale. A claim that is taken tells
-	// the record's time.
-	Claim(context.Context, telematics.Command) (telematics.Claim, error)
+	// Claim writes an accepted command down, with its idempotency key, and takes its lane, in one step. The command is on disk when Claim
+	// returns [LAW-1]. Where the vehicle's record has changed since the order was accepted, which the command's version says, nothing is
+	// written: Claim calls accept, which reads the record as it is now, and claims the command that it returns instead. An
+	// error of accept is returned as it is. A command without a version is not checked, and needs no accept.
+	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error)
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
 	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)

@@ -9,11 +9,11 @@ import (
 	"motorpool/telematics"
 )
 
-// overtaken is a record that has not heard yet that a vehicle is back.
+// overtaken is a record whose cache does not say yet that a vehicle is back.
 type overtaken struct{ *brokertest.Memory }
 
-func (o overtaken) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	twin, err := o.Memory.Record(ctx, id)
+func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, err := o.Memory.Resolve(ctx, id)
 	twin.Contact = telematics.Contact{Status: telematics.Offline, ChangedAt: time.Now().Add(-time.Hour)}
 	return twin, err
 }

@@ -10,6 +10,9 @@ import (
 func (b *Broker) recordRefusal(ctx context.Context, order *telematics.Order, c *telematics.Command, refusal *telematics.Error) {
 	line := b.orderLine(order, c)
 	line.Code = refusal.Code
+	if refusal.Code == telematics.TelematicsUnavailable { // whose vehicle it is was not confirmed
+		line.Agency = order.Actor.Agency
+	}
 	if refusal.Code == telematics.IdempotencyInProgress { // the first request will say
 		line.Command = refusal.Command
 	} else {

@@ -18,7 +18,7 @@ func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 	}
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 		time.Sleep(trip)
-		return x.Memory.Claim(ctx, c)
+		return x.Memory.Claim(ctx, &c, nil)
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)

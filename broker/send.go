@@ -78,7 +78,10 @@ func orNil(err *telematics.Error) error {
 // while the first is still under way. What is not carried out leaves its line of the
 // history here [LAW-9].
 func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) (telematics.Receipt, *telematics.Error) {
-	receipt, refusal := b.accept(ctx, order)
+	receipt, refusal := b.accept(ctx, order, b.now())
+	if refusal == nil && !receipt.Replayed {
+		receipt, refusal = b.claim(ctx, order, receipt.Command)
+	}
 	if refusal == nil && waits && receipt.Replayed && receipt.Command.State.IsOpen() {
 		refusal = telematics.StillOpen(*receipt.Command)
 	}
@@ -95,43 +98,28 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 	return receipt, nil
 }
 
-// accept turns an order into a command whose row is written and whose lane is
-// ours. The command that comes with a refusal says as much as is known.
-func (b *Broker) accept(ctx context.Context, order *telematics.Order) (telematics.Receipt, *telematics.Error) {
-	now := b.now()
-	if receipt, refusal, decided := b.acceptRemembered(ctx, order, now); decided {
-		return receipt, refusal
+// accept turns an order into a command that nothing forbids, or finds the command that it repeats. What speaks against the order
+// by the cached record of the vehicle, and what needs the vehicle's state, is decided by what is read now. The command that comes
+// with a refusal says what is known of it.
+func (b *Broker) accept(ctx context.Context, order *telematics.Order, now time.Time) (telematics.Receipt, *telematics.Error) {
+	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
+	if !order.Action.Conditional() {
+		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), b.Vehicles.Resolve)
+		if refusal == nil && !receipt.Replayed || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
+			return receipt, refusal
+		}
 	}
-	receipt, refusal := b.consider(ctx, newCommand(order, b.Instance, now))
-	if refusal != nil || receipt.Replayed {
-		return receipt, refusal
-	}
-	receipt, refusal, _ = b.claim(ctx, receipt.Command)
-	return receipt, refusal
+	return b.check(ctx, newCommand(order, b.Instance, now), b.Vehicles.Twin)
 }
 
-// consider addresses a command that nothing speaks against, or finds what it repeats.
-func (b *Broker) consider(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
-	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
-	read := b.Vehicles.Record
-	if c.Action.Conditional() {
-		read = b.Vehicles.Twin
-	}
+type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
+
+// check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids it.
+func (b *Broker) check(ctx context.Context, c *telematics.Command, read readVehicle) (telematics.Receipt, *telematics.Error) {
 	twin, refusal := b.address(ctx, c, read)
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
-	receipt, refusal := b.weigh(ctx, c, twin)
-	if refusal != nil && refusal.Code == telematics.VehicleOffline && !c.Action.Conditional() { // there may be a newer sign of life
-		if twin, refusal = b.address(ctx, c, b.Vehicles.Twin); refusal == nil {
-			refusal = b.judge(ctx, twin, c.Action, c.Requested)
-		}
-	}
-	return receipt, refusal
-}
-
-// weigh finds what an addressed command repeats, or what speaks against it.
-func (b *Broker) weigh(ctx context.Context, c *telematics.Command, twin *telematics.Twin) (telematics.Receipt, *telematics.Error) {
 	receipt, refusal := b.repeated(ctx, c)
 	if refusal != nil || receipt.Replayed {
 		return receipt, refusal
@@ -156,8 +144,7 @@ func newCommand(order *telematics.Order, instance string, now time.Time) *telema
 }
 
 // address reads the vehicle of a command, and addresses the command to its unit.
-func (b *Broker) address(ctx context.Context, c *telematics.Command,
-	read func(context.Context, telematics.VehicleID) (telematics.Twin, error)) (*telematics.Twin, *telematics.Error) {
+func (b *Broker) address(ctx context.Context, c *telematics.Command, read readVehicle) (*telematics.Twin, *telematics.Error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	twin, err := read(ctx, c.Vehicle)
@@ -170,12 +157,8 @@ func (b *Broker) address(ctx context.Context, c *telematics.Command,
 	case !c.Actor.Sees(twin.AgencyID):
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
-	addressTo(c, &twin)
+	c.Agency, c.Unit, c.Protocol, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Version
 	return &twin, nil
-}
-
-func addressTo(c *telematics.Command, twin *telematics.Twin) {
-	c.Agency, c.Unit, c.Protocol = twin.AgencyID, twin.Unit, twin.Protocol
 }
 
 // judge refuses what need not be asked: all while the clock is wrong, what an operator has halted, what the vehicle does
@@ -203,52 +186,67 @@ func (b *Broker) judge(ctx context.Context, twin *telematics.Twin, action telema
 	return nil
 }
 
-// claim writes the row and takes the lane, and has the command in hand. An occupant that is overdue is settled
-// first: its owner did not, so it is gone, or about to. Of a command that is stale nothing is written, and nothing is decided.
-func (b *Broker) claim(ctx context.Context, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error, stale bool) {
+// errNotAccepted ends a claim whose order is not accepted any more, by the record as it is now.
+var errNotAccepted = errors.New("the order is not accepted")
+
+// claim writes the command's row and takes its lane, and registers the command concurrently. Where the record of the vehicle has changed
+// since the order was accepted, the order is accepted anew before anything is written. An occupant that is overdue is settled
+// first: its owner did not, so it is gone, or about to.
+func (b *Broker) claim(ctx context.Context, order *telematics.Order, c *telematics.Command) (receipt telematics.Receipt, refusal *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepClaim).End()
 	receipt = telematics.Receipt{Command: c}
 	w := b.takeInHand(c)
-	ours := false
 	defer func() {
-		if !ours {
+		if w != nil {
 			b.dropFromHand(ctx, w)
 		}
 	}()
 	stepping, cancel := b.step(ctx)
 	defer cancel()
+	accept := func() (*telematics.Command, error) {
+		b.dropFromHand(ctx, w)
+		w = nil
+		if receipt, refusal = b.accept(ctx, order, c.Requested); refusal != nil || receipt.Replayed {
+			return nil, errNotAccepted
+		}
+		w = b.takeInHand(receipt.Command)
+		return receipt.Command, nil
+	}
 	for evicted := false; ; evicted = true {
-		claim, err := b.Commands.Claim(stepping, *c) // [LAW-1] [LAW-5]
+		claim, err := b.Commands.Claim(stepping, receipt.Command, accept) // [LAW-1] [LAW-5]
+		c := receipt.Command
 		var known *telematics.Error
 		switch {
+		case errors.Is(err, errNotAccepted):
+			return receipt, refusal
 		case errors.As(err, &known):
-			return receipt, known, false
+			return receipt, known
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
 			b.owed.add(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
-			return receipt, telematics.Unavailable("Postgres", err), false
-		case claim.Stale, claim.KeyTaken && c.Version != 0: // by the earlier order nobody has looked whether the version is true
-			return receipt, nil, true
+			return receipt, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
 			claim = telematics.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Taken() {
-			ours = true // until it has been carried
 			c.Seq = claim.Seq
 			w.wrongClock = b.checkClock(stepping, c, claim.At)
+			w = nil // it stays until the command is settled
 			b.events.tell(c.Event(c.Requested))
-			return receipt, nil, false
+			return receipt, nil
 		}
-		// A twin of this request may have come first, a moment ago.
-		if earlier, refusal := b.repeated(stepping, c); refusal != nil || earlier.Replayed {
-			return earlier, refusal, false
+		if claim.KeyTaken { // by the same request, a moment ago
+			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), b.Vehicles.Twin); refusal != nil || receipt.Replayed {
+				return receipt, refusal
+			}
+			return receipt, telematics.StillOpen(telematics.Command{}) // that request was refused meanwhile, which freed its key
 		}
-		if claim.Occupant == nil { // the twin was refused meanwhile, which freed its key
-			return receipt, telematics.StillOpen(telematics.Command{}), false
+		if earlier, refusal := b.repeated(stepping, c); refusal != nil || earlier.Replayed { // likewise
+			return earlier, refusal
 		}
 		if evicted || b.now().Before(claim.Occupant.Deadline) {
-			return receipt, telematics.InProgress(*claim.Occupant, b.now()), false
+			return receipt, telematics.InProgress(*claim.Occupant, b.now())
 		}
 		_ = b.abandon(stepping, *claim.Occupant) // logged there; the next attempt tells
 	}

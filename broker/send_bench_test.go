@@ -52,7 +52,8 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	return w
 }
 
-func (w *instant) Claim(_ context.Context, c telematics.Command) (telematics.Claim, error) {
+func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func() (*telematics.Command, error)) (telematics.Claim, error) {
+	c := *accepted
 	c.Seq = w.seq.Add(1)
 	topic := telematics.CommandChannel.Topic(c.Unit)
 	w.mu.Lock()

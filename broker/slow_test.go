@@ -32,11 +32,11 @@ func (x *tampering) Tell(ctx context.Context, events []telematics.Event) error {
 	return x.Memory.Tell(ctx, events)
 }
 
-func (x *tampering) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
 	if x.claim != nil {
-		return x.claim(ctx, c)
+		return x.claim(ctx, *c)
 	}
-	return x.Memory.Claim(ctx, c)
+	return x.Memory.Claim(ctx, c, accept)
 }
 
 func (x *tampering) Register(p telematics.Pending) func(context.Context) error {
@@ -138,7 +138,7 @@ func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	x := &tampering{}
 	var lost telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-		claim, err := x.Memory.Claim(ctx, c)
+		claim, err := x.Memory.Claim(ctx, &c, nil)
 		if lost == telematics.NoCommand {
 			lost = c.ID
 			return telematics.Claim{}, errors.New("connection reset")
@@ -164,7 +164,7 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	var slow telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 		slow = c.ID
-		if _, err := x.Memory.Claim(ctx, c); err != nil {
+		if _, err := x.Memory.Claim(ctx, &c, nil); err != nil {
 			return telematics.Claim{}, err
 		}
 		<-ctx.Done()
@@ -201,7 +201,7 @@ func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testi
 func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-		if claim, err := x.Memory.Claim(ctx, c); err != nil || claim.Occupant != nil {
+		if claim, err := x.Memory.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
 			return claim, err
 		}
 		c.Seq = 1
@@ -284,10 +284,10 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 		const n = 3000
 		for _, order := range w.others(n) {
 			now := time.Now()
-			if _, err := w.Claim(w.Context(), telematics.Command{
+			if _, err := w.Claim(w.Context(), &telematics.Command{
 				ID: uuid.New(), Vehicle: order.Vehicle, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 				Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
-			}); err != nil {
+			}, nil); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -41,12 +41,13 @@ func claimRow(c *telematics.Command) []any {
 // claimed is the result of a claim.
 type claimed struct {
 	telematics.Claim
+	stale bool // the vehicle's record has another version than the command
 	// err says that there is no such vehicle, or why the occupant of a lane was not found, though lanes
 	// of the same batch were taken.
 	err error
 }
 
-func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.Stale }
+func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale }
 
 // claimAttempts is how often a lane may change hands between wanting it and looking
 // who has it. Each time somebody else had it, so many are needed only where many
@@ -55,9 +56,12 @@ const claimAttempts = 64
 
 var errLaneFlaps = errors.New("the lane changes hands too fast")
 
+// errStale means that the vehicle's record has another version than the command, and that nothing was written.
+var errStale = errors.New("the vehicle's record has changed")
+
 // Claim writes an accepted command down, with its idempotency key, and takes its lane,
-// in one step. The command is on disk when it returns [LAW-1]. One that has a version is stale unless its vehicle's record has
-// that version, too, by a look that is not older than the claim. A caller whose context ends meanwhile may leave
+// in one step. The command is on disk when it returns [LAW-1]. One that has a version is refused with errStale unless its vehicle's
+// record has that version, too, by a read that is not older than the claim. A caller whose context ends meanwhile may leave
 // an open command behind.
 func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	claim, err := p.claims.do(ctx, &c)
@@ -73,6 +77,9 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 	}
 	if isKeyTaken(err) {
 		return telematics.Claim{KeyTaken: true}, nil
+	}
+	if err == nil && claim.stale {
+		return telematics.Claim{}, errStale
 	}
 	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
 		return telematics.Claim{}, known
@@ -128,15 +135,15 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command
 	claims := make(map[telematics.CommandID]claimed, len(commands))
 	var id uuid.UUID
 	var missing sql.NullInt64
-	var claim telematics.Claim
+	var claim claimed
 	var at sql.NullTime
 	err := p.commands.each(ctx, claimStatements[kind], parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &missing, &at)
+		err := decided.Scan(&id, &claim.Seq, &claim.stale, &missing, &at)
 		claim.At = at.Time
 		if missing.Valid {
 			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
 		} else {
-			claims[id] = claimed{Claim: claim}
+			claims[id] = claim
 		}
 		return err
 	})

@@ -89,7 +89,7 @@ func TestAClaimForNoVehicleSpoilsNoOther(t *testing.T) {
 	if err != nil || len(claims) != 3 {
 		t.Fatalf("%+v, %v", claims, err)
 	}
-	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].Stale {
+	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].stale {
 		t.Errorf("%+v", claims)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var (
 	_ broker.Vehicles     = (*Twins)(nil)
-	_ broker.Commands     = (*Postgres)(nil)
+	_ broker.Commands     = (*Commands)(nil)
 	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.Clock        = (*Postgres)(nil)
 	_ broker.History      = (*Postgres)(nil)
@@ -33,13 +33,16 @@ func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 	add := vehicles(t, here)
 	brokertest.CommandsContract(t, func(t *testing.T) brokertest.CommandRecord {
 		return brokertest.CommandRecord{
-			Here: here, There: there,
+			Here: commandsOf(here), There: commandsOf(there),
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleetIn(t, there),
 			Lines:   func(id telematics.CommandID) []telematics.Activity { return linesOf(t, here, id) },
 		}
 	})
 }
+
+// commandsOf returns the record of commands of an instance without Redis.
+func commandsOf(p *Postgres) *Commands { return NewCommands(p, NewTwins(TwinsConfig{Postgres: p})) }
 
 // fleetIn changes the record of vehicles as imports and units do.
 func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
@@ -88,7 +91,7 @@ func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
 	add := vehicles(t, twins.postgres)
 	brokertest.VehiclesContract(t, func(t *testing.T) brokertest.VehicleRecord {
 		return brokertest.VehicleRecord{
-			Vehicles: twins, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, twins.postgres),
+			Vehicles: twins, Commands: NewCommands(twins.postgres, twins), Record: twins.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, twins.postgres),
 		}
 	})
 }

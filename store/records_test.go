@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -47,9 +48,9 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"taken", "stale", "occupied", "taken", "stale", "taken", "stale"} {
-		claim := claims[i].Claim
+		claim := claims[i]
 		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
-		if claim.Taken() != (want == "taken") || claim.Stale != (want == "stale") || occupied != (want == "occupied") {
+		if claim.Taken() != (want == "taken") || claim.stale != (want == "stale") || occupied != (want == "occupied") {
 			t.Errorf("claim %d: %+v, want it %s", i, claim, want)
 		}
 	}
@@ -79,26 +80,23 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 	if _, err := other.Exec(`update vehicles set agency_id = 2 where id = $1`, id); err != nil {
 		t.Fatal(err)
 	}
-	claimed := make(chan telematics.Claim, 1)
+	claimed := make(chan error, 1)
 	go func() {
 		c := brokertest.NewCommand(id, telematics.Lock)
 		c.Version = twin.Version
-		claim, err := p.Claim(context.Background(), c)
-		if err != nil {
-			t.Errorf("Claim: %v", err)
-		}
-		claimed <- claim
+		_, err := p.Claim(context.Background(), c)
+		claimed <- err
 	}()
 	waitForLock(t, p)
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if claim := <-claimed; !claim.Stale {
-		t.Errorf("Claim = %+v, want it stale", claim)
+	if err := <-claimed; !errors.Is(err, errStale) {
+		t.Errorf("Claim = %v, want it stale", err)
 	}
 }
 
-// What a unit says of its connection reaches whoever remembers it otherwise.
+// What a unit says of its connection makes the cached record out of date.
 func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	twins := twinsAt(t, newDatabase(t), miniredis(t))
 	id, unit := addVehicle(t, twins.postgres, 1)
@@ -111,25 +109,25 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claim := func() telematics.Claim {
+	isStale := func() bool {
 		t.Helper()
-		twin, ok := twins.Remembered(id)
+		twin, ok := twins.records.find(id)
 		if !ok {
-			t.Fatal("nothing is remembered")
+			t.Fatal("the record is not cached")
 		}
 		c := brokertest.NewCommand(id, telematics.Lock)
 		c.Version = twin.Version
 		claim, err := twins.postgres.Claim(t.Context(), c)
-		if err != nil {
+		if errors.Is(err, errStale) {
+			return true
+		}
+		if err != nil || !claim.Taken() {
+			t.Fatalf("Claim = %+v, %v", claim, err)
+		}
+		if _, _, err = twins.postgres.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		if claim.Taken() {
-			_, _, err = twins.postgres.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return claim
+		return false
 	}
 	says(telematics.Online, 0)
 	if _, err := twins.Record(t.Context(), id); err != nil {
@@ -139,29 +137,29 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	if _, err := twins.postgres.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(begin, 1)}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := claim(); !got.Taken() {
-		t.Errorf("after signs of life alone: %+v", got)
+	if isStale() {
+		t.Error("stale after signs of life alone")
 	}
 	says(telematics.Offline, 2*time.Minute)
-	if got := claim(); !got.Stale {
-		t.Errorf("after a last will: %+v", got)
+	if !isStale() {
+		t.Error("not stale after a last will")
 	}
 	if _, err := twins.Twin(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if twin, _ := twins.Remembered(id); twin.Contact.Status != telematics.Offline {
-		t.Errorf("read, and remembered as %+v", twin.Contact)
+	if twin, _ := twins.records.find(id); twin.Contact.Status != telematics.Offline {
+		t.Errorf("read, and cached as %+v", twin.Contact)
 	}
 	if err := twins.postgres.ForgetContacts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := claim(); !got.Stale {
-		t.Errorf("after all contacts were forgotten: %+v", got)
+	if !isStale() {
+		t.Error("not stale after all contacts were forgotten")
 	}
 }
 
-// Whose unit it is, as somebody remembers it, is not believed before it is confirmed.
-func TestARecordThatIsConfirmedTellsWhoseUnitItIs(t *testing.T) {
+// A cached record does not say to which vehicle a unit belongs before a claim has found it to be true.
+func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
 	twins := twinsAt(t, newDatabase(t), miniredis(t))
 	id, unit := addVehicle(t, twins.postgres, 1)
 	if _, err := twins.Record(t.Context(), id); err != nil {
@@ -173,11 +171,18 @@ func TestARecordThatIsConfirmedTellsWhoseUnitItIs(t *testing.T) {
 	}
 	twins.directory.known.Purge() // as time does
 	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
-	twin, _ := twins.Remembered(id)
-	if twins.Bring(o) != nil {
-		t.Error("what is remembered is believed")
+	twin, err := twins.Resolve(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
 	}
-	twins.Confirm(twin)
+	if twins.Bring(o) != nil {
+		t.Error("the cached record was used before it was confirmed")
+	}
+	c := brokertest.NewCommand(id, telematics.Lock)
+	c.Version = twin.Version
+	if claim, err := NewCommands(twins.postgres, twins).Claim(t.Context(), &c, nil); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
 	if again, ok := twins.directory.owner(unit); !ok || !reflect.DeepEqual(again, owned) {
 		t.Errorf("confirmed as of %+v, want %+v", again, owned)
 	}
@@ -216,16 +221,36 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 	}
 }
 
-func TestSoManyRecordsAreRemembered(t *testing.T) {
+func TestRecords_CacheIsBounded(t *testing.T) {
 	r := newRecords()
 	for id := range telematics.VehicleID(recordsSize + 10) {
 		r.keep(&telematics.Twin{Vehicle: telematics.Vehicle{ID: id}, Version: 1})
 	}
-	if n := r.known.Len(); n != recordsSize {
-		t.Errorf("%d are remembered, want %d", n, recordsSize)
+	if n := r.cached.Len(); n != recordsSize {
+		t.Errorf("%d are cached, want %d", n, recordsSize)
 	}
 	if _, ok := r.find(0); ok {
-		t.Error("the one that was not asked for longest is still remembered")
+		t.Error("the one that was not used for longest is still cached")
+	}
+}
+
+// A claim that fails has not confirmed the record by which its order was accepted.
+func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
+	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	id, _ := addVehicle(t, twins.postgres, 1)
+	twin, err := twins.Resolve(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := brokertest.NewCommand(id, telematics.Lock)
+	c.Version = twin.Version
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NewCommands(twins.postgres, twins).Claim(ended, &c, nil); err == nil {
+		t.Fatal("claimed in a context that has ended")
+	}
+	if twin, cached := twins.records.find(id); cached {
+		t.Errorf("cached %+v", twin)
 	}
 }
 

@@ -233,7 +233,7 @@ func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics
 }
 
 // Belongs reports whether a vehicle is an agency's. It reads the record only where that was not so when it was last read here: of a vehicle that
-// came to another agency it may still report the former one, until an order's claim, which checks the record, has failed.
+// came to another agency it may still report the former one, until a claim has checked the record.
 func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
 	if twin, cached := t.records.find(id); cached && twin.AgencyID == agency {
 		return true, nil
@@ -241,18 +241,6 @@ func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency tel
 	twin, err := t.Record(ctx, id)
 	return err == nil && twin.AgencyID == agency, err
 }
-
-// Remembered returns what an order depends on, as it was last read here. A claim by its version finds out whether it is still true.
-func (t *Twins) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
-	return t.records.find(id)
-}
-
-// Confirm notes that what was remembered was true a moment ago, and with it whose unit it is: until then nobody could say, and
-// reports go by that.
-func (t *Twins) Confirm(twin telematics.Twin) { t.directory.note(&twin.Vehicle) }
-
-// Forget notes that what was remembered is not true any more, or that nobody could say.
-func (t *Twins) Forget(id telematics.VehicleID) { t.records.forget(id) }
 
 // Told is Twin for somebody who will remember it: what Postgres does not have of it yet is
 // written there first, so that nobody is told less afterwards, whatever dies. Where Postgres

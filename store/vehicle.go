@@ -65,7 +65,7 @@ const (
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
 
-// recordVersion is the version of a vehicle's record, of all that telematics.Twin.Recollection keeps but the last sign of life.
+// recordVersion is the version of a vehicle's record, of all that is cached of it (records.keep) but the last sign of life.
 // It is compared with what the same program read on connections of the same settings, and never kept.
 const recordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.status, u.session, u.changed_at, u.actions)::text, 0)`

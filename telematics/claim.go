@@ -7,7 +7,6 @@ type Claim struct {
 	Seq      int64     // of the command, where the lane is ours; else zero
 	Occupant *Command  // open in the lane
 	KeyTaken bool      // the idempotency key was used already, and nothing was written
-	Stale    bool      // the vehicle's record has another version than the command, and nothing was written
 	At       time.Time // by the record's clock, where the lane is ours; zero: not known
 }
 

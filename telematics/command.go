@@ -43,7 +43,7 @@ type Command struct {
 	Agency     AgencyID
 	Unit       Unit     // that was asked; only its word counts [ACK-4]
 	Protocol   Protocol // of the unit; not read back
-	Version    int64    // of the vehicle's record that it was made by, where that was only remembered; not read back
+	Version    int64    // of the vehicle's record by which it was accepted; zero: not to be checked; not read back
 	Action     Action
 	Attention  *Attention // parameters; nil but for AttentionSignal
 	Lane       Lane

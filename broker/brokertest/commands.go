@@ -59,6 +59,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"OneOfManyRepetitionsWins":                    oneOfManyRepetitionsWins,
 		"AClaimByTheRecordsVersionIsTaken":            trueClaimIsTaken,
 		"AClaimByAnotherVersionWritesNothing":         staleClaimWritesNothing,
+		"AClaimByAnotherVersionIsAcceptedAnew":        staleClaimIsAcceptedAnew,
 		"SignsOfLifeMakeNoClaimStale":                 signsOfLifeMakeNothingStale,
 		"AStaleClaimIsNotATakenLane":                  staleIsNotOccupied,
 		"AStaleClaimSpoilsNoOther":                    staleClaimSpoilsNoOther,
@@ -84,10 +85,12 @@ func NewCommand(vehicle telematics.VehicleID, action telematics.Action) telemati
 	return c
 }
 
+func ref(c telematics.Command) *telematics.Command { return &c }
+
 // claim claims a command and returns it as it must be written down.
 func (r CommandRecord) claim(t *testing.T, c telematics.Command) telematics.Command {
 	t.Helper()
-	claim, err := r.Here.Claim(t.Context(), c)
+	claim, err := r.Here.Claim(t.Context(), &c, nil)
 	if err != nil || claim.Occupant != nil || claim.Seq == 0 || claim.At.IsZero() {
 		t.Fatalf("Claim = %+v, %v; want the lane, and the time", claim, err)
 	}
@@ -155,7 +158,7 @@ func claimedIsWritten(t *testing.T, r CommandRecord) {
 func laneHasOneCommand(t *testing.T, r CommandRecord) {
 	first := r.claimLock(t)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock, telematics.EnableDriving} {
-		claim, err := r.There.Claim(t.Context(), NewCommand(first.Vehicle, action))
+		claim, err := r.There.Claim(t.Context(), ref(NewCommand(first.Vehicle, action)), nil)
 		if err != nil || claim.Occupant == nil || claim.Seq != 0 {
 			t.Fatalf("Claim(%s) = %+v, %v; want an occupant", action, claim, err)
 		}
@@ -194,14 +197,14 @@ func claimedOnce(t *testing.T, r CommandRecord) {
 	c := r.claimLock(t)
 	again := NewCommand(r.Vehicle(), telematics.Lock)
 	again.ID = c.ID
-	if claim, err := r.Here.Claim(t.Context(), again); err == nil {
+	if claim, err := r.Here.Claim(t.Context(), &again, nil); err == nil {
 		t.Errorf("Claim = %+v for an id that is taken", claim)
 	}
 }
 
 func claimForUnknownVehicle(t *testing.T, r CommandRecord) {
 	const nobodys = 1 << 40
-	_, err := r.Here.Claim(t.Context(), NewCommand(nobodys, telematics.Lock))
+	_, err := r.Here.Claim(t.Context(), ref(NewCommand(nobodys, telematics.Lock)), nil)
 	if want := telematics.NoSuchVehicle(nobodys); !reflect.DeepEqual(err, error(want)) {
 		t.Errorf("Claim = %v, want %v", err, want)
 	}
@@ -220,7 +223,7 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 		}
 		wg.Go(func() {
 			c := NewCommand(vehicle, telematics.Unlock)
-			claim, err := commands.Claim(t.Context(), c)
+			claim, err := commands.Claim(t.Context(), &c, nil)
 			if err != nil {
 				t.Errorf("Claim: %v", err)
 				return

@@ -2,7 +2,9 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -33,7 +35,7 @@ type Memory struct {
 	mu       sync.Mutex
 	broken   map[string]error
 	twins    map[telematics.VehicleID]telematics.Twin
-	recalled map[telematics.VehicleID]telematics.Twin           // as they were last read
+	cached   map[telematics.VehicleID]telematics.Twin           // as they were last read
 	told     map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last announced
 	commands map[telematics.CommandID]telematics.Command
 	seq      int64
@@ -58,7 +60,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 	m := &Memory{
 		broken:    map[string]error{},
 		twins:     map[telematics.VehicleID]telematics.Twin{},
-		recalled:  map[telematics.VehicleID]telematics.Twin{},
+		cached:    map[telematics.VehicleID]telematics.Twin{},
 		commands:  map[telematics.CommandID]telematics.Command{},
 		made:      map[callerKey]telematics.CommandID{},
 		strangers: map[telematics.Unit]telematics.UnknownUnit{},
@@ -132,19 +134,84 @@ func (m *Memory) Twin(ctx context.Context, id telematics.VehicleID) (telematics.
 		return telematics.Twin{}, telematics.NoSuchVehicle(id)
 	}
 	twin.Version = version(twin)
-	m.recalled[id] = twin.Recollection()
+	m.cached[id] = decisive(twin)
 	return twin, nil
 }
 
-// Record implements broker.Vehicles.
+// Record returns a vehicle as it is now, without its state.
 func (m *Memory) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, err := m.Twin(ctx, id)
 	twin.Snapshot = nil
 	return twin, err
 }
 
+// Resolve implements broker.Vehicles.
+func (m *Memory) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	if twin, ok := m.Cached(id); ok {
+		return twin, nil
+	}
+	return m.Record(ctx, id)
+}
+
+// Cached returns what Resolve returns without reading it.
+func (m *Memory) Cached(id telematics.VehicleID) (telematics.Twin, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	twin, ok := m.cached[id]
+	return twin, ok
+}
+
+// Uncache has a vehicle read when it is resolved next.
+func (m *Memory) Uncache(id telematics.VehicleID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.cached, id)
+}
+
+// decisive returns what an order depends on of a vehicle.
+func decisive(t telematics.Twin) telematics.Twin {
+	return telematics.Twin{
+		Vehicle: telematics.Vehicle{
+			ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions,
+		},
+		Contact: telematics.Contact{
+			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
+			Actions: t.Contact.Actions,
+		},
+		Version: t.Version,
+	}
+}
+
+// version differs where anything does that an order depends on, but for signs of life.
+func version(t telematics.Twin) int64 {
+	covered := decisive(t)
+	covered.Version, covered.Contact.LastSeen = 0, time.Time{}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%#v", covered)
+	return int64(h.Sum64()) //nolint:gosec // any number will do
+}
+
 // Claim implements broker.Commands.
-func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+	claim, err := m.claim(ctx, *c)
+	if err != nil {
+		m.Uncache(c.Vehicle)
+	}
+	if !errors.Is(err, errStale) {
+		return claim, err
+	}
+	if c, err = accept(); err != nil {
+		return telematics.Claim{}, err
+	}
+	accepted := *c
+	accepted.Version = 0
+	return m.claim(ctx, accepted)
+}
+
+// errStale means that a vehicle's record has another version than a command.
+var errStale = errors.New("the vehicle's record has changed")
+
+func (m *Memory) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
 	if err := m.enter(ctx, "Claim"); err != nil {
 		return telematics.Claim{}, err
 	}
@@ -152,7 +219,7 @@ func (m *Memory) Claim(ctx context.Context, c telematics.Command) (telematics.Cl
 	twin, ok := m.twins[c.Vehicle]
 	switch {
 	case c.Version != 0 && (!ok || c.Version != version(twin)):
-		return telematics.Claim{Stale: true}, nil
+		return telematics.Claim{}, errStale
 	case !ok:
 		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}

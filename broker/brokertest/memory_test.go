@@ -54,7 +54,7 @@ func TestMemoryKeepsTheContractOfVehicles(t *testing.T) {
 	VehiclesContract(t, func(*testing.T) VehicleRecord {
 		m := NewMemory()
 		add := vehicles(m)
-		return VehicleRecord{Vehicles: m, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
+		return VehicleRecord{Vehicles: m, Commands: m, Record: m.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
 	})
 }
 
@@ -96,11 +96,11 @@ func TestABrokenMethodFailsUntilItIsMended(t *testing.T) {
 	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
 	away := errors.New("away")
 	m.Break(away, "Claim", "Twin")
-	if _, err := m.Claim(t.Context(), NewCommand(1, telematics.Lock)); !errors.Is(err, away) {
+	if _, err := m.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, away) {
 		t.Errorf("Claim = %v, want %v", err, away)
 	}
 	m.Break(nil, "Claim")
-	if claim, err := m.Claim(t.Context(), NewCommand(1, telematics.Lock)); err != nil || claim.Seq != 1 {
+	if claim, err := m.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); err != nil || claim.Seq != 1 {
 		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
 	}
 	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, away) {

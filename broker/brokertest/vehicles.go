@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -9,88 +10,91 @@ import (
 	"motorpool/telematics"
 )
 
-// VehicleRecord is one record of vehicles, as an instance of Motorpool has it in hand.
+// VehicleRecord is a record of vehicles, and of their commands, as one instance of Motorpool uses it.
 type VehicleRecord struct {
 	broker.Vehicles
-	Vehicle func() telematics.VehicleID // adds a vehicle with a unit
-	Fleet   Fleet
+	Commands broker.Commands
+	Record   func(context.Context, telematics.VehicleID) (telematics.Twin, error) // reads the vehicle through the instance
+	Vehicle  func() telematics.VehicleID                                          // adds a vehicle with a unit
+	Fleet    Fleet
 }
 
-// VehiclesContract runs what everybody promises who remembers records of vehicles.
+// VehiclesContract runs what a record of vehicles promises.
 func VehiclesContract(t *testing.T, open func(*testing.T) VehicleRecord) {
 	for name, run := range map[string]func(*testing.T, VehicleRecord){
-		"WhatWasReadIsRemembered":                    readIsRemembered,
-		"WhatIsRememberedDoesNotChangeWithTheRecord": rememberedDoesNotChange,
-		"WhatWasForgottenIsNotRemembered":            forgottenIsNotRemembered,
-		"WhatIsNotThereIsNotRemembered":              nothingIsNotRemembered,
-		"EveryDecisiveChangeIsAnotherVersion":        changesChangeTheVersion,
+		"WhatWasReadIsResolved":                    readIsResolved,
+		"WhatIsResolvedDoesNotChangeWithTheRecord": resolvedDoesNotChange,
+		"AStaleClaimHasTheVehicleResolvedAnew":     staleClaimResolvesAnew,
+		"WhatIsNotThereIsNotResolved":              missingIsNotResolved,
+		"EveryDecisiveChangeIsAnotherVersion":      changesChangeTheVersion,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
 }
 
-func (r VehicleRecord) wantRemembered(t *testing.T, want telematics.Twin) {
+func (r VehicleRecord) wantResolved(t *testing.T, want telematics.Twin) {
 	t.Helper()
-	got, ok := r.Remembered(want.ID)
-	if want := want.Recollection(); !ok || !reflect.DeepEqual(got, want) || got.Version == 0 {
-		t.Errorf("remembered %t\n got %+v\nwant %+v", ok, got, want)
+	got, err := r.Resolve(t.Context(), want.ID)
+	if err != nil || !reflect.DeepEqual(decisive(got), decisive(want)) || got.Version == 0 {
+		t.Errorf("Resolve: %v\n got %+v\nwant %+v", err, got, want)
 	}
 }
 
-func readIsRemembered(t *testing.T, r VehicleRecord) {
-	for _, read := range []func() (telematics.Twin, error){
-		func() (telematics.Twin, error) { return r.Record(t.Context(), r.Vehicle()) },
-		func() (telematics.Twin, error) { return r.Twin(t.Context(), r.Vehicle()) },
-	} {
-		twin, err := read()
+func readIsResolved(t *testing.T, r VehicleRecord) {
+	for _, read := range []func(context.Context, telematics.VehicleID) (telematics.Twin, error){r.Record, r.Twin, r.Resolve} {
+		twin, err := read(t.Context(), r.Vehicle())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.wantRemembered(t, twin)
-		r.Confirm(twin.Recollection())
-		r.wantRemembered(t, twin)
+		r.wantResolved(t, twin)
 	}
 }
 
-func rememberedDoesNotChange(t *testing.T, r VehicleRecord) {
+func resolvedDoesNotChange(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
-	before, err := r.Record(t.Context(), id)
+	before, err := r.Resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Fleet.Change(id, func(t *telematics.Twin) {
 		t.AgencyID, t.Contact.Status, t.Contact.LastSeen = 2, telematics.Offline, instant.Add(time.Hour)
 	})
-	r.wantRemembered(t, before)
+	r.wantResolved(t, before)
 	after, err := r.Record(t.Context(), id)
 	if err != nil || after.AgencyID != 2 {
 		t.Fatalf("Record = %+v, %v; want it as it is now", after, err)
 	}
-	r.wantRemembered(t, after)
+	r.wantResolved(t, after)
 }
 
-func forgottenIsNotRemembered(t *testing.T, r VehicleRecord) {
+func staleClaimResolvesAnew(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
-	if _, err := r.Record(t.Context(), id); err != nil {
+	r.Fleet.Change(id, online)
+	before, err := r.Resolve(t.Context(), id)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		r.Forget(id)
-		if twin, ok := r.Remembered(id); ok {
-			t.Errorf("remembered %+v", twin)
+	r.Fleet.Change(id, func(t *telematics.Twin) { t.AgencyID = 2 })
+	claim, err := r.Commands.Claim(t.Context(), ref(by(before, telematics.Lock)), func() (*telematics.Command, error) {
+		twin, err := r.Resolve(t.Context(), id)
+		if err != nil || twin.AgencyID != 2 {
+			t.Errorf("Resolve = %+v, %v; want it as it is now", twin, err)
 		}
+		return ref(by(twin, telematics.Lock)), err
+	})
+	if err != nil || !claim.Taken() {
+		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 }
 
-func nothingIsNotRemembered(t *testing.T, r VehicleRecord) {
+func missingIsNotResolved(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Remove(id)
-	if _, err := r.Record(t.Context(), id); !reflect.DeepEqual(err, error(telematics.NoSuchVehicle(id))) {
-		t.Errorf("Record = %v", err)
-	}
-	if twin, ok := r.Remembered(id); ok {
-		t.Errorf("remembered %+v", twin)
+	for range 2 {
+		if twin, err := r.Resolve(t.Context(), id); !reflect.DeepEqual(err, error(telematics.NoSuchVehicle(id))) {
+			t.Errorf("Resolve = %+v, %v", twin, err)
+		}
 	}
 }
 

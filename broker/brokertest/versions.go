@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func online(t *telematics.Twin) {
 	t.Contact.Status, t.Contact.Session, t.Contact.ChangedAt, t.Contact.LastSeen = telematics.Online, "one", instant, instant
 }
 
-// known returns a vehicle whose unit is online, as it is remembered.
+// known returns a vehicle whose unit is online.
 func (r CommandRecord) known(t *testing.T) telematics.Twin {
 	t.Helper()
 	id := r.Vehicle()
@@ -79,12 +80,34 @@ func trueClaimIsTaken(t *testing.T, r CommandRecord) {
 	}
 }
 
+// wantStale claims a command that is not accepted by the record as it is now.
 func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	t.Helper()
-	claim, err := r.Here.Claim(t.Context(), c)
-	if want := (telematics.Claim{Stale: true}); err != nil || !reflect.DeepEqual(claim, want) {
-		t.Errorf("Claim = %+v, %v; want it stale", claim, err)
+	claim, err := r.Here.Claim(t.Context(), &c, refuse)
+	if !errors.Is(err, errRefused) || !reflect.DeepEqual(claim, telematics.Claim{}) {
+		t.Errorf("Claim = %+v, %v; want accept to be called", claim, err)
 	}
+}
+
+var errRefused = errors.New("refused by the record as it is now")
+
+func refuse() (*telematics.Command, error) { return nil, errRefused }
+
+// staleClaimIsAcceptedAnew claims a command by a record that changes, also while it is accepted anew.
+func staleClaimIsAcceptedAnew(t *testing.T, r CommandRecord) {
+	twin := r.known(t)
+	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })
+	anew, accepted := by(r.Fleet.record(t, twin.ID), telematics.Lock), 0
+	claim, err := r.Here.Claim(t.Context(), ref(by(twin, telematics.Lock)), func() (*telematics.Command, error) {
+		accepted++
+		r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Contact.Session = "two" })
+		return &anew, nil
+	})
+	if err != nil || !claim.Taken() || accepted != 1 {
+		t.Fatalf("Claim = %+v, %v, accepted %d times", claim, err, accepted)
+	}
+	anew.Seq, anew.Version = claim.Seq, 0
+	wantCommand(t, r.open(t, anew.ID), anew)
 }
 
 func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
@@ -109,7 +132,7 @@ func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 			}
 			now := r.Fleet.record(t, twin.ID)
 			if c.Unit, c.Version = now.Unit, now.Version; now.Unit == "" {
-				c.Version = 0 // nothing can be remembered of it that lets an order pass
+				c.Version = 0 // no order is accepted by it
 			}
 			r.claim(t, c) // lane, key and id are free
 			r.settle(t, settlement(c, telematics.Expired))
@@ -133,8 +156,8 @@ func signsOfLifeMakeNothingStale(t *testing.T, r CommandRecord) {
 func staleIsNotOccupied(t *testing.T, r CommandRecord) {
 	twin := r.known(t)
 	occupant := r.claim(t, by(twin, telematics.Lock))
-	claim, err := r.There.Claim(t.Context(), by(twin, telematics.Unlock))
-	if err != nil || claim.Stale || claim.Occupant == nil || claim.Occupant.ID != occupant.ID {
+	claim, err := r.There.Claim(t.Context(), ref(by(twin, telematics.Unlock)), refuse)
+	if err != nil || claim.Occupant == nil || claim.Occupant.ID != occupant.ID {
 		t.Errorf("by a true record: Claim = %+v, %v; want the occupant", claim, err)
 	}
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.AgencyID = 2 })
@@ -155,8 +178,8 @@ func staleClaimSpoilsNoOther(t *testing.T, r CommandRecord) {
 			c.Version = 0
 		}
 		claims.Go(func() {
-			claim, err := r.Here.Claim(t.Context(), c)
-			if err != nil || claim.Stale != stale || claim.Taken() == stale {
+			claim, err := r.Here.Claim(t.Context(), &c, refuse)
+			if errors.Is(err, errRefused) != stale || claim.Taken() == stale {
 				t.Errorf("Claim = %+v, %v; stale: %t", claim, err, stale)
 			}
 		})

@@ -72,7 +72,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: twins, Commands: postgres, Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
+		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
 		Contacts: postgres, Events: redis.Events(), Strangers: postgres, Unrecorded: postgres,
 		Air: link, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})

@@ -12,18 +12,18 @@ import (
 	"motorpool/telematics"
 )
 
-// remembers lets the service read the record of the car, and what it read be remembered.
-func (w *world) remembers() {
+// caches has the record of the car read, and cached.
+func (w *world) caches() {
 	w.Helper()
 	if _, err := w.Record(w.Context(), car); err != nil {
 		w.Fatal(err)
 	}
-	if _, ok := w.Remembered(car); !ok {
-		w.Fatal("the record is not remembered")
+	if _, ok := w.Cached(car); !ok {
+		w.Fatal("the record is not cached")
 	}
 }
 
-func TestARememberedVehicleIsNotRead(t *testing.T) {
+func TestSend_CachedVehicleIsNotRead(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
@@ -45,8 +45,8 @@ func away(status telematics.PresenceStatus) telematics.Contact {
 	return telematics.Contact{Status: status, ChangedAt: long, LastSeen: long}
 }
 
-// Whatever has changed since the record was read, an order ends as if nothing was remembered.
-func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
+// Whatever has changed since the record was cached, an order ends as if nothing was cached.
+func TestSend_StaleRecordChangesNothing(t *testing.T) {
 	type ending struct {
 		refused *telematics.Error
 		unit    telematics.Unit
@@ -61,7 +61,7 @@ func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
 		change  func(*telematics.Twin)
 		actor   telematics.Actor
 		key     *telematics.IdempotencyKey
-		long    bool                // it was so when it was remembered
+		long    bool                // it was so when it was cached
 		carried bool                // an order under the key, before
 		halted  telematics.AgencyID // once the record has changed
 		code    telematics.Code
@@ -91,7 +91,7 @@ func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var endings []ending
-			for _, remembered := range []bool{true, false} {
+			for _, cached := range []bool{true, false} {
 				inWorld(t, 1, func(w *world) {
 					order := w.order(telematics.Lock)
 					order.RequestID, order.Idempotency = [16]byte{1}, c.key
@@ -113,17 +113,17 @@ func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
 						}
 					}
 					if !c.long {
-						w.remembers()
+						w.caches()
 					}
 					w.Change(car, c.change)
 					if c.long {
-						w.remembers()
+						w.caches()
 					}
 					if c.halted != 0 {
 						w.Halt(telematics.Halt{Agency: c.halted, Why: "trial", Since: time.Now()})
 					}
-					if !remembered {
-						w.Forget(car)
+					if !cached {
+						w.Uncache(car)
 					}
 					time.Sleep(5 * time.Second) // until a halt is known
 					got, refused := w.sendVia(0, order)
@@ -142,7 +142,7 @@ func TestWhatIsRememberedAndNotTrueChangesNothing(t *testing.T) {
 				})
 			}
 			if len(endings) == 2 && !reflect.DeepEqual(endings[0], endings[1]) {
-				t.Errorf("remembered\n %+v\nread\n %+v", endings[0], endings[1])
+				t.Errorf("cached\n %+v\nread\n %+v", endings[0], endings[1])
 			}
 		})
 	}
@@ -153,20 +153,20 @@ var aCommand = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func sold(t *telematics.Twin) { t.AgencyID = 2 }
 
-func TestAVehicleThatIsRememberedAsAwayIsAskedWhenItIsBack(t *testing.T) {
+func TestSend_VehicleCachedAsOfflineGetsCommandWhenItIsBack(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		w.Change(car, func(twin *telematics.Twin) { twin.Contact = away(telematics.Offline) })
-		w.remembers()
+		w.caches()
 		w.Change(car, func(twin *telematics.Twin) { twin.Contact = healthy().Contact })
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 	})
 }
 
-func TestAVehicleThatIsRememberedAndGoneIsNotFound(t *testing.T) {
+func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.remembers()
+		w.caches()
 		w.Remove(car)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.VehicleNotFound)
@@ -174,90 +174,48 @@ func TestAVehicleThatIsRememberedAndGoneIsNotFound(t *testing.T) {
 	})
 }
 
-// confirming is a record that keeps what was confirmed, and remembers without a version where it is said to.
-type confirming struct {
-	*brokertest.Memory
-	confirmed *[]telematics.Twin
-	vague     *bool
-}
-
-func (c confirming) Confirm(twin telematics.Twin) { *c.confirmed = append(*c.confirmed, twin) }
-
-func (c confirming) Remembered(id telematics.VehicleID) (telematics.Twin, bool) {
-	twin, ok := c.Memory.Remembered(id)
-	if *c.vague {
-		twin.Version = 0
-	}
-	return twin, ok
-}
-
-func TestOnlyWhatAClaimHasCheckedIsConfirmed(t *testing.T) {
-	var confirmed []telematics.Twin
-	var vague bool
-	between := func(m *brokertest.Memory) stores { return confirming{m, &confirmed, &vague} }
-	inWorldOf(t, []func(*brokertest.Memory) stores{between}, func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		send := func(says string, want int) {
-			t.Helper()
-			_, err := w.send(telematics.Lock)
-			w.wantCode(err, "")
-			if len(confirmed) != want {
-				t.Errorf("%s: %d confirmed, want %d", says, len(confirmed), want)
-			}
-		}
-		send("nothing is remembered", 0)
-		send("it is remembered", 1)
-		w.Change(car, func(twin *telematics.Twin) { twin.Contact.Session = "another" })
-		send("it is not true", 1)
-		send("it is read again", 2)
-		vague = true
-		w.Change(car, func(twin *telematics.Twin) { twin.Unit = "another" })
-		w.air.car = nil
-		c, _ := w.send(telematics.Lock)
-		if c.Unit != "another" || len(confirmed) != 2 {
-			t.Errorf("what has no version cannot be checked, and %s was asked", c.Unit)
-		}
-	})
-}
-
-// restless is a record that is another one each time it is looked at.
+// restless is a record that changes each time before it is claimed by.
 type restless struct {
 	*brokertest.Memory
-	versions *[]int64 // of the claims
+	accepted *int // orders that were accepted anew
 }
 
-func (r restless) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-	*r.versions = append(*r.versions, c.Version)
-	if c.Version != 0 {
-		return telematics.Claim{Stale: true}, nil
+func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+	change := func() {
+		r.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
 	}
-	return r.Memory.Claim(ctx, c)
+	change()
+	return r.Memory.Claim(ctx, c, func() (*telematics.Command, error) {
+		*r.accepted++
+		defer change()
+		return accept()
+	})
 }
 
-func TestARecordThatChangesAllTheTimeHoldsNothingUp(t *testing.T) {
-	var versions []int64
-	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return restless{m, &versions} }}, func(w *world) {
+func TestSend_RecordThatChangesAllTheTimeDelaysNothing(t *testing.T) {
+	var accepted int
+	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return restless{m, &accepted} }}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		for range 3 {
-			w.remembers()
+			w.caches()
 			_, err := w.send(telematics.Lock)
 			w.wantCode(err, "")
 		}
-		if len(versions) != 6 || versions[0] == 0 || versions[1] != 0 {
-			t.Errorf("claims by the versions %v, want each order to claim by one, and then by none", versions)
+		if accepted != 3 {
+			t.Errorf("%d orders were accepted anew, want each once", accepted)
 		}
 	})
 }
 
-// While the record is away nobody can say whether what is remembered is true, so the history does not tell it.
-func TestWhatNobodyCouldConfirmIsForgotten(t *testing.T) {
+// While the record is unavailable, nothing confirms the cached one, so the audit log does not repeat what it says.
+func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.remembers()
+		w.caches()
 		w.Break(awayForNow{errors.New("connection refused")}, "Claim", "Twin")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		if twin, ok := w.Remembered(car); ok {
-			t.Errorf("remembered %+v", twin)
+		if twin, ok := w.Cached(car); ok {
+			t.Errorf("cached %+v", twin)
 		}
 		if lines := w.Lines(); len(lines) != 1 || lines[0].Agency != 0 || lines[0].Code != telematics.TelematicsUnavailable {
 			t.Errorf("lines %+v", lines)
@@ -273,9 +231,9 @@ func (l late) Settle(ctx context.Context, s telematics.Settlement) (*telematics.
 	return l.Memory.Settle(ctx, s)
 }
 
-func TestARecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
+func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
 	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return late{m} }}, func(w *world) {
-		w.remembers()
+		w.caches()
 		w.claimed(2 * time.Second)
 		time.Sleep(2*time.Second + time.Millisecond)
 		order := w.order(telematics.Lock)
