@@ -98,7 +98,7 @@ func (a answer) checkError() {
 		after = n.String()
 	}
 	if body["retryable"] != true {
-		after = "" // whoever acts on the header sends the same again
+		after = "" // a caller that obeys the header sends the same again
 	}
 	if got := a.header.Get("Retry-After"); got != after {
 		a.Errorf("%s: Retry-After %q, want %q", a.asked, got, after)

@@ -43,7 +43,7 @@ func started(recorder *simulator.Recorder) []telematics.Action {
 	return actions
 }
 
-func TestABookingLivesAndEveryInstanceSeesItAtOnce(t *testing.T) {
+func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		here, there := r.open(), r.serve(r.paid)

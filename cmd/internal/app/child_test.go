@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveChild serves until nobody holds its standard input any more.
+// serveChild serves until its standard input is closed.
 func serveChild(text string) error {
 	var config app.Config
 	if err := gob.NewDecoder(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text))).Decode(&config); err != nil {
@@ -56,7 +56,7 @@ func serveChild(text string) error {
 	return app.Serve(ctx, config, listeners, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
-// openVictim starts an instance in a process of its own, of which stop is the sudden death.
+// openVictim starts an instance in a separate process, which stop kills.
 func (r *rentals) openVictim() *instance {
 	r.Helper()
 	config := r.config()

@@ -22,7 +22,7 @@ import (
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
 	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
-	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of counters, detailed readiness and profiles; nobody else may reach it (default ${default})."`
+	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of counters, detailed readiness and profiles; only your monitoring may reach it (default ${default})."`
 	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"Address of /healthz and /readyz for load balancers and orchestrators, which may reach it; empty: none (default ${default})."`
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
 	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`
@@ -48,8 +48,8 @@ type Config struct {
 	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role that stands for a client (default ${default})."`
 	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"Origins whose pages may call the API from a browser, separated by commas, such as https://console.example.com (default none)."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
-	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from everybody together; 0: any number (default ${default})."`
-	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state, by everybody together; 0: any number (default ${default})."`
+	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from all callers together; 0: any number (default ${default})."`
+	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be queried for its state, by all callers together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
 	BulkRate      int           `default:"2000" placeholder:"N" help:"Vehicles a minute that one administrator may name in orders to many; 0: any number (default ${default})."`
 	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default})."`
@@ -60,7 +60,7 @@ type Config struct {
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
 
-	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: nobody is asked)."`
+	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: no request is sent)."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
 
 	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/operating.md (default none: no client is let in)."`
@@ -82,7 +82,7 @@ const maxRate = 1_000_000
 // maxDrain is the longest time to go on serving after SIGTERM.
 const maxDrain = 5 * time.Minute
 
-// Check returns everything that is wrong with the settings, at once.
+// Check returns all errors of the settings together.
 func (c Config) Check() error {
 	return errors.Join(
 		address("http", c.HTTP),
@@ -205,7 +205,7 @@ func publicKeys(flag, file string) error {
 	return nil
 }
 
-// trustworthy refuses keys that anybody on the way could replace.
+// trustworthy refuses keys that an attacker on the network could replace.
 func trustworthy(flag, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
@@ -213,7 +213,7 @@ func trustworthy(flag, value string) error {
 	}
 	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 	if u.Scheme != "https" && !local {
-		return fmt.Errorf("--%s: http:// only from this machine: anybody on the way could put keys of their own there; want https://", flag)
+		return fmt.Errorf("--%s: http:// only from this machine: an attacker on the network could replace the keys; want https://", flag)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
 	for name, c := range map[string]struct{ url, contact, flag string }{
 		"a file":                         {"geocoder.sock", "", "--geocoder-url"},
 		"another protocol":               {"ftp://h/hush", "", "--geocoder-url"},
-		"a contact of nobody":            {"", "fleet@example.com", "--geocoder-contact"},
+		"a contact without a server":     {"", "fleet@example.com", "--geocoder-contact"},
 		"a contact with a header":        {"https://h", "a\r\nb: c", "--geocoder-contact"},
 		"the public one, without a name": {"https://nominatim.openstreetmap.org", "", "--geocoder-contact"},
 		"the same, spelt otherwise":      {"https://Nominatim.OpenStreetMap.org:443/?key=hush", "", "--geocoder-contact"},

@@ -145,7 +145,7 @@ func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
 				delete(left, id)
 			}
 			if len(left) > 0 {
-				r.Errorf("nobody heard of the methods %v", left)
+				r.Errorf("no notice came for the methods %v", left)
 			}
 		}
 		r.allAttached()

@@ -40,7 +40,7 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 			At: time.Now(), Values: map[telematics.Field]any{telematics.MileageKm: km, telematics.IsLocked: int(km)%2 == 0},
 		}))
 	}
-	seen := func(what string) { // by both: from then on nobody may be told less
+	seen := func(what string) { // by both: from then on no read may return less
 		s.eventually(10*time.Second, what, func() bool {
 			return instances[0].mileage("1") == km && instances[1].mileage("1") == km
 		})
@@ -59,7 +59,7 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 		s.must(s.redis.Restart())
 		for _, i := range instances {
 			if got := i.mileage("1"); got < km {
-				t.Errorf("beside an empty Redis an instance says %v, and said %v before", got, km)
+				t.Errorf("with an empty Redis an instance says %v, and said %v before", got, km)
 			}
 		}
 		report()

@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics"
 )
 
-// told is what a stream has told, by kind.
-type told struct {
+// streamed is an event of a stream, by kind.
+type streamed struct {
 	ID      string
 	Event   string
 	Vehicle int `json:"vehicle_id"`
@@ -32,10 +32,10 @@ type told struct {
 type follower struct {
 	close func()
 
-	mu    sync.Mutex
-	told  []told
-	last  string
-	ended bool
+	mu       sync.Mutex
+	streamed []streamed
+	last     string
+	ended    bool
 }
 
 // follow opens a stream of an instance, behind an event where one is named.
@@ -67,7 +67,7 @@ func (i *instance) follow(token, after string) *follower {
 
 func (f *follower) read(lines *bufio.Scanner) {
 	lines.Buffer(nil, 1<<20)
-	var e told
+	var e streamed
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		f.mu.Lock()
@@ -80,9 +80,9 @@ func (f *follower) read(lines *bufio.Scanner) {
 			_ = json.Unmarshal([]byte(value), &e) // what is not readable is missed
 		case "":
 			if e.Event != "" {
-				f.told = append(f.told, e)
+				f.streamed = append(f.streamed, e)
 			}
-			e = told{}
+			e = streamed{}
 		}
 		f.mu.Unlock()
 	}
@@ -97,18 +97,18 @@ func (f *follower) lastID() string {
 	return f.last
 }
 
-func (f *follower) has(what func(told) bool) bool {
+func (f *follower) has(what func(streamed) bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.told, what)
+	return slices.ContainsFunc(f.streamed, what)
 }
 
-// statesOf returns the states of a command in the order in which they were told.
+// statesOf returns the states of a command in the order in which they were published.
 func (f *follower) statesOf(id string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var states []string
-	for _, e := range f.told {
+	for _, e := range f.streamed {
 		if e.Event == "command" && e.Command.ID == id {
 			states = append(states, e.Command.State)
 		}
@@ -116,7 +116,7 @@ func (f *follower) statesOf(id string) []string {
 	return states
 }
 
-func TestWhatHappensThroughOneInstanceIsToldByTheOther(t *testing.T) {
+func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		s.interval = time.Second
@@ -125,22 +125,22 @@ func TestWhatHappensThroughOneInstanceIsToldByTheOther(t *testing.T) {
 		own := there.follow(s.token(telematics.Actor{Subject: "of-one", Role: telematics.Admin, Agency: 1}), "")
 		s.drive(nil, healthy)
 		for vehicle := 1; vehicle <= 2; vehicle++ {
-			s.eventually(20*time.Second, "its connection is told", func() bool {
-				return all.has(func(e told) bool {
+			s.eventually(20*time.Second, "its connection is streamed", func() bool {
+				return all.has(func(e streamed) bool {
 					return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online"
 				})
 			})
-			s.eventually(20*time.Second, "its report is told", func() bool {
-				return all.has(func(e told) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
+			s.eventually(20*time.Second, "its report is streamed", func() bool {
+				return all.has(func(e streamed) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
 			})
 			c := commandOf(s.T, here.control(vehicle, telematics.Lock))
-			s.eventually(10*time.Second, "its command is told", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
+			s.eventually(10*time.Second, "its command is streamed", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
 			if states := all.statesOf(c.ID); states[0] != "accepted" || !slices.Contains(states, "sent") {
-				s.Errorf("told %v", states)
+				s.Errorf("streamed %v", states)
 			}
 		}
-		s.eventually(10*time.Second, "the agency hears of its own", func() bool { return own.has(func(e told) bool { return e.Vehicle == 1 }) })
-		if own.has(func(e told) bool { return e.Vehicle == 2 }) {
+		s.eventually(10*time.Second, "the agency gets its events", func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) })
+		if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
 			s.Error("an agency hears of another's vehicle")
 		}
 	})
@@ -153,16 +153,16 @@ func TestAReaderGoesOnAtTheOtherInstance(t *testing.T) {
 		s.drive(nil, healthy)
 		f := here.follow(here.admin, "")
 		here.stop()
-		if !f.has(func(e told) bool { return e.Event == "end" && e.Reason == "stopping" }) {
+		if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
 			s.Error("the stream ended without a word")
 		}
 		c := commandOf(s.T, there.control(1, telematics.Lock))
 		again := there.follow(there.admin, f.lastID())
-		s.eventually(10*time.Second, "what happened meanwhile is told", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
+		s.eventually(10*time.Second, "what happened meanwhile is streamed", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
 		if states := again.statesOf(c.ID); states[0] != "accepted" {
-			s.Errorf("told %v", states)
+			s.Errorf("streamed %v", states)
 		}
-		if again.has(func(e told) bool { return e.Event == "reset" }) {
+		if again.has(func(e streamed) bool { return e.Event == "reset" }) {
 			s.Error("a reset, though nothing is missing")
 		}
 	})
@@ -177,7 +177,7 @@ func TestARedisThatLosesItsMemoryResetsTheReaders(t *testing.T) {
 	old := f.lastID()
 	s.must(s.redis.Kill())
 	s.must(s.redis.Restart())
-	s.eventually(20*time.Second, "a reset", func() bool { return f.has(func(e told) bool { return e.Event == "reset" }) })
+	s.eventually(20*time.Second, "a reset", func() bool { return f.has(func(e streamed) bool { return e.Event == "reset" }) })
 	var c command
 	s.eventually(10*time.Second, "commands go through again", func() bool {
 		r := i.control(1, telematics.Lock)
@@ -188,5 +188,5 @@ func TestARedisThatLosesItsMemoryResetsTheReaders(t *testing.T) {
 	})
 	s.eventually(10*time.Second, "the stream goes on", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
 	again := i.follow(i.admin, old+"0")
-	s.eventually(10*time.Second, "an old place leads to a reset", func() bool { return again.has(func(e told) bool { return e.Event == "reset" }) })
+	s.eventually(10*time.Second, "an old place leads to a reset", func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) })
 }

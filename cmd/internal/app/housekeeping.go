@@ -13,7 +13,7 @@ const (
 	forgetBatch = 1000
 )
 
-// forget removes what nobody may ask for any more, again and again, until the context ends.
+// forget removes outdated rows, repeatedly, until the context ends.
 func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
@@ -27,7 +27,7 @@ func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
 				if more, err = old.forget(ctx, forgetBatch); err != nil {
-					log.Warn("what is outdated was not removed", "what", old.what, "err", err)
+					log.Warn("outdated rows not removed", "what", old.what, "err", err)
 				}
 			}
 		}
@@ -39,13 +39,13 @@ type oldRows struct {
 	forget func(ctx context.Context, limit int) (more bool, err error)
 }
 
-// outdated is what nobody asks for any more, or came for.
+// outdated lists the kinds of rows that are removed after their time.
 func outdated(p *store.Postgres) []oldRows {
 	return []oldRows{
 		{"idempotency keys", p.ForgetKeys},
 		{"notices of the payment processor", p.ForgetNotices},
 		{"used signatures", p.ForgetSignatures},
-		{"bookings that nobody came for", p.FreeVehicles},
+		{"bookings that were never started", p.FreeVehicles},
 		{"units without a vehicle that are silent for long", p.ForgetStrangers},
 	}
 }

@@ -83,7 +83,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 			{"two signatures", tell(func(n *notice) {
 				n.headers = []string{sandbox.Sign(n.secret, n.at, nil), sandbox.Sign(n.secret, n.at, nil)}
 			}), 400, forged, false, ""},
-			{"no words of its own", tell(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
+			{"no signature header", tell(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
 			{"more than 256 KiB", tell(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
 		})
 		const malformed = "malformed_json"
@@ -133,7 +133,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
-		r.processor.SetWebhook("") // only what is told below
+		r.processor.SetWebhook("") // only the notices below
 		c := r.newCustomer()
 		c.add(i, "pm_card_visa", true)
 		booking := c.book(i, 1, fromNow(time.Minute), "")
@@ -156,7 +156,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 		early := c.book(i, 3, fromNow(time.Minute), "")
 		i.start(early)
 		var unheard string
-		r.eventually(10*time.Second, "the processor made a payment of which nobody has heard", func() bool {
+		r.eventually(10*time.Second, "the processor made a payment whose answer was lost", func() bool {
 			for _, m := range r.processor.Ledger() {
 				if r.rows(`select count(*) from charges where intent = $1`, m.Intent) == 0 {
 					unheard = m.Intent

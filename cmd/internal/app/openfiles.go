@@ -8,7 +8,7 @@ import (
 
 const (
 	// reservedFiles is how many open files the service keeps for its listeners, the MQTT broker, the payment processor,
-	// other callees and files, beside the connections to Postgres and Redis.
+	// other servers and files, in addition to the connections to Postgres and Redis.
 	reservedFiles = 150
 	// redisConnsPerProcessor is the pool of the Redis library.
 	redisConnsPerProcessor = 10

@@ -29,7 +29,7 @@ func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
 	}
 	for range 20 {
 		if r := i.control(1, telematics.Lock, "Connection", "close"); r.status != http.StatusOK && !r.starved() {
-			t.Fatalf("lock beside idle connections: %d %s", r.status, r.Message)
+			t.Fatalf("lock with idle connections: %d %s", r.status, r.Message)
 		}
 	}
 	if status, body := i.readiness(); status != http.StatusOK {

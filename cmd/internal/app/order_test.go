@@ -43,7 +43,7 @@ func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
 		}
 		callers.Wait()
 		if codes[""] != 1 || codes["idempotency_in_progress"] != 9 {
-			s.Errorf("ten calls at once under one key: %v", codes)
+			s.Errorf("ten concurrent calls with one key: %v", codes)
 		}
 		for _, i := range instances {
 			r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
@@ -66,7 +66,7 @@ func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
 	})
 }
 
-func TestManyVehiclesAreAskedAtOnce(t *testing.T) {
+func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	t.Parallel()
 	const fleet = 60
 	overBothStacks(t, fleet, func(s *stack) {

@@ -18,7 +18,7 @@ func amount(charge map[string]any, name string) string {
 	return n.String()
 }
 
-func TestADeclinedCardIsTriedAgainAndTheNextOneAtOnce(t *testing.T) {
+func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
@@ -213,7 +213,7 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 }
 
 // The processor may carry something out and not be heard: money moves once.
-func TestAnAnswerOfTheProcessorThatIsLostChargesNobodyTwice(t *testing.T) {
+func TestPayment_ALostAnswerOfTheProcessorChargesOnce(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	r := s.rent()

@@ -19,7 +19,7 @@ type processor interface {
 	rental.Processor
 	// Read returns the notice that a signed request carries, or an error where the signature is not the processor's.
 	Read(header http.Header, body []byte) (rental.Notice, error)
-	// Close closes connections that nobody uses.
+	// Close closes idle connections.
 	Close()
 }
 
@@ -72,14 +72,14 @@ func stripeURL(value string, live bool) error {
 	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 	switch {
 	case u.Scheme == "http" && !local:
-		return errors.New("--stripe-url: http:// only to this machine: anybody on the way could read the key; want https://")
+		return errors.New("--stripe-url: http:// only to this machine: an attacker on the network could read the key; want https://")
 	case u.Scheme == "http" && live:
 		return fmt.Errorf("--stripe-url: the key moves real money, and %s is not Stripe", u.Host)
 	}
 	return nil
 }
 
-// noProcessor is away for ever.
+// noProcessor is never available.
 type noProcessor struct{}
 
 var errNoProcessor = errors.New("no payment processor is set up: --stripe-key")

@@ -89,6 +89,6 @@ func TestWithoutAKeyThePaymentProcessorIsAlwaysAway(t *testing.T) {
 		}
 	}
 	if _, err := p.Read(http.Header{}, nil); err == nil {
-		t.Error("a notice of nobody was believed")
+		t.Error("an unsigned notice was accepted")
 	}
 }

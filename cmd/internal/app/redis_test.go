@@ -61,7 +61,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d connections at once, want %d", open, wanted)
+			t.Fatalf("%d concurrent connections, want %d", open, wanted)
 		}
 	}
 }

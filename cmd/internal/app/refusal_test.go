@@ -117,7 +117,7 @@ func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
 	})
 }
 
-// refusedBookings are rows about bookings. They leave the vehicle to nobody.
+// refusedBookings are rows about bookings. They leave the vehicle available.
 func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	other, poor := r.newCustomer(), r.newCustomer()
 	other.add(i, "pm_card_visa", true)
@@ -223,7 +223,7 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 		{"an eleventh card", eleventh, 422, "payment_method_limit", false, ""},
 		{"too many requests", tooMany, 429, "rate_limited", true, "*"},
 		{"too many cards", tooManyCards, 429, "rate_limited", true, "*"},
-		{"the payment processor is away", away, 503, "payment_processor_unavailable", true, "10"},
+		{"the payment processor is unavailable", away, 503, "payment_processor_unavailable", true, "10"},
 		{"a notice without a signature", ask(i.T, unsigned), 400, "webhook_signature_invalid", false, ""},
 	}
 }
@@ -296,7 +296,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 			{"a door is open", open, 409, "vehicle_state_conflict", true, "30"},
 			{"an operator halted commands", halted, 503, "commands_halted", true, "60"},
 			{"a command is open in the lane", inLane, 409, "command_in_progress", true, "*"},
-			{"the first one under the key is under way", twin, 409, "idempotency_in_progress", true, "1"},
+			{"the first one under the key is in flight", twin, 409, "idempotency_in_progress", true, "1"},
 			{"the vehicle says nothing", timedOut, 504, "command_timeout", false, "10"},
 		}
 		checkAll(r.T, rows)

@@ -145,7 +145,7 @@ type customer struct {
 	token string
 }
 
-// newCustomer returns a client of agency 1 whom nobody knows yet.
+// newCustomer returns a new client of agency 1.
 func (r *rentals) newCustomer() customer { return r.newCustomerOf(1) }
 
 func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {

@@ -147,7 +147,7 @@ func (s *stack) traffic(vehicles int, instances ...*instance) *traffic {
 	return t
 }
 
-// more waits until each vehicle has done so many more commands.
+// more waits until each vehicle has executed n more commands.
 func (t *traffic) more(n int64) {
 	t.Helper()
 	until := make([]int64, len(t.done))
@@ -178,7 +178,7 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 		one, two := s.serve(unhurried), s.serve(unhurried)
 		fleet := s.drive(&recorder, func(id telematics.VehicleID) simulator.Profile {
 			if id == slowOne {
-				return slow(7 * time.Second)(id) // asked again after 2 s, and 3 s later: after the switch, where the machine is slow, too
+				return slow(7 * time.Second)(id) // retransmitted after 2 s, and 3 s later: after the switch, where the machine is slow, too
 			}
 			return healthy(id)
 		})
@@ -227,12 +227,12 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 			s.Errorf("executed, by signing key: %v", executed)
 		}
 		if got := evidence.executedBy(slowest); got != old {
-			s.Errorf("the command under way was signed by %s", got)
+			s.Errorf("the command in flight was signed by %s", got)
 		}
 		var c command
 		s.must(json.Unmarshal(slowest.Data, &c))
 		if after := len(air.signers(c.ID)); after <= before {
-			s.Errorf("the command under way was sent %d times before the switch, %d in all: nothing of it came after", before, after)
+			s.Errorf("the command in flight was sent %d times before the switch, %d in all: nothing of it came after", before, after)
 		}
 		s.Logf("executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d", executed[old], executed[next], executed[""], load.starved.Load())
 	})

@@ -21,12 +21,12 @@ import (
 	"motorpool/telematics"
 )
 
-// answerSlack is what a call may need beside the command's budget.
+// answerSlack is what a call may need in addition to the command's budget.
 const answerSlack = 10 * time.Second
 
 // Serve runs the service until the context ends, serves on until load balancers have
-// noticed (Config.Drain), and then stops it in order: no new calls, the commands under
-// way are settled and answered, then MQTT, then the stores. A server that is away does not stop it: readiness says what is missing.
+// noticed (Config.Drain), and then stops it in order: no new calls, commands in
+// flight are settled and answered, then MQTT, then the stores. An unavailable server does not stop it: readiness says what is missing.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
 	signing, err := c.signingKeys(log)
 	if err != nil {
@@ -162,7 +162,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	return err
 }
 
-// A client's signatures of ten minutes can be fresh at once. Its limit of requests bounds them while Redis counts; these bound them always.
+// A client's signatures of ten minutes can be fresh together. Its limit of requests bounds them while Redis counts; these bound them always.
 const (
 	minSignatures    = 2000
 	signatureMinutes = 12
@@ -174,7 +174,7 @@ type fleet struct {
 	twins *store.Twins
 }
 
-// Twin returns a vehicle with what is known of it now, as a reader is told it.
+// Twin returns a vehicle with what is known of it now, as a read returns it.
 func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	return f.twins.Told(ctx, id)
 }
@@ -189,7 +189,7 @@ func (f fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemati
 	return f.twins.Twins(ctx, q)
 }
 
-// drain lets the commands under way end for which no call waits.
+// drain waits for the commands in flight for which no call waits.
 func drain(b *broker.Broker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), telematics.MaxBudget+answerSlack)
 	defer cancel()
@@ -202,7 +202,7 @@ type face struct {
 	listener net.Listener
 }
 
-// serveHTTP serves until the context ends, and then lets the calls under way end.
+// serveHTTP serves until the context ends, and then waits for open calls.
 func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, faces ...face) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	for _, f := range faces {

@@ -53,7 +53,7 @@ type stack struct {
 }
 
 // overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it mostly waits. So do most
-// tests of this package, which run beside one another; those that measure time or load the machine run before them.
+// tests of this package, which run concurrently; those that measure time or load the machine run before them.
 func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func connected(fleet *simulator.Fleet) bool {
 	return true
 }
 
-// healthy is the profile of a car that does what it is told, whatever that is.
+// healthy is the profile of a car that executes every command.
 func healthy(telematics.VehicleID) simulator.Profile {
 	return simulator.Profile{Actions: simulator.AllActions}
 }

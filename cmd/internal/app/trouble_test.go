@@ -52,7 +52,7 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 	}
 }
 
-func TestServersThatAreAwayAtStartAreWaitedFor(t *testing.T) {
+func TestStart_WaitsForUnavailableServers(t *testing.T) {
 	t.Parallel()
 	s := frailStack(t, 1)
 	s.must(s.mosquitto.Kill())
@@ -106,7 +106,7 @@ func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) 
 	s.eventually(10*time.Second, "ready with its schema", func() bool { status, _ := early.readiness(); return status == 200 })
 }
 
-func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {
+func TestStop_WaitsForOpenCalls(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	i := s.serve()
@@ -116,6 +116,6 @@ func TestStoppingLetsTheCallsUnderWayEnd(t *testing.T) {
 	s.eventually(5*time.Second, "the command is on the air", func() bool { return i.metric("motorpool_publications_total") == 1 })
 	i.stop()
 	if r := <-answered; r.status != 200 {
-		t.Errorf("the call under way ended with %d %s", r.status, r.Error.Code)
+		t.Errorf("the open call ended with %d %s", r.status, r.Error.Code)
 	}
 }

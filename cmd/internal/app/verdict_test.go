@@ -51,7 +51,7 @@ func load(instances []*instance, callers, vehicles, orders int, until time.Time)
 	return replies
 }
 
-// reconcile compares what callers were told with what the cars did, by the flight
+// reconcile compares the answers to callers with what the cars did, by the flight
 // recorder, and with what the record says in the end.
 func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies []reply) map[string]int {
 	t.Helper()
@@ -81,9 +81,9 @@ func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies 
 		}
 		switch id := cmp.Or(told.ID, r.Error.CommandID); {
 		case r.Success && started[uuid.MustParse(id)] != 1:
-			t.Errorf("command %s: the caller was told executed, the car executed it %d times", id, started[uuid.MustParse(id)])
+			t.Errorf("command %s: the caller got executed, the car executed it %d times", id, started[uuid.MustParse(id)])
 		case r.Error.Outcome == "not_executed" && r.Error.Code != "command_in_progress" && id != "" && started[uuid.MustParse(id)] != 0:
-			t.Errorf("command %s: the caller was told not_executed (%s), the car executed it", id, r.Error.Code)
+			t.Errorf("command %s: the caller got not_executed (%s), the car executed it", id, r.Error.Code)
 		case !r.Success && r.retryAfter == "":
 			t.Errorf("a failed command without retry_after: %d %s", r.status, r.Error.Code)
 		case r.took > i.budget+skew:
@@ -114,8 +114,8 @@ func TestTwoInstancesShareFiveHundredCommands(t *testing.T) {
 	})
 }
 
-// The two outages share the machine, and nothing else runs beside them: they load it.
-func TestWhileMosquittoIsAwayNothingRunsLateAndAllRecovers(t *testing.T) {
+// The two outages share the machine, and no other test runs with them: they load it.
+func TestOutage_OfMosquittoDelaysNoCommandAndRecovers(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		t.Parallel()
 		outage(t, 10*time.Second, func(s *stack) { s.must(s.mosquitto.Kill()) }, func(s *stack) { s.must(s.mosquitto.Restart()) })

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-type strangerView struct {
+type unknownUnitView struct {
 	Unit      string    `json:"unit"`
 	FirstSeen time.Time `json:"first_seen"`
 	LastSeen  time.Time `json:"last_seen"`
@@ -44,7 +44,7 @@ func TestAUnitWithoutAVehicleIsListedUntilItIsOnRecord(t *testing.T) {
 		for n := range messages {
 			s.whisper("car-2", telematics.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
 		}
-		var list []strangerView
+		var list []unknownUnitView
 		s.eventually(20*time.Second, "all of its messages are noted", func() bool {
 			i.get("/api/v1/admin/units/unknown", &list)
 			return len(list) == 1 && list[0].Messages == messages
