@@ -15,6 +15,7 @@ var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/dialecttest":      {"telematics"},
 	"metrics":                     {},
+	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"rental":                      {"telematics"},
 	"rental/rentaltest":           {"rental", "telematics"},
@@ -48,7 +49,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/client_golang/":       {"metrics", "broker", "store", "httpapi", "rental", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "store", "httpapi", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
 	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},   // app: client_golang uses it
 	"github.com/prometheus/procfs":               {"cmd/bench", "cmd/internal/app"}, // app: client_golang uses it
 	"github.com/HdrHistogram/":                   {"cmd/bench"},

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
-	"motorpool/metrics"
+	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
 )
 
@@ -211,17 +210,5 @@ func (w *world) wantCount(name string, want int64) {
 // metric returns the sum of samples of a broker that was built without a registry.
 func metric(t testing.TB, b *broker.Broker, samples ...string) int64 {
 	t.Helper()
-	values, err := metrics.Gather(b.Metrics.(prometheus.Gatherer))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum float64
-	for _, sample := range samples {
-		value, ok := values[sample]
-		if !ok {
-			t.Fatalf("there is no sample %s", sample)
-		}
-		sum += value
-	}
-	return int64(sum)
+	return metricstest.Sum(t, b.Metrics, samples...)
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/telematics"
 )
 
@@ -30,21 +32,23 @@ const (
 // process's open files, or lock callers out.
 type Connections struct {
 	net.Listener
-	max int
-	log *slog.Logger
+	max     int
+	log     *slog.Logger
+	metrics connectionMetrics
 
 	mu       sync.Mutex
 	open     int
 	unproven list.List                // of *connection, oldest first
 	proven   map[telematics.Actor]int // how many connections each has proven
-	evicted  int64
-	refused  int64
 	warned   time.Time
 }
 
-// BoundConnections returns a listener that keeps at most max connections open. A nil log is slog.Default().
-func BoundConnections(l net.Listener, max int, log *slog.Logger) *Connections {
-	return &Connections{Listener: l, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
+// BoundConnections returns a listener that keeps at most max connections open, and registers what it counts. A nil
+// registerer registers nothing; a nil log is slog.Default().
+func BoundConnections(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Connections {
+	l := &Connections{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
+	l.metrics = newConnectionMetrics(registerer, l.openConnections, l.unprovenConnections)
+	return l
 }
 
 // share is how many connections one actor can prove: else a single client's token could hold them all.
@@ -64,14 +68,16 @@ func (l *Connections) Accept() (net.Conn, error) {
 	}
 }
 
-// Counts returns how many connections are open, and how many were closed at the bound.
-func (l *Connections) Counts() map[string]int64 {
+func (l *Connections) openConnections() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return map[string]int64{
-		"connections_open": int64(l.open), "connections_unauthenticated": int64(l.unproven.Len()),
-		"connections_evicted": l.evicted, "connections_refused": l.refused,
-	}
+	return float64(l.open)
+}
+
+func (l *Connections) unprovenConnections() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(l.unproven.Len())
 }
 
 // admit returns nil where there is no room.
@@ -83,14 +89,14 @@ func (l *Connections) admit(accepted net.Conn) *connection {
 		l.warn()
 	}
 	if full && oldest == nil {
-		l.refused++
+		l.metrics.refused.Inc()
 		l.mu.Unlock()
 		return nil
 	}
 	var evicted *connection
 	if full {
 		evicted = l.forget(oldest.Value.(*connection))
-		l.evicted++
+		l.metrics.evicted.Inc()
 	}
 	c := &connection{Conn: accepted, of: l}
 	c.place = l.unproven.PushBack(c)

@@ -14,22 +14,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/httpapi"
+	"motorpool/metrics/metricstest"
 )
 
+// measured is a bounded listener and what it counts.
+type measured struct {
+	*httpapi.Connections
+	metrics *prometheus.Registry
+}
+
 // bounded serves the API to at most max connections.
-func bounded(t *testing.T, a *api, max int) *httpapi.Connections {
+func bounded(t *testing.T, a *api, max int) measured {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	connections := httpapi.BoundConnections(listener, max, slog.New(slog.DiscardHandler))
+	registry := prometheus.NewRegistry()
+	connections := httpapi.BoundConnections(listener, max, registry, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(connections) })
 	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
-	return connections
+	return measured{connections, registry}
+}
+
+// metric returns a sample of a registry, by its name without the prefix.
+func metric(t *testing.T, registry prometheus.Registerer, name string) int64 {
+	t.Helper()
+	return metricstest.Sum(t, registry, "motorpool_"+name)
 }
 
 // line is a caller's connection.
@@ -101,9 +117,9 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	if got := proven.status(t, adminToken(t)); got != 200 {
 		t.Errorf("authenticated connection: status %d", got)
 	}
-	counts := connections.Counts()
-	if counts["connections_open"] != most || counts["connections_evicted"] != 2*most+2 || counts["connections_refused"] != 0 {
-		t.Errorf("%v", counts)
+	open, evicted, denied := metric(t, connections.metrics, "connections_open"), metric(t, connections.metrics, "connections_evicted_total"), metric(t, connections.metrics, "connections_refused_total")
+	if open != most || evicted != 2*most+2 || denied != 0 {
+		t.Errorf("%d connections open, %d evicted, %d refused", open, evicted, denied)
 	}
 }
 
@@ -131,16 +147,16 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	for _, l := range append(held, others...) {
 		_ = l.Close()
 	}
-	for deadline := time.Now().Add(30 * time.Second); connections.Counts()["connections_open"] > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); metric(t, connections.metrics, "connections_open") > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%v", connections.Counts())
+			t.Fatalf("%d connections are open", metric(t, connections.metrics, "connections_open"))
 		}
 	}
 	again := dial(t, connections) // what was closed counts no more
 	if got := again.status(t, clientToken(t)); got == 0 {
 		t.Fatal("closed")
 	}
-	if got := connections.Counts()["connections_unauthenticated"]; got != 0 {
+	if got := metric(t, connections.metrics, "connections_unauthenticated"); got != 0 {
 		t.Errorf("%d unproven, want none: closed connections gave their share back", got)
 	}
 }
@@ -219,7 +235,7 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	recording := recordingListener{tcp, make(chan *recordingConn, 1)}
-	connections := httpapi.BoundConnections(recording, 10, slog.New(slog.DiscardHandler))
+	connections := httpapi.BoundConnections(recording, 10, nil, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(connections) })
@@ -260,7 +276,7 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			connections := httpapi.BoundConnections(tcp, 10, slog.New(slog.DiscardHandler))
+			connections := httpapi.BoundConnections(tcp, 10, nil, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", handler)
 			begun := make(chan struct{})
 			server.RegisterOnShutdown(func() { close(begun) })

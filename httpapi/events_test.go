@@ -148,7 +148,7 @@ func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
 	l.follow("").awaitBegin(t)
 	l.get(eventsPath).wants(503, "service_unavailable")
 	first.close()
-	eventually(t, "one has left", func() bool { return l.feed.Counts()["event_streams_open"] == 1 })
+	eventually(t, "one has left", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
 	l.follow("").awaitBegin(t)
 }
 
@@ -331,7 +331,7 @@ func (l *live) stall() net.Conn {
 	}
 	l.t.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken(l.t))
-	eventually(l.t, "it is open", func() bool { return l.feed.Counts()["event_streams_open"] > 0 })
+	eventually(l.t, "it is open", func() bool { return metric(l.t, l.feed.Metrics, "event_streams_open") > 0 })
 	return conn
 }
 
@@ -353,8 +353,8 @@ func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
 	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	l.stall()
 	other := l.follow("").awaitBegin(t)
-	l.flood("it is cut", func() bool { return l.feed.Counts()["event_streams_cut"] == 1 })
-	eventually(t, "it is closed", func() bool { return l.feed.Counts()["event_streams_open"] == 1 })
+	l.flood("it is cut", func() bool { return metric(t, l.feed.Metrics, "event_streams_cut_total") == 1 })
+	eventually(t, "it is closed", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
 	if _, ended := other.all(); ended {
 		t.Error("another reader was cut too")
 	}
@@ -365,13 +365,13 @@ func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
 	log.Kept = 1000
 	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 16; c.WriteTimeout = 30 * time.Second })
 	conn := l.stall()
-	followed := func() int64 { return l.feed.Counts()["events_followed"] }
+	followed := func() int64 { return metric(t, l.feed.Metrics, "events_followed_total") }
 	l.flood("enough was told to fill every buffer on the way", func() bool { return followed() > 3000 })
 	s := &eventStream{}
 	var reading sync.WaitGroup
 	reading.Go(func() { s.readFrom(conn) })
-	if reason := s.awaitEnd(t); reason != "too_slow" || l.feed.Counts()["event_streams_cut"] != 1 {
-		t.Errorf("reason %q, %v", reason, l.feed.Counts())
+	if reason := s.awaitEnd(t); reason != "too_slow" || metric(t, l.feed.Metrics, "event_streams_cut_total") != 1 {
+		t.Errorf("reason %q, %d cut", reason, metric(t, l.feed.Metrics, "event_streams_cut_total"))
 	}
 	_ = conn.Close()
 	reading.Wait()
@@ -388,10 +388,10 @@ func TestTheLogIsFollowedOnlyWhileSomebodyReads(t *testing.T) {
 		place := s.lastID()
 		s.close()
 		eventually(t, "the feed rests", func() bool {
-			before := l.feed.Counts()["events_followed"]
+			before := metric(t, l.feed.Metrics, "events_followed_total")
 			l.tell(presence(2*n+2, 1))
 			time.Sleep(100 * time.Millisecond) // many times what following needs
-			return l.feed.Counts()["events_followed"] == before
+			return metric(t, l.feed.Metrics, "events_followed_total") == before
 		})
 		s = l.follow("", after(place))
 		if back := s.await(t, 1); !strings.Contains(back[0].data, fmt.Sprintf(`"vehicle_id":%d`, 2*n+2)) {

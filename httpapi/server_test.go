@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/httpapi"
 	"motorpool/telematics"
 )
@@ -54,7 +56,8 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			connections := httpapi.BoundConnections(listener, 10, slog.New(slog.DiscardHandler))
+			registry := prometheus.NewRegistry()
+			connections := httpapi.BoundConnections(listener, 10, registry, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", a.handler)
 			server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates}
 			begun := make(chan struct{})
@@ -86,7 +89,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 				}
 			})
 			<-entered
-			if got := connections.Counts()["connections_unauthenticated"]; got != 0 {
+			if got := metric(t, registry, "connections_unauthenticated"); got != 0 {
 				t.Errorf("%d connections without a valid token, want none", got)
 			}
 			running.Go(func() {

@@ -24,7 +24,7 @@ type chargeWorker struct {
 
 // processCharge does what is due for a charge, and records the result.
 func (c *Collector) processCharge(ctx context.Context, job Job) {
-	c.Counts.add(chargesTaken)
+	c.metrics.attempts.Inc()
 	h := &chargeWorker{Collector: c, job: job, log: c.Logger.With("charge", job.ID, "booking", job.Booking, "kind", string(job.Kind))}
 	r, err := h.carryOut(ctx)
 	if err == nil {
@@ -32,10 +32,10 @@ func (c *Collector) processCharge(ctx context.Context, job Job) {
 	}
 	switch {
 	case errors.Is(err, errLost):
-		c.Counts.add(chargesLost)
+		c.metrics.withoutResult.claimedElsewhere.Inc()
 		h.log.Info("charge changed meanwhile, skipped")
 	case err != nil:
-		c.Counts.add(chargesNotKept)
+		c.metrics.withoutResult.notStored.Inc()
 		h.log.Warn("charge not recorded; retried when its lease has expired", "err", err)
 	}
 }
@@ -78,10 +78,10 @@ func (h *chargeWorker) settle(ctx context.Context, r Result) error {
 		return errLost
 	}
 	if r.Again {
-		h.Counts.add(chargesAgain)
+		h.metrics.withoutResult.noChange.Inc()
 	}
 	if r.Line != nil {
-		h.Counts.add(countOf(h.job.Kind, r.State))
+		h.metrics.settled(h.job.Kind, r.State)
 		h.log.Info("charge settled", "state", string(r.State), "code", r.DeclineCode)
 	}
 	return nil
@@ -185,16 +185,16 @@ func (h *chargeWorker) why(doing string, err error) *ProcessorError {
 	log := h.log.With("doing", doing, "intent", h.job.Intent, "failure", string(failure.Kind), "err", failure)
 	switch failure.Kind {
 	case MayHaveHappened, BrokenThere:
-		h.Counts.add(processorUnsure)
+		h.metrics.failures.outcomeUnknown.Inc()
 		log.Warn("payment processor left open what it did")
 	case NotDone:
-		h.Counts.add(processorBusy)
+		h.metrics.failures.busy.Inc()
 		log.Warn("payment processor is busy")
 	case NotOurs:
-		h.Counts.add(processorRefused)
+		h.metrics.failures.refused.Inc()
 		log.Error("payment processor refuses our credentials: correct its key")
 	case NotKnown, Refused:
-		h.Counts.add(processorRefused)
+		h.metrics.failures.refused.Inc()
 		log.Error("payment processor finds no sense in the request")
 	case WrongState, CardRefused: // what became of the charge says it
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // CollectorConfig is what a collector is built of. All ports are needed.
@@ -21,6 +23,9 @@ type CollectorConfig struct {
 	Timeout time.Duration    // of one call of the processor; at most a third of the lease. Defaults to 20 s.
 	Logger  *slog.Logger     // Defaults to slog.Default().
 	Now     func() time.Time // Defaults to time.Now.
+
+	// Metrics is where what the collector counts is registered. Defaults to a new registry.
+	Metrics prometheus.Registerer
 }
 
 func (c CollectorConfig) withDefaults() CollectorConfig {
@@ -33,6 +38,9 @@ func (c CollectorConfig) withDefaults() CollectorConfig {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
 	return c
 }
 
@@ -40,14 +48,15 @@ func (c CollectorConfig) withDefaults() CollectorConfig {
 // work on one record. It is safe for concurrent use.
 type Collector struct {
 	CollectorConfig
-	Counts  *Counts
+	metrics *metrics
 	charges chan struct{} // something may be due
 	notices chan struct{}
 }
 
 // NewCollector assembles a collector. It does nothing before Run.
 func NewCollector(c CollectorConfig) *Collector {
-	return &Collector{CollectorConfig: c.withDefaults(), Counts: newCounts(),
+	c = c.withDefaults()
+	return &Collector{CollectorConfig: c, metrics: newMetrics(c.Metrics),
 		charges: make(chan struct{}, 1), notices: make(chan struct{}, 1)}
 }
 

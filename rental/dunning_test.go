@@ -30,8 +30,8 @@ func TestAChargeThatIsDueIsPaid(t *testing.T) {
 				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" || lines[0].Details["currency"] != "EUR" || lines[0].Booking != 1 {
 					t.Errorf("history %+v", lines)
 				}
-				if n := c.Counts.Get("charge_" + string(kind) + "_paid"); n != 1 || c.Counts.All()["charges_taken"] < 1 {
-					t.Errorf("counts %v", c.Counts.All())
+				if n := metric(t, c, `charges_total{kind="`+string(kind)+`", state="paid"}`); n != 1 || metric(t, c, "charge_attempts_total") < 1 {
+					t.Errorf("%d charges paid, %d attempts", n, metric(t, c, "charge_attempts_total"))
 				}
 			})
 		})
@@ -89,8 +89,8 @@ func TestANoticeOfADeclineIsNoOtherAttempt(t *testing.T) {
 		charge := w.add(client, rental.FeeCharge)
 		c := w.collect(nil)
 		w.after(time.Minute)
-		if c.Counts.Get("notices_woke") == 0 || w.notices.Open() != 0 {
-			t.Fatalf("%d notices woke, %d are open", c.Counts.Get("notices_woke"), w.notices.Open())
+		if metric(t, c, wokenNotices) == 0 || w.notices.Open() != 0 {
+			t.Fatalf("%d notices woke, %d are open", metric(t, c, wokenNotices), w.notices.Open())
 		}
 		is := w.is(charge)
 		if is.Attempts != 1 || is.Declines != 1 || is.State != rental.Declined || time.Until(is.NextAttempt) < 55*time.Minute {
@@ -306,7 +306,7 @@ func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
 		if is := w.is(charge); !is.NextAttempt.IsZero() || is.DeclineCode != "refused" {
 			t.Errorf("the charge is %+v", is)
 		}
-		if lines, taken := w.lines(rental.FeeCharge), c.Counts.Get("charges_taken"); len(lines) != 1 || taken != 1 {
+		if lines, taken := w.lines(rental.FeeCharge), metric(t, c, "charge_attempts_total"); len(lines) != 1 || taken != 1 {
 			t.Errorf("history %v; taken %d times", lines, taken)
 		}
 		w.ledger.SetDefault(client, w.card(client, pays))
@@ -329,10 +329,10 @@ func TestAPaymentThatWasGivenUpRestsWhateverCardIsChosen(t *testing.T) {
 		w.ledger.SetDefault(client, w.card(client, pays))
 		w.after(time.Minute)
 		w.wantState(charge, rental.Failed)
-		before := c.Counts.Get("charges_taken")
+		before := metric(t, c, "charge_attempts_total")
 		w.after(time.Hour)
-		if is := w.is(charge); !is.NextAttempt.IsZero() || c.Counts.Get("charges_taken") != before {
-			t.Errorf("looked at %d times more: %+v", c.Counts.Get("charges_taken")-before, is)
+		if is := w.is(charge); !is.NextAttempt.IsZero() || metric(t, c, "charge_attempts_total") != before {
+			t.Errorf("looked at %d times more: %+v", metric(t, c, "charge_attempts_total")-before, is)
 		}
 	})
 }

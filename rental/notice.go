@@ -10,10 +10,10 @@ import (
 
 // handle follows what the processor told. Where that fails, the notice comes again.
 func (c *Collector) handle(ctx context.Context, n Notice) {
-	c.Counts.add(noticesTaken)
+	c.metrics.notices.Inc()
 	var again time.Time
 	if err := c.follow(ctx, n); err != nil {
-		c.Counts.add(noticesFailed)
+		c.metrics.handled.failed.Inc()
 		c.Logger.Warn("notice of the payment processor not handled; it comes again", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
 		again = c.Now().Add(againAfter(n.Attempts))
 	}
@@ -27,10 +27,10 @@ func (c *Collector) follow(ctx context.Context, n Notice) error {
 	case AboutIntent, AboutRefund:
 		return c.wake(ctx, n)
 	case AboutCard:
-		c.Counts.add(noticesCards)
+		c.metrics.handled.cardChecked.Inc()
 		return c.lookAtCard(ctx, n.Object)
 	default:
-		c.Counts.add(noticesStrange)
+		c.metrics.handled.unknownObject.Inc()
 		return nil
 	}
 }
@@ -42,13 +42,13 @@ func (c *Collector) wake(ctx context.Context, n Notice) error {
 	case err != nil:
 		return err
 	case state == "":
-		c.Counts.add(noticesStrange)
+		c.metrics.handled.unknownObject.Inc()
 	case !woken:
-		c.Counts.add(noticesFinal)
+		c.metrics.handled.chargeFinal.Inc()
 		c.Logger.Debug("payment processor told of a charge that is settled; the record keeps it as it is",
 			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))
 	default:
-		c.Counts.add(noticesWoke)
+		c.metrics.handled.chargeChecked.Inc()
 		poke(c.charges)
 	}
 	return nil
@@ -64,7 +64,7 @@ func (c *Collector) lookAtCard(ctx context.Context, token string) error {
 	case err == nil && customer != "":
 		return c.Cards.RefreshCard(ctx, card)
 	case errors.As(err, &failure) && failure.Kind == Refused: // no card, and so none of ours
-		c.Counts.add(noticesStrange)
+		c.metrics.handled.unknownObject.Inc()
 		return nil
 	case err == nil, failure != nil && failure.Kind == NotKnown:
 		return c.Cards.DropCard(ctx, token, telematics.Activity{

@@ -30,7 +30,7 @@ func TestANoticeAboutACardIsLookedUp(t *testing.T) {
 		if len(w.cards.refreshed) != 1 || w.cards.refreshed[0].Token != "pm_renewed" || w.cards.refreshed[0].ExpYear != 2031 {
 			t.Errorf("refreshed %v", w.cards.refreshed)
 		}
-		if n := c.Counts.Get("notices_cards"); n != 3 || w.notices.Open() != 0 {
+		if n := metric(t, c, cardNotices); n != 3 || w.notices.Open() != 0 {
 			t.Errorf("%d notices of cards, %d open", n, w.notices.Open())
 		}
 	})
@@ -43,8 +43,8 @@ func TestANoticeAboutAPaymentMethodThatIsNoCardIsHandled(t *testing.T) {
 		c := w.collect(nil)
 		w.tell("1", rental.AboutCard, "pm_sepa")
 		w.after(time.Minute)
-		if c.Counts.Get("notices_strange") != 1 || c.Counts.Get("notices_failed") != 0 || w.notices.Open() != 0 || len(w.cards.dropped) != 0 {
-			t.Errorf("%d open, dropped %v, counts %v", w.notices.Open(), w.cards.dropped, c.Counts.All())
+		if metric(t, c, unknownNotices) != 1 || metric(t, c, failedNotices) != 0 || w.notices.Open() != 0 || len(w.cards.dropped) != 0 {
+			t.Errorf("%d open, dropped %v", w.notices.Open(), w.cards.dropped)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func TestANoticeThatCannotBeHandledComesAgain(t *testing.T) {
 		c := w.collect(nil)
 		w.tell("1", rental.AboutCard, "pm_1")
 		w.after(10 * time.Minute)
-		if n := c.Counts.Get("notices_failed"); n < 4 || n > 7 || w.notices.Open() != 1 {
+		if n := metric(t, c, failedNotices); n < 4 || n > 7 || w.notices.Open() != 1 {
 			t.Fatalf("failed %d times in 10 minutes, %d open", n, w.notices.Open())
 		}
 		w.cards.mu.Lock()
@@ -78,8 +78,8 @@ func TestWhatIsNotOursOrSettledIsHandled(t *testing.T) {
 		w.tell("2", rental.AboutOther, "dp_1")
 		w.tell("3", rental.AboutIntent, before.Intent)
 		w.after(time.Minute)
-		if w.notices.Open() != 0 || c.Counts.Get("notices_strange") < 2 || c.Counts.Get("notices_final") < 1 {
-			t.Errorf("%d open, counts %v", w.notices.Open(), c.Counts.All())
+		if w.notices.Open() != 0 || metric(t, c, unknownNotices) < 2 || metric(t, c, finalNotices) < 1 {
+			t.Errorf("%d open, %d of unknown objects, %d of final charges", w.notices.Open(), metric(t, c, unknownNotices), metric(t, c, finalNotices))
 		}
 		if after := w.is(charge); after != before {
 			t.Errorf("the charge became %+v", after)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/metrics/metricstest"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/telematics"
@@ -50,6 +51,21 @@ func newWorld(t *testing.T) *world {
 	w.bank.Processor = w.cards
 	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
 	return w
+}
+
+// Notices by what they led to.
+const (
+	wokenNotices   = `payment_notices_handled_total{result="charge_checked"}`
+	finalNotices   = `payment_notices_handled_total{result="charge_final"}`
+	cardNotices    = `payment_notices_handled_total{result="card_checked"}`
+	unknownNotices = `payment_notices_handled_total{result="unknown_object"}`
+	failedNotices  = `payment_notices_handled_total{result="failed"}`
+)
+
+// metric returns a sample of a collector, by its name without the prefix.
+func metric(t testing.TB, c *rental.Collector, sample string) int64 {
+	t.Helper()
+	return metricstest.Sum(t, c.Metrics, "motorpool_"+sample)
 }
 
 // collect runs a collector, over ports that may be others than the world's own.

@@ -7,8 +7,9 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/telematics"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Logger logs lost events. Defaults to slog.Default().
 	Logger *slog.Logger
+	// Metrics is the registry of what the feed counts. Defaults to a new one.
+	Metrics prometheus.Registerer
 }
 
 // Feed follows the log of events once, while there are subscribers, and sends it to any number of them. Safe for
@@ -61,7 +64,7 @@ type Feed struct {
 	ready  chan struct{} // closed when the current Follow has called begin
 	stop   func()        // ends the current Follow; nil: there is none
 
-	followed, cut atomic.Int64
+	metrics metrics
 }
 
 // New assembles a feed. It follows nothing before Run.
@@ -73,10 +76,14 @@ func New(config Config) *Feed {
 	config.WriteTimeout = cmp.Or(config.WriteTimeout, defaultWriteTimeout)
 	config.IdleTimeout = cmp.Or(config.IdleTimeout, defaultIdle)
 	config.Logger = cmp.Or(config.Logger, slog.Default())
+	if config.Metrics == nil {
+		config.Metrics = prometheus.NewRegistry()
+	}
 	f := &Feed{
 		Config: config, ring: newRing(config.Buffered, maxBuffered), wanted: make(chan struct{}, 1),
 		ended: make(chan struct{}), actors: map[telematics.Actor]int{}, ready: make(chan struct{}),
 	}
+	f.metrics = newMetrics(config.Metrics, f.openStreams)
 	f.end = sync.OnceFunc(func() { close(f.ended) })
 	return f
 }
@@ -130,11 +137,10 @@ func (f *Feed) stopIfIdle() {
 // End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown: streams would hold up Shutdown.
 func (f *Feed) End() { f.end() }
 
-// Counts returns how many streams are open, and totals since the start.
-func (f *Feed) Counts() map[string]int64 {
+func (f *Feed) openStreams() float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return map[string]int64{"event_streams_open": int64(f.open), "event_streams_cut": f.cut.Load(), "events_followed": f.followed.Load()}
+	return float64(f.open)
 }
 
 // begin adds the latest events, when a Follow begins or its position in the log was lost. In the latter case subscribers
@@ -156,7 +162,7 @@ func (f *Feed) begin(events []telematics.Event) {
 }
 
 func (f *Feed) next(events []telematics.Event) {
-	f.followed.Add(int64(len(events)))
+	f.metrics.followed.Add(float64(len(events)))
 	for part := range slices.Chunk(events, chunkEvents) {
 		f.ring.add(f.newChunk(part))
 	}

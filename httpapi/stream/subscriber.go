@@ -226,10 +226,10 @@ func (s *subscriber) fail(err error) {
 	case errors.Is(err, errLogUnavailable):
 		s.end(logUnavailable)
 	case errors.Is(err, errTooSlow):
-		s.feed.cut.Add(1)
+		s.feed.metrics.cut.Inc()
 		s.end(tooSlow)
 	case errors.Is(err, os.ErrDeadlineExceeded): // part of an event may have been sent, so nothing can follow
-		s.feed.cut.Add(1)
+		s.feed.metrics.cut.Inc()
 	}
 }
 

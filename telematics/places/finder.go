@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/telematics"
 )
 
@@ -20,12 +22,13 @@ type FinderConfig struct {
 	Turns    Turns
 	Book     *Book
 	Log      *slog.Logger
+	Metrics  prometheus.Registerer // Defaults to none: requests are counted, and not published.
 }
 
 // Finder asks the geocoder for the addresses that the book lacks.
 type Finder struct {
 	FinderConfig
-	Counts Counts
+	metrics *metrics
 
 	record, geocoder condition // as Run sees them
 	forget           time.Time // when next
@@ -35,6 +38,7 @@ type Finder struct {
 func NewFinder(config FinderConfig) *Finder {
 	return &Finder{
 		FinderConfig: config,
+		metrics:      newMetrics(config.Metrics),
 		record:       condition{log: config.Log, source: "turns"},
 		geocoder:     condition{log: config.Log, source: "geocoder"},
 	}
@@ -162,16 +166,15 @@ func (f *Finder) missing(ctx context.Context) ([]telematics.Parked, error) {
 func (f *Finder) say(ctx context.Context, p telematics.Position) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	f.Counts.asked.Add(1)
 	text, err := f.Geocoder.Address(ctx, p)
 	switch {
 	case err != nil:
-		f.Counts.failed.Add(1)
+		f.metrics.failed.Inc()
 		return "", fmt.Errorf("ask for an address: %w", err)
 	case text == "":
-		f.Counts.none.Add(1)
+		f.metrics.none.Inc()
 	default:
-		f.Counts.found.Add(1)
+		f.metrics.found.Inc()
 	}
 	return text, nil
 }

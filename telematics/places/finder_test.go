@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"motorpool/telematics"
 )
 
@@ -93,8 +95,8 @@ func TestAPlaceIsAskedForOnceAndKnownToEveryInstance(t *testing.T) {
 		if n := len(g.requests()); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		if asked := one.finder.Counts.All()["addresses_asked"] + two.finder.Counts.All()["addresses_asked"]; asked != 1 {
-			t.Errorf("%d counted", asked)
+		if asked := testutil.ToFloat64(one.finder.metrics.found) + testutil.ToFloat64(two.finder.metrics.found); asked != 1 {
+			t.Errorf("%v counted", asked)
 		}
 	})
 }
@@ -241,8 +243,8 @@ func TestThatThereIsNoAddressIsRemembered(t *testing.T) {
 		if n := len(g.requests()); n != 1 || i.book.Address(1, munich) != "" {
 			t.Errorf("%d requests, %q", n, i.book.Address(1, munich))
 		}
-		if counts := i.finder.Counts.All(); counts["addresses_none"] != 1 || counts["addresses_failed"] != 0 {
-			t.Errorf("counts %v", counts)
+		if none, failed := testutil.ToFloat64(i.finder.metrics.none), testutil.ToFloat64(i.finder.metrics.failed); none != 1 || failed != 0 {
+			t.Errorf("%v without an address, %v failed", none, failed)
 		}
 	})
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/store"
 )
@@ -24,7 +25,7 @@ type databaseWatch struct {
 
 	unsafe       string         // settings, as they were logged last
 	standbys     store.Standbys // likewise
-	asynchronous atomic.Int64
+	asynchronous prometheus.Gauge
 }
 
 // run returns store.ErrUnsuitable where the database must not be used, and nil when the context ends.
@@ -92,7 +93,7 @@ func (w *databaseWatch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.asynchronous.Store(int64(standbys.Asynchronous))
+	w.asynchronous.Set(float64(standbys.Asynchronous))
 	if standbys.Asynchronous > 0 && standbys != w.standbys {
 		w.log.Warn("postgres has an asynchronous standby: a failover to it loses commands that were executed; see docs/backup.md",
 			"asynchronous", standbys.Asynchronous, "synchronous_commits", standbys.Synchronous)
@@ -102,9 +103,4 @@ func (w *databaseWatch) look(ctx context.Context) error {
 	}
 	w.standbys = standbys
 	return nil
-}
-
-// counts returns what /counts tells of the database.
-func (w *databaseWatch) counts() map[string]int64 {
-	return map[string]int64{"postgres_asynchronous_standbys": w.asynchronous.Load()}
 }

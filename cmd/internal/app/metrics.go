@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -22,6 +23,12 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 		Name: "motorpool_instance_info", Help: "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
 		ConstLabels: prometheus.Labels{"id": id, "version": c.Version},
 	}, func() float64 { return 1 }))
+}
+
+func newStandbysGauge(registry *prometheus.Registry) prometheus.Gauge {
+	return promauto.With(registry).NewGauge(prometheus.GaugeOpts{
+		Name: "motorpool_postgres_asynchronous_standbys", Help: "Standbys of Postgres that may lack what was committed.",
+	})
 }
 
 func serveMetrics(registry *prometheus.Registry, log *slog.Logger) http.Handler {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/rental"
 	"motorpool/store"
 )
@@ -17,7 +19,7 @@ type money struct {
 	postgres  *store.Postgres
 }
 
-func (c Config) newMoney(postgres *store.Postgres, log *slog.Logger) (*money, error) {
+func (c Config) newMoney(postgres *store.Postgres, registry *prometheus.Registry, log *slog.Logger) (*money, error) {
 	m := &money{postgres: postgres}
 	var err error
 	if m.processor, m.live, err = c.processor(log); err != nil {
@@ -25,7 +27,7 @@ func (c Config) newMoney(postgres *store.Postgres, log *slog.Logger) (*money, er
 	}
 	m.wallet = rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: m.processor, Log: log})
 	m.collector = rental.NewCollector(rental.CollectorConfig{
-		Ledger: postgres, Notices: postgres, Cards: postgres, Processor: m.processor, Logger: log,
+		Ledger: postgres, Notices: postgres, Cards: postgres, Processor: m.processor, Logger: log, Metrics: registry,
 	})
 	if !c.hasProcessor() {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")

@@ -112,7 +112,8 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 				r.Errorf("%s was kept", id)
 			}
 		}
-		strange := func() int64 { return i.count("notices_strange") + second.count("notices_strange") }
+		const unknown = `motorpool_payment_notices_handled_total{result="unknown_object"}`
+		strange := func() int64 { return i.metric(unknown) + second.metric(unknown) }
 		tell(id("evt_unknown")).wants(200, "")
 		r.tell(i, "payment_method.detached", "pm_4711", id("evt_card")).wants(200, "")
 		r.tell(i, "refund.updated", "re_4711", id("evt_refund")).wants(200, "")

@@ -35,7 +35,7 @@ func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
 	if status, body := i.readiness(); status != http.StatusOK {
 		t.Errorf("readiness %d %s", status, body)
 	}
-	if evicted := i.count("connections_evicted"); evicted == 0 {
+	if evicted := i.metric("motorpool_connections_evicted_total"); evicted == 0 {
 		t.Error("no idle connection was closed")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/store"
@@ -48,14 +49,12 @@ type addressing struct {
 	book     *places.Book
 	finder   *places.Finder
 	geocoder *nominatim.Client
-	counted  *places.Counts
 	postgres *store.Postgres
 }
 
-func (c Config) newAddressing(p *store.Postgres, log *slog.Logger) (*addressing, error) {
+func (c Config) newAddressing(p *store.Postgres, registry *prometheus.Registry, log *slog.Logger) (*addressing, error) {
 	a := &addressing{
 		book:     places.NewBook(places.BookConfig{Record: p, Geocoded: c.GeocoderURL != "", Log: log}),
-		counted:  &places.Counts{},
 		postgres: p,
 	}
 	if c.GeocoderURL == "" {
@@ -65,8 +64,7 @@ func (c Config) newAddressing(p *store.Postgres, log *slog.Logger) (*addressing,
 	if a.geocoder, err = c.geocoder(); err != nil {
 		return nil, err
 	}
-	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: p, Turns: p, Book: a.book, Log: log})
-	a.counted = &a.finder.Counts
+	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: p, Turns: p, Book: a.book, Log: log, Metrics: registry})
 	return a, nil
 }
 

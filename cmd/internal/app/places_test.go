@@ -128,14 +128,20 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 		}
 	}
 	// One that was held for longer than a request may take is made again.
-	failed := one.count("addresses_failed") + two.count("addresses_failed")
-	if int64(len(arrived)) != 3+failed || one.count("addresses_found")+two.count("addresses_found") != 3 {
+	failed := one.geocoded("failed") + two.geocoded("failed")
+	if int64(len(arrived)) != 3+failed || one.geocoded("found")+two.geocoded("found") != 3 {
 		t.Errorf("%d requests for three places, %d of them failed", len(arrived), failed)
 	}
 	if len(geocoder.agents) != 1 || !geocoder.agents["motorpool/1.2.3 (+fleet@example.com)"] {
 		t.Errorf("User-Agent %v", geocoder.agents)
 	}
-	if got := without.address("2"); got != "" || without.count("addresses_asked") != 0 {
-		t.Errorf("without a geocoder vehicle 2 is at %q, and %d were asked for", got, without.count("addresses_asked"))
+	if got := without.address("2"); got != "" || without.geocoded("found") != 0 {
+		t.Errorf("without a geocoder vehicle 2 is at %q, and %d were asked for", got, without.geocoded("found"))
 	}
+}
+
+// geocoded returns how many requests to the geocoder had a result; zero without a geocoder.
+func (i *instance) geocoded(result string) int64 {
+	i.Helper()
+	return int64(i.metrics()[`motorpool_geocoder_requests_total{result="`+result+`"}`])
 }

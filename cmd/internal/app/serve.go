@@ -3,11 +3,9 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -56,12 +54,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer closeLogged(log, "redis", redis.Close)
 
 	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: redis, Logger: log})
-	addresses, err := c.newAddressing(postgres, log)
+	addresses, err := c.newAddressing(postgres, registry, log)
 	if err != nil {
 		return err
 	}
 
-	money, err := c.newMoney(postgres, log)
+	money, err := c.newMoney(postgres, registry, log)
 	if err != nil {
 		return err
 	}
@@ -77,10 +75,10 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Air: link, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
-	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, log: log}
+	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
 	agencyKeys := postgres.AgencyKeys(sealer)
 	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: redis.Events(), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log})
+	feed := stream.New(stream.Config{Log: redis.Events(), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
@@ -96,13 +94,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	connections := httpapi.BoundConnections(listeners.Public, maxConnections, log)
+	connections := httpapi.BoundConnections(listeners.Public, maxConnections, registry, log)
 	ready := httpapi.NewReadiness(
 		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
 		httpapi.Check{Name: "redis", Ready: redis.Ready},
 		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
 		httpapi.Check{Name: "tokens", Ready: tokenKeys.Ready})
-	internal := c.internalHandler(ready, serveMetrics(registry, log), feed, signing, addresses, money, connections, database)
+	internal := c.internalHandler(ready, serveMetrics(registry, log), signing)
 
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -143,7 +141,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	faces := []face{{server, connections}, {httpapi.NewServer("", internal), listeners.Internal}}
 	if listeners.Health != nil {
-		faces = append(faces, face{httpapi.NewServer("", ready.Public()), httpapi.BoundConnections(listeners.Health, healthConnections, log)})
+		faces = append(faces, face{httpapi.NewServer("", ready.Public()), httpapi.BoundConnections(listeners.Health, healthConnections, nil, log)})
 	}
 	health := "none"
 	if listeners.Health != nil {
@@ -296,19 +294,10 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, feed *stream.Feed, signing *signingKeys, addresses *addressing, money *money, connections *httpapi.Connections, database *databaseWatch) http.Handler {
+func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, signing *signingKeys) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		counts := addresses.counted.All()
-		maps.Copy(counts, feed.Counts())
-		maps.Copy(counts, money.collector.Counts.All())
-		maps.Copy(counts, database.counts())
-		maps.Copy(counts, connections.Counts())
-		_ = json.NewEncoder(w).Encode(map[string]any{"counts": counts}) // the caller may leave
-	})
 	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
 	if c.Profiles {
 		serveProfiles(mux)

@@ -414,20 +414,3 @@ func (i *instance) metric(sample string) int64 {
 	}
 	return int64(value)
 }
-
-// count returns one of the instance's counts.
-func (i *instance) count(name string) int64 {
-	i.Helper()
-	response, err := http.Get(i.internal + "/counts")
-	i.must(err)
-	defer response.Body.Close()
-	var body struct {
-		Counts map[string]int64 `json:"counts"`
-	}
-	i.must(json.NewDecoder(response.Body).Decode(&body))
-	n, ok := body.Counts[name]
-	if !ok {
-		i.Fatalf("there is no count %q", name)
-	}
-	return n
-}

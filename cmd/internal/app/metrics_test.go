@@ -1,0 +1,120 @@
+package app_test
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"motorpool/cmd/internal/app"
+)
+
+// The tables of docs/operating.md have each metric with its labels, and no other; and what may be dropped, by kind and reason.
+func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	s := embeddedStack(t, 1)
+	i := s.serve(func(c *app.Config) { c.GeocoderURL = "http://127.0.0.1:1" })
+	status, text := i.fetch(i.internal + "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if families["go_goroutines"] == nil || families["process_cpu_seconds_total"] == nil {
+		t.Error("the metrics of Go or of the process are missing")
+	}
+
+	exported := map[string]string{}
+	dropped := map[string]bool{}
+	for name, family := range families {
+		if strings.HasPrefix(name, "motorpool_") {
+			exported[name] = labelNames(family)
+			if len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".") {
+				t.Errorf("%s: help %q", name, family.GetHelp())
+			}
+		}
+		if name == "motorpool_dropped_total" {
+			for _, m := range family.GetMetric() {
+				dropped[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = true
+			}
+		}
+	}
+	documented, documentedDrops := documentedMetrics(t)
+	if !maps.Equal(exported, documented) {
+		t.Errorf("exported, with labels:\n%v\ndocumented:\n%v", exported, documented)
+	}
+	if !maps.Equal(dropped, documentedDrops) {
+		t.Errorf("dropped, by kind and reason:\n%v\ndocumented:\n%v", dropped, documentedDrops)
+	}
+}
+
+// labelNames returns the names of the labels of all series of a metric, sorted.
+func labelNames(family *dto.MetricFamily) string {
+	names := map[string]bool{}
+	for _, m := range family.GetMetric() {
+		for _, l := range m.GetLabel() {
+			names[l.GetName()] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
+}
+
+// documentedMetrics returns the labels of each metric, sorted, and what may be dropped, by kind and reason.
+func documentedMetrics(t *testing.T) (labels map[string]string, dropped map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	labels, dropped = map[string]string{}, map[string]bool{}
+	drops := false
+	for row := range strings.Lines(section) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		switch {
+		case len(cells) < 6:
+			drops = false
+		case strings.TrimSpace(cells[1]) == "`kind`":
+			drops = true
+		case drops:
+			for _, kind := range quoted(cells[1]) {
+				for _, reason := range quoted(cells[2]) {
+					dropped[kind+" "+reason] = true
+				}
+			}
+		case strings.Contains(cells[1], "`motorpool_"):
+			labels[quoted(cells[1])[0]] = strings.Join(slices.Sorted(slices.Values(quoted(cells[2]))), " ")
+			if len(cells) != 7 || strings.TrimSpace(cells[4]) == "" || strings.TrimSpace(cells[5]) == "" {
+				t.Errorf("no meaning, or nothing to do: %s", row)
+			}
+		}
+	}
+	return labels, dropped
+}
+
+// quoted returns the words between backticks.
+func quoted(cell string) []string {
+	var words []string
+	for n, part := range strings.Split(cell, "`") {
+		if n%2 == 1 {
+			words = append(words, part)
+		}
+	}
+	return words
+}

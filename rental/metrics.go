@@ -1,0 +1,67 @@
+package rental
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are what a collector counts. docs/operating.md explains each. Series with labels exist from the start, so that
+// zero can be read.
+type metrics struct {
+	charges *prometheus.CounterVec // by kind and state
+
+	attempts      prometheus.Counter
+	withoutResult struct{ claimedElsewhere, notStored, noChange prometheus.Counter }
+	failures      struct{ outcomeUnknown, busy, refused prometheus.Counter } // of calls of the processor
+
+	notices prometheus.Counter
+	handled struct{ chargeChecked, chargeFinal, cardChecked, unknownObject, failed prometheus.Counter }
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	create := promauto.With(registerer)
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return create.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		charges:  vector("motorpool_charges_total", "Results of charges that this instance has recorded.", "kind", "state"),
+		attempts: create.NewCounter(prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."}),
+		notices:  create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payment_notices_total", Help: "Notices of the payment processor that this instance has claimed."}),
+	}
+	for kind, states := range chargeResults {
+		for _, state := range states {
+			m.charges.WithLabelValues(string(kind), string(state))
+		}
+	}
+	withoutResult := vector("motorpool_charge_attempts_without_result_total", "Claimed charges of which nothing new was recorded.", "reason")
+	m.withoutResult.claimedElsewhere = withoutResult.WithLabelValues("claimed_elsewhere")
+	m.withoutResult.notStored = withoutResult.WithLabelValues("not_stored")
+	m.withoutResult.noChange = withoutResult.WithLabelValues("no_change")
+
+	failures := vector("motorpool_payment_processor_failures_total", "Calls of the payment processor that failed.", "reason")
+	m.failures.outcomeUnknown = failures.WithLabelValues("outcome_unknown")
+	m.failures.busy = failures.WithLabelValues("busy")
+	m.failures.refused = failures.WithLabelValues("refused")
+
+	handled := vector("motorpool_payment_notices_handled_total", "What notices of the payment processor led to.", "result")
+	m.handled.chargeChecked = handled.WithLabelValues("charge_checked")
+	m.handled.chargeFinal = handled.WithLabelValues("charge_final")
+	m.handled.cardChecked = handled.WithLabelValues("card_checked")
+	m.handled.unknownObject = handled.WithLabelValues("unknown_object")
+	m.handled.failed = handled.WithLabelValues("failed")
+	return m
+}
+
+// chargeResults are the states that a charge of a kind may come to.
+var chargeResults = map[ChargeKind][]ChargeState{
+	StartCharge:     {Unknown, RequiresAction, Declined, Failed, Paid},
+	ExtensionCharge: {Unknown, RequiresAction, Declined, Failed, Paid},
+	FeeCharge:       {Unknown, RequiresAction, Declined, Failed, Paid},
+	DepositCharge:   {Unknown, RequiresAction, Declined, Failed, Authorized, Captured, Released},
+	RefundCharge:    {Unknown, Failed, Paid},
+}
+
+// settled counts a result of a charge that was recorded.
+func (m *metrics) settled(k ChargeKind, s ChargeState) {
+	m.charges.WithLabelValues(string(k), string(s)).Inc()
+}
