@@ -15,6 +15,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
 
@@ -38,11 +39,11 @@ func TestTheTokenSaysWhoActs(t *testing.T) {
 }
 
 func TestTokens_TypeIsPinned(t *testing.T) {
-	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey()))})
+	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
 	a := newAPI(t)
 	lax := newAPI(t, func(c *httpapi.Config) {
-		c.Tokens = httpapi.NewTokens(httpapi.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys,
-			Types: []string{"at+jwt", httpapi.AbsentType}, Now: func() time.Time { return now }})
+		c.Tokens = auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys,
+			Types: []string{"at+jwt", auth.AbsentType}, Now: func() time.Time { return now }})
 	})
 	for _, c := range []struct {
 		typ            string
@@ -277,8 +278,8 @@ func TestClocksMayDifferByAMinute(t *testing.T) {
 
 func TestARememberedTokenStillExpires(t *testing.T) {
 	clock := now
-	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey()))})
-	tokens := httpapi.NewTokens(httpapi.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return clock }})
+	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
+	tokens := auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return clock }})
 	a := newAPI(t, func(c *httpapi.Config) { c.Tokens = tokens })
 	token := withToken(edKey().mint(t, claims(map[string]any{"exp": now.Add(time.Minute).Unix()})))
 	a.get("/api/v1/admin/vehicles", token).wants(200, "")

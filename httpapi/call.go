@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
-	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -23,10 +23,10 @@ type call struct {
 	idText     string    // likewise, as all are told it
 	started    time.Time
 	actor      telematics.Actor           // once the token was checked
-	scopes     scopes                     // likewise
+	scopes     auth.Scopes                // likewise
 	tokenUntil time.Time                  // likewise: when it is refused
 	agencyCode string                     // likewise: of the agency whose app it is; empty: no app's
-	signature  rental.Signature           // likewise: of that app
+	signed     auth.Signed                // likewise: of that app
 	quota      telematics.Quota           // once the limits were asked: of the one with the least left
 	body       []byte                     // once it was read
 	key        *telematics.IdempotencyKey // nil: none

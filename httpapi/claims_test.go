@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
 
 // issuerTokens are claims as issuers make them, with the settings of docs/tokens.md for each.
 var issuerTokens = map[string]struct {
-	claims httpapi.Claims
+	claims auth.Claims
 	typ    string
 	token  string
 	role   telematics.Role
@@ -20,63 +21,63 @@ var issuerTokens = map[string]struct {
 	status int
 }{
 	"Keycloak, all agencies": {
-		claims: httpapi.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",
+		claims: auth.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",
 		token: `{"sub":"f1","azp":"console","scope":"openid profile all_agencies","realm_access":{"roles":["offline_access","fleet-admin"]}}`,
 		role:  telematics.Admin, status: 200,
 	},
 	"Keycloak, one agency": {
-		claims: httpapi.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",
+		claims: auth.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",
 		token: `{"sub":"f1","scope":"openid profile","agency_id":2,"realm_access":{"roles":["uma_authorization","fleet-admin"]}}`,
 		role:  telematics.Admin, agency: 2, status: 200,
 	},
 	"Keycloak, roles of a client with dots in its name": {
-		claims: httpapi.Claims{Role: `resource_access.fleet\.example\.com.roles`}, typ: "JWT",
+		claims: auth.Claims{Role: `resource_access.fleet\.example\.com.roles`}, typ: "JWT",
 		token: `{"sub":"f1","agency_id":[2],"resource_access":{"fleet.example.com":{"roles":["admin"]},"fleet":{"roles":["client"]}}}`,
 		role:  telematics.Admin, agency: 2, status: 200,
 	},
 	"Keycloak, without a role of ours": {
-		claims: httpapi.Claims{Role: "realm_access.roles", Admin: "fleet-admin"}, typ: "JWT",
+		claims: auth.Claims{Role: "realm_access.roles", Admin: "fleet-admin"}, typ: "JWT",
 		token:  `{"sub":"f1","agency_id":2,"realm_access":{"roles":["admin","offline_access"]}}`,
 		status: 403,
 	},
 	"Auth0, one agency": {
-		claims: httpapi.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency"}, typ: "at+jwt",
+		claims: auth.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency"}, typ: "at+jwt",
 		token: `{"sub":"auth0|7","scope":"openid","https://example.com/roles":["admin"],"https://example.com/agency":3}`,
 		role:  telematics.Admin, agency: 3, status: 200,
 	},
 	"Auth0, all agencies, as a permission": {
-		claims: httpapi.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency", Scope: "permissions"}, typ: "JWT",
+		claims: auth.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency", Scope: "permissions"}, typ: "JWT",
 		token: `{"sub":"auth0|7","permissions":["all_agencies","halt"],"https://example.com/roles":["admin"]}`,
 		role:  telematics.Admin, status: 200,
 	},
 	"Auth0, the agency under another name": {
-		claims: httpapi.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency"}, typ: "JWT",
+		claims: auth.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency"}, typ: "JWT",
 		token:  `{"sub":"auth0|7","https://example.com/roles":["admin"],"https://example.com/agencies":3}`,
 		status: 401,
 	},
 	"Entra ID, app roles": {
-		claims: httpapi.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin"}, typ: "JWT",
+		claims: auth.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin"}, typ: "JWT",
 		token: `{"sub":"AAAA","tid":"t","roles":["Fleet.Admin","all_agencies"]}`,
 		role:  telematics.Admin, status: 200,
 	},
 	"Entra ID, the agency as a directory extension": {
-		claims: httpapi.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin", Agency: "extn.agency_id"}, typ: "JWT",
+		claims: auth.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin", Agency: "extn.agency_id"}, typ: "JWT",
 		token: `{"sub":"AAAA","tid":"t","scp":"access_as_user","roles":["Fleet.Admin"],"extn":{"agency_id":["4"]}}`,
 		role:  telematics.Admin, agency: 4, status: 200,
 	},
 	"Entra ID, without an app role of all agencies": {
-		claims: httpapi.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin", Agency: "extn.agency_id"}, typ: "JWT",
+		claims: auth.Claims{Role: "roles", Scope: "roles", Admin: "Fleet.Admin", Agency: "extn.agency_id"}, typ: "JWT",
 		token:  `{"sub":"AAAA","tid":"t","roles":["Fleet.Admin"]}`,
 		status: 401,
 	},
 }
 
 func TestTokens_OfCommonIssuersAreMapped(t *testing.T) {
-	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey()))})
+	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey()))})
 	for name, c := range issuerTokens {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, func(config *httpapi.Config) {
-				config.Tokens = httpapi.NewTokens(httpapi.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims,
+				config.Tokens = auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims,
 					Now: func() time.Time { return now }})
 			})
 			own := map[string]any{"role": nil, "scope": nil}
@@ -110,7 +111,7 @@ func TestParseClaimPath(t *testing.T) {
 		"a..b":                            nil,
 		"a.":                              nil,
 	} {
-		if got, err := httpapi.ParseClaimPath(path); !slices.Equal(got, want) || (err == nil) != (want != nil) {
+		if got, err := auth.ParseClaimPath(path); !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: %q, %v, want %q", path, got, err, want)
 		}
 	}

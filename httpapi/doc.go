@@ -19,6 +19,6 @@
 //
 // # Concurrency
 //
-// Handlers are safe for concurrent use and start no goroutine. Keys.Run is a loop; its caller owns it. A caller that hangs up
+// Handlers are safe for concurrent use and start no goroutine. A caller that hangs up
 // does not cancel its command. Live events are package stream's.
 package httpapi

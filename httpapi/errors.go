@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -20,16 +21,10 @@ const (
 	notFound           telematics.Code = "not_found"
 	methodNotAllowed   telematics.Code = "method_not_allowed"
 	bodyTooLarge       telematics.Code = "body_too_large"
-	unauthenticated    telematics.Code = "unauthenticated"
 	forbidden          telematics.Code = "forbidden"
 	rateLimited        telematics.Code = "rate_limited"
 	serviceUnavailable telematics.Code = "service_unavailable"
 
-	signatureMissing        telematics.Code = "agency_signature_missing"
-	signatureInvalid        telematics.Code = "agency_signature_invalid"
-	signatureStale          telematics.Code = "agency_signature_stale"
-	signatureReplayed       telematics.Code = "agency_signature_replayed"
-	agencyMismatch          telematics.Code = "agency_mismatch"
 	haltNotFound            telematics.Code = "halt_not_found"
 	agencyNotFound          telematics.Code = "agency_not_found"
 	agencyKeyNotFound       telematics.Code = "agency_key_not_found"
@@ -44,13 +39,13 @@ var statuses = map[telematics.Code]int{
 	webhookSignatureInvalid:          http.StatusBadRequest,
 	rental.DefaultMethod:             http.StatusBadRequest,
 	rental.MethodInUse:               http.StatusBadRequest,
-	unauthenticated:                  http.StatusUnauthorized,
-	signatureMissing:                 http.StatusUnauthorized,
-	signatureInvalid:                 http.StatusUnauthorized,
-	signatureStale:                   http.StatusUnauthorized,
-	signatureReplayed:                http.StatusUnauthorized,
+	auth.Unauthenticated:             http.StatusUnauthorized,
+	auth.SignatureMissing:            http.StatusUnauthorized,
+	auth.SignatureInvalid:            http.StatusUnauthorized,
+	auth.SignatureStale:              http.StatusUnauthorized,
+	auth.SignatureReplayed:           http.StatusUnauthorized,
 	forbidden:                        http.StatusForbidden,
-	agencyMismatch:                   http.StatusForbidden,
+	auth.AgencyMismatch:              http.StatusForbidden,
 	notFound:                         http.StatusNotFound,
 	telematics.VehicleNotFound:       http.StatusNotFound,
 	telematics.CommandNotFound:       http.StatusNotFound,

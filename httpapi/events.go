@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
@@ -41,8 +42,8 @@ func (s *server) events(c echo.Context) error {
 	return s.Feed.Serve(c.Request().Context(), streamWriter{c.Response()}, stream.Subscription{
 		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: call.tokenUntil, Now: s.Now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed since the token was verified
-			_, err := s.Tokens.authenticate(ctx, c.Request().Header)
-			return err != nil && asError(err).Code == unauthenticated
+			_, err := s.Tokens.Authenticate(ctx, c.Request().Header)
+			return err != nil && asError(err).Code == auth.Unauthenticated
 		},
 	})
 }

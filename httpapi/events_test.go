@@ -16,6 +16,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
@@ -269,7 +270,7 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 
 func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
 	source := keyFile(t, jwks(edKey(), ecKey()))
-	keys := httpapi.NewKeys(httpapi.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	keys := auth.NewKeys(auth.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = keys.Run(ctx) })

@@ -2,11 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime/trace"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
@@ -87,15 +90,15 @@ func (s *server) enter(c echo.Context, g gate) error {
 	if err := call.readBody(c); err != nil {
 		return err // 413
 	}
-	token, err := s.Tokens.authenticate(c.Request().Context(), c.Request().Header)
+	token, err := s.Tokens.Authenticate(c.Request().Context(), c.Request().Header)
 	if err != nil {
-		challenge(c.Response().Header(), err)
+		challenge(c, err)
 		return err // 401
 	}
-	proveConnection(c.Request().Context(), token.actor)
-	call.actor, call.scopes, call.tokenUntil = token.actor, token.scopes, token.expires.Add(s.Tokens.Leeway)
+	proveConnection(c.Request().Context(), token.Actor)
+	call.actor, call.scopes, call.tokenUntil = token.Actor, token.Scopes, token.Until
 	if err := s.admit(c, call, g); err != nil {
-		challenge(c.Response().Header(), err)
+		challenge(c, err)
 		s.recordRefusal(c, g, err)
 		return err // 403, 401 of the signature, 429, 415, 400, 422
 	}
@@ -106,16 +109,18 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	if call.actor.Role != g.role {
 		return wrongRole(g.role)
 	}
-	if g.scope != "" && !call.scopes.has(g.scope) {
+	if g.scope != "" && !call.scopes.Has(g.scope) {
 		return missingScope(g.scope)
 	}
 	if g.wide && call.actor.Agency != 0 {
 		return ofOneAgency(call.actor.Agency)
 	}
 	if g.client {
-		if err := s.checkSignature(c, call); err != nil {
+		signed, err := s.signatures.Check(c.Request(), call.body, call.actor.Agency)
+		if err != nil {
 			return err
 		}
+		call.signed, call.agencyCode = signed, signed.AgencyCode
 	}
 	wrong := &contract.FieldErrors{}
 	call.readKey(c.Request(), wrong) // a repetition takes nothing from its vehicle's limit
@@ -127,6 +132,29 @@ func (s *server) admit(c echo.Context, call *call, g gate) error {
 	}
 	return s.checkRequest(c, call, g, wrong)
 }
+
+// challenge tells the caller how to authenticate, on every 401.
+func challenge(c echo.Context, err error) {
+	if how := auth.Challenge(err); how != "" {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, how)
+	}
+}
+
+// useSignature uses up the signature of a change.
+func (s *server) useSignature(request *http.Request, call *call) error {
+	if request.Method == http.MethodGet || request.Method == http.MethodHead {
+		return nil
+	}
+	err := s.signatures.Use(request.Context(), call.signed, call.actor)
+	if errors.Is(err, auth.ErrTooManyUses) {
+		return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retrySignature,
+			Message: "This client has signed too many changes within ten minutes. Try again in 60 seconds."}
+	}
+	return err
+}
+
+// retrySignature is when fewer of a client's signatures are fresh.
+const retrySignature = time.Minute
 
 // checkRequest reports all rules that a request breaks together.
 func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *contract.FieldErrors) error {

@@ -15,13 +15,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 )
 
 // running returns keys whose Run ends with the test.
-func running(t *testing.T, config httpapi.KeysConfig) *httpapi.Keys {
+func running(t *testing.T, config auth.KeysConfig) *auth.Keys {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
-	keys := httpapi.NewKeys(config)
+	keys := auth.NewKeys(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- keys.Run(ctx) }()
@@ -63,13 +64,13 @@ func (s *issuerServer) rotate(signers ...signer) {
 	s.jwks.Store(&text)
 }
 
-func apiWith(t *testing.T, keys *httpapi.Keys) *api {
+func apiWith(t *testing.T, keys *auth.Keys) *api {
 	return newAPI(t, func(c *httpapi.Config) { c.Tokens = tokensWith(keys) })
 }
 
 func TestKeysComeFromAURLAndRotate(t *testing.T) {
 	source := newIssuerServer(t, edKey())
-	keys := running(t, httpapi.KeysConfig{Source: source.URL, Refresh: time.Hour, Gap: time.Nanosecond})
+	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Hour, Gap: time.Nanosecond})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
 	a := apiWith(t, keys)
 	a.get("/api/v1/admin/vehicles").wants(200, "")
@@ -85,7 +86,7 @@ func TestKeysComeFromAURLAndRotate(t *testing.T) {
 
 func TestUnknownKeyIDsDoNotHammerTheSource(t *testing.T) {
 	source := newIssuerServer(t, edKey())
-	keys := running(t, httpapi.KeysConfig{Source: source.URL, Gap: time.Hour})
+	keys := running(t, auth.KeysConfig{Source: source.URL, Gap: time.Hour})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
 	a := apiWith(t, keys)
 	for range 20 {
@@ -99,7 +100,7 @@ func TestUnknownKeyIDsDoNotHammerTheSource(t *testing.T) {
 func TestWhileThereAreNoKeysNobodyIsJudged(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	source.status.Store(http.StatusBadGateway)
-	keys := running(t, httpapi.KeysConfig{Source: source.URL})
+	keys := running(t, auth.KeysConfig{Source: source.URL})
 	a := apiWith(t, keys)
 	r := a.post(lock).wants(503, "service_unavailable").wantsRetryAfter("10")
 	if r.header.Get("WWW-Authenticate") != "" || keys.Ready(t.Context()) == nil {
@@ -112,7 +113,7 @@ func TestWhileThereAreNoKeysNobodyIsJudged(t *testing.T) {
 
 func TestKeysStayInForceWhileTheirSourceIsAway(t *testing.T) {
 	source := newIssuerServer(t, edKey())
-	keys := running(t, httpapi.KeysConfig{Source: source.URL, Refresh: time.Millisecond})
+	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Millisecond})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
 	source.status.Store(http.StatusInternalServerError)
 	before := source.reads.Load()
@@ -122,7 +123,7 @@ func TestKeysStayInForceWhileTheirSourceIsAway(t *testing.T) {
 
 func TestKeysComeFromAFileThatMayAppearLaterAndChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jwks.json")
-	keys := running(t, httpapi.KeysConfig{Source: path, Refresh: 5 * time.Millisecond})
+	keys := running(t, auth.KeysConfig{Source: path, Refresh: 5 * time.Millisecond})
 	a := apiWith(t, keys)
 	a.get("/api/v1/admin/vehicles").wants(503, "service_unavailable")
 	replace(t, path, jwks(edKey()))
@@ -153,7 +154,7 @@ func TestOneBadKeyDoesNotCostTheOthers(t *testing.T) {
 		map[string]any{"kty": "oct", "kid": "secret", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"},
 		map[string]any{"kty": "AKP", "kid": "from-the-future"},
 		map[string]any{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"})
-	a := apiWith(t, loaded(t, httpapi.KeysConfig{Source: keyFile(t, must(json.Marshal(map[string]any{"keys": set.Keys})))}))
+	a := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, must(json.Marshal(map[string]any{"keys": set.Keys})))}))
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated") // for encryption
 }
@@ -167,14 +168,14 @@ func TestAPrivateKeySetServesItsPublicHalves(t *testing.T) {
 	if err := set.AddKey(key); err != nil {
 		t.Fatal(err)
 	}
-	a := apiWith(t, loaded(t, httpapi.KeysConfig{Source: keyFile(t, must(json.Marshal(set)))}))
+	a := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, must(json.Marshal(set)))}))
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 }
 
 func TestATokenWithoutAKeyIDFitsTheOnlyKeyOfItsAlgorithm(t *testing.T) {
 	nameless := signer{"", edKey().alg, edKey().private}
-	one := apiWith(t, loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey()))}))
+	one := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey()))}))
 	one.get("/api/v1/admin/vehicles", withToken(nameless.mint(t, claims(nil)))).wants(200, "")
-	two := apiWith(t, loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey(), otherKey()))}))
+	two := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), otherKey()))}))
 	two.get("/api/v1/admin/vehicles", withToken(nameless.mint(t, claims(nil)))).wants(401, "unauthenticated")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 )
 
 const (
@@ -126,10 +126,10 @@ func clientToken(t testing.TB) string {
 }
 
 // loaded returns keys from a source, read once.
-func loaded(t testing.TB, config httpapi.KeysConfig) *httpapi.Keys {
+func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {
 	t.Helper()
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
-	keys := httpapi.NewKeys(config)
+	keys := auth.NewKeys(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- keys.Run(ctx) }()
@@ -152,14 +152,14 @@ func keyFile(t testing.TB, text []byte) string {
 }
 
 // goodTokens accepts tokens of all three algorithms.
-func goodTokens(t testing.TB) *httpapi.Tokens {
+func goodTokens(t testing.TB) *auth.Tokens {
 	t.Helper()
-	keys := loaded(t, httpapi.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey(), ecKey()))})
+	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey(), ecKey()))})
 	return tokensWith(keys)
 }
 
-func tokensWith(keys *httpapi.Keys) *httpapi.Tokens {
-	return httpapi.NewTokens(httpapi.TokensConfig{
+func tokensWith(keys *auth.Keys) *auth.Tokens {
+	return auth.NewTokens(auth.TokensConfig{
 		Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return now },
 	})
 }

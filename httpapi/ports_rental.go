@@ -43,12 +43,6 @@ type Payments interface {
 	Intent(ctx context.Context, intent string) (rental.Intent, error)
 }
 
-// AgencyKeys knows the secrets that agencies' apps sign requests with.
-type AgencyKeys interface {
-	// AgencyKey returns a key in any state; false: there is none.
-	AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error)
-}
-
 // AgencyKeyRegistry changes the keys that agencies' apps sign requests with. A change returns once it holds at every instance.
 type AgencyKeyRegistry interface {
 	// List returns the keys of all agencies, without their secrets.
@@ -59,12 +53,6 @@ type AgencyKeyRegistry interface {
 	Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error)
 	// Revoke ends a key for good. It reports false where the agency has no such key.
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
-}
-
-// Signatures remembers which signatures were used for changes.
-type Signatures interface {
-	// Use uses a signature up, durably. An error says that it is not known whether it is used up.
-	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
 }
 
 // Webhooks takes what the payment processor tells unasked.

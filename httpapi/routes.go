@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -50,12 +51,12 @@ func (s *server) routes(e *echo.Echo) {
 	r.amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
 
 	r.get("/api/v1/admin/halts", s.halts)
-	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, s.halt, withScope(scopeHalt), urgent, checkedBy(checkHalt))
-	r.remove("/api/v1/admin/halts", telematics.CommandsResume, s.resume, withScope(scopeHalt), urgent)
-	r.get("/api/v1/admin/agencies/{agency}/keys", s.listAgencyKeys, withScope(scopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, s.addAgencyKey, withScope(scopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, s.retireAgencyKey, withScope(scopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, s.revokeAgencyKey, withScope(scopeAgencyKeys))
+	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, s.halt, withScope(auth.ScopeHalt), urgent, checkedBy(checkHalt))
+	r.remove("/api/v1/admin/halts", telematics.CommandsResume, s.resume, withScope(auth.ScopeHalt), urgent)
+	r.get("/api/v1/admin/agencies/{agency}/keys", s.listAgencyKeys, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, s.addAgencyKey, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, s.retireAgencyKey, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, s.revokeAgencyKey, withScope(auth.ScopeAgencyKeys))
 
 	r.get("/api/v1/admin/activity", s.activity, listed("activity"))
 	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies, listed("unknown_units"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -25,15 +26,15 @@ type Config struct {
 	History    History
 	Refusals   Refusals
 	Strangers  Strangers
-	Tokens     *Tokens
+	Tokens     *auth.Tokens
 	Feed       *stream.Feed
 
 	// Bookings, Wallet, Payments, AgencyKeys and Signatures serve clients, and administrators about bookings.
 	Bookings   Bookings
 	Wallet     Wallet
 	Payments   Payments
-	AgencyKeys AgencyKeys
-	Signatures Signatures
+	AgencyKeys auth.AgencyKeys
+	Signatures auth.SignatureUses
 	// AgencyKeyRegistry serves administrators of agencies' keys.
 	AgencyKeyRegistry AgencyKeyRegistry
 	// Webhooks takes what the payment processor tells. Without them it is told that nobody listens.
@@ -81,10 +82,11 @@ type Config struct {
 
 type server struct {
 	Config
-	contract *contract.Document
-	refused  actorBound // refusals that are added to the history
-	urgent   actorBound // urgent changes
-	reading  actorBound // requests that read the record before they are counted against their actor's limit
+	contract   *contract.Document
+	signatures *auth.Signatures
+	refused    actorBound // refusals that are added to the history
+	urgent     actorBound // urgent changes
+	reading    actorBound // requests that read the record before they are counted against their actor's limit
 }
 
 //go:embed openapi.yaml
@@ -103,7 +105,10 @@ func newServer(config Config) *server {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &server{Config: config, contract: loadContract()}
+	return &server{
+		Config: config, contract: loadContract(),
+		signatures: &auth.Signatures{Keys: config.AgencyKeys, Uses: config.Signatures, Timeout: config.ReadBudget, Now: config.Now},
+	}
 }
 
 func (s *server) handler() *echo.Echo {

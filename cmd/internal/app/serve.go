@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -77,7 +78,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
 	agencyKeys := postgres.AgencyKeys(sealer)
-	tokenKeys := httpapi.NewKeys(httpapi.KeysConfig{Source: c.TokenKeys, Log: log})
+	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: redis.Events(), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,

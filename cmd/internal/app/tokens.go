@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
 
 // tokens returns the verifier of the settings.
-func (c Config) tokens(keys *httpapi.Keys, now func() time.Time) *httpapi.Tokens {
-	return httpapi.NewTokens(httpapi.TokensConfig{
+func (c Config) tokens(keys *auth.Keys, now func() time.Time) *auth.Tokens {
+	return auth.NewTokens(auth.TokensConfig{
 		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp), Claims: c.claims(), Now: now,
 	})
 }
 
 // claims has empty names where the defaults are meant.
-func (c Config) claims() httpapi.Claims {
-	return httpapi.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope, Admin: c.RoleAdmin, Client: c.RoleClient}
+func (c Config) claims() auth.Claims {
+	return auth.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope, Admin: c.RoleAdmin, Client: c.RoleClient}
 }
 
 func (c Config) checkClaims() error {
@@ -37,7 +37,7 @@ func claimPath(flag, path string) error {
 	if path == "" { // the default
 		return nil
 	}
-	if _, err := httpapi.ParseClaimPath(path); err != nil {
+	if _, err := auth.ParseClaimPath(path); err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	return nil

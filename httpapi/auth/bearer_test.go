@@ -1,8 +1,7 @@
-package httpapi
+package auth
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -14,9 +13,7 @@ func FuzzABearerTokenHasTheFormOfAJWT(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		token, err := bearer([]string{header})
 		if err != nil {
-			h := http.Header{}
-			challenge(h, err)
-			if got := h.Get("WWW-Authenticate"); !strings.HasPrefix(got, `Bearer realm="motorpool"`) || errors.Is(err, errNoToken) == strings.Contains(got, "error=") {
+			if got := Challenge(err); !strings.HasPrefix(got, `Bearer realm="motorpool"`) || errors.Is(err, errNoToken) == strings.Contains(got, "error=") {
 				t.Errorf("%q: challenge %q", header, got)
 			}
 			return

@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"cmp"
@@ -154,18 +154,19 @@ func (c Claims) agency(token jwt.Token) (telematics.AgencyID, *telematics.Error)
 
 // Scopes grant what the role alone does not.
 const (
-	scopeAllAgencies = "all_agencies" // an administrator of every agency
-	scopeHalt        = "halt"         // halt commands, and lift halts
-	scopeAgencyKeys  = "agency_keys"  // the keys that agencies' apps sign requests with
+	ScopeAllAgencies = "all_agencies" // an administrator of every agency
+	ScopeHalt        = "halt"         // halt commands, and lift halts
+	ScopeAgencyKeys  = "agency_keys"  // the keys that agencies' apps sign requests with
 )
 
-// scopes are those of a token.
-type scopes []string
+// Scopes are those of a token.
+type Scopes []string
 
-func (s scopes) has(scope string) bool { return slices.Contains(s, scope) }
+// Has reports whether the token has a scope.
+func (s Scopes) Has(scope string) bool { return slices.Contains(s, scope) }
 
 // scopes returns the scopes, each one separated by spaces (RFC 6749, section 3.3) or an element of an array.
-func (c Claims) scopes(token jwt.Token) (scopes, *telematics.Error) {
+func (c Claims) scopes(token jwt.Token) (Scopes, *telematics.Error) {
 	value, has := claim(token, c.Scope)
 	if !has {
 		return nil, nil

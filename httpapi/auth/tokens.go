@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"cmp"
@@ -35,33 +35,30 @@ type TokensConfig struct {
 	Now func() time.Time
 }
 
-// Tokens verifies access tokens: JWT signed with RS256, ES256 or EdDSA. It remembers
-// those that it verified, since a caller sends the same one with every request. Safe
-// for concurrent use.
+// Tokens verifies access tokens: JWT signed with RS256, ES256 or EdDSA. It caches the verified ones: a caller sends the same
+// token with every request. Safe for concurrent use.
 type Tokens struct {
 	TokensConfig
 	mu       sync.RWMutex
-	verified map[digest]identity // guarded by mu
+	verified map[digest]Identity // guarded by mu
 }
 
 // digest stands for a token in memory, so that a dump of it holds none.
 type digest [sha256.Size]byte
 
-// identity is what a good token says.
-type identity struct {
-	actor     telematics.Actor
-	scopes    scopes
-	notBefore time.Time
-	expires   time.Time
-	keys      *keySet // against which it was verified
-}
+// Identity is what a valid token says.
+type Identity struct {
+	Actor  telematics.Actor
+	Scopes Scopes
+	Until  time.Time // when the token is refused: its expiry and the leeway
 
-// maxVerified bounds the memory for verified tokens.
-const maxVerified = 10_000
+	from time.Time // when it is accepted: its begin without the leeway
+	keys *keySet   // which verified it
+}
 
 // NewTokens returns a verifier.
 func NewTokens(config TokensConfig) *Tokens {
-	config.Leeway = cmp.Or(config.Leeway, time.Minute)
+	config.Leeway = cmp.Or(config.Leeway, defaultLeeway)
 	if len(config.Types) == 0 {
 		config.Types = []string{"at+jwt", "JWT"}
 	}
@@ -69,35 +66,33 @@ func NewTokens(config TokensConfig) *Tokens {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Tokens{TokensConfig: config, verified: map[digest]identity{}}
+	return &Tokens{TokensConfig: config, verified: map[digest]Identity{}}
 }
 
-// identify returns whom the token speaks for, and how long.
-func (t *Tokens) identify(ctx context.Context, token string) (identity, error) {
+func (t *Tokens) identify(ctx context.Context, token string) (Identity, error) {
 	key := digest(sha256.Sum256([]byte(token)))
-	if known, ok := t.remembered(key); ok {
-		return known, nil
+	if id, ok := t.cached(key); ok {
+		return id, nil
 	}
 	keys := t.Keys.current.Load()
 	id, err := t.verify(ctx, token)
 	if err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
 	id.keys = keys // the older set where it changed meanwhile: then it is verified again
-	t.remember(key, id)
+	t.cache(key, id)
 	return id, nil
 }
 
-func (t *Tokens) remembered(key digest) (identity, bool) {
+func (t *Tokens) cached(key digest) (Identity, bool) {
 	t.mu.RLock()
 	id, ok := t.verified[key]
 	t.mu.RUnlock()
 	now := t.Now()
-	return id, ok && id.keys == t.Keys.current.Load() &&
-		now.Before(id.expires.Add(t.Leeway)) && !now.Before(id.notBefore.Add(-t.Leeway))
+	return id, ok && id.keys == t.Keys.current.Load() && now.Before(id.Until) && !now.Before(id.from)
 }
 
-func (t *Tokens) remember(key digest, id identity) {
+func (t *Tokens) cache(key digest, id Identity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.verified) >= maxVerified {
@@ -110,38 +105,38 @@ var algorithms = map[string]jwa.SignatureAlgorithm{
 	"RS256": jwa.RS256(), "ES256": jwa.ES256(), "EdDSA": jwa.EdDSA(),
 }
 
-func (t *Tokens) verify(ctx context.Context, token string) (identity, error) {
+func (t *Tokens) verify(ctx context.Context, token string) (Identity, error) {
 	message, err := jws.Parse([]byte(token), jws.WithCompact())
 	if err != nil || len(message.Signatures()) != 1 {
-		return identity{}, badToken("The access token is not a JWT.", nil)
+		return Identity{}, badToken("The access token is not a JWT.", nil)
 	}
 	header := message.Signatures()[0].ProtectedHeaders()
 	named, _ := header.Algorithm()
 	alg, ok := algorithms[named.String()]
 	if !ok {
-		return identity{}, badToken("The access token must be signed with RS256, ES256 or EdDSA.", nil)
+		return Identity{}, badToken("The access token must be signed with RS256, ES256 or EdDSA.", nil)
 	}
 	if err := t.checkType(header); err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
 	if critical, _ := header.Critical(); len(critical) > 0 { // RFC 7515 §4.1.11: none is understood here
-		return identity{}, badToken("The access token has critical header parameters that are not known here.", nil)
+		return Identity{}, badToken("The access token has critical header parameters that are not known here.", nil)
 	}
 	keyID, _ := header.KeyID()
 	key, err := t.Keys.find(ctx, keyID, alg)
 	if errors.Is(err, errNoKeys) {
-		return identity{}, away(err)
+		return Identity{}, err
 	}
 	if err != nil {
-		return identity{}, badToken("The access token is signed with a key that is not known here.", err)
+		return Identity{}, badToken("The access token is signed with a key that is not known here.", err)
 	}
 	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(alg, key), jwt.WithRequiredClaim(jwt.ExpirationKey),
 		jwt.WithIssuer(t.Issuer), jwt.WithAudience(t.Audience),
 		jwt.WithAcceptableSkew(t.Leeway), jwt.WithClock(jwt.ClockFunc(t.Now)))
 	if err != nil {
-		return identity{}, badToken(whyNot(err), nil)
+		return Identity{}, badToken(describeRefusal(err), nil)
 	}
-	return t.claimed(parsed)
+	return t.readClaims(parsed)
 }
 
 // AbsentType stands for a token without typ among the accepted types.
@@ -165,7 +160,7 @@ func (t *Tokens) checkType(header jws.Headers) error {
 	return badToken(fmt.Sprintf("The token is of type %.64q, not an access token; typ must be one of %s.", named, strings.Join(t.Types, ", ")), nil)
 }
 
-func whyNot(err error) string {
+func describeRefusal(err error) string {
 	switch {
 	case errors.Is(err, jwt.TokenExpiredError()):
 		return "The access token has expired."
@@ -180,14 +175,12 @@ func whyNot(err error) string {
 	}
 }
 
-// maxSubject bounds sub, which ends in every line of the history.
-const maxSubject = 255
-
-// claimed reads the claims that Motorpool needs.
-func (t *Tokens) claimed(token jwt.Token) (identity, error) {
-	var id identity
-	id.expires, _ = token.Expiration()
-	id.notBefore, _ = token.NotBefore()
+// readClaims reads the claims that Motorpool needs.
+func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
+	var id Identity
+	expires, _ := token.Expiration()
+	notBefore, _ := token.NotBefore()
+	id.Until, id.from = expires.Add(t.Leeway), notBefore.Add(-t.Leeway)
 	subject, _ := token.Subject()
 	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) || strings.ContainsFunc(subject, unicode.IsControl) {
 		return id, badToken(fmt.Sprintf("The access token needs sub: 1 to %d bytes of text.", maxSubject), nil)
@@ -201,10 +194,10 @@ func (t *Tokens) claimed(token jwt.Token) (identity, error) {
 	switch {
 	case role == telematics.Client && agency == 0:
 		return id, badToken(fmt.Sprintf("The access token of a client needs %s.", t.Claims.Agency), nil)
-	case role == telematics.Admin && agency == 0 && !granted.has(scopeAllAgencies): // a misspelt agency must not open all
+	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies): // a misspelt agency must not open all
 		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
-			t.Claims.Agency, scopeAllAgencies, t.Claims.Scope), nil)
+			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)
 	}
-	id.actor, id.scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, granted
+	id.Actor, id.Scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, granted
 	return id, nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"context"
@@ -7,27 +7,23 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// maxToken bounds what is parsed, in bytes.
-const maxToken = 8 << 10
-
-var errNoToken = &telematics.Error{Code: unauthenticated,
+var errNoToken = &telematics.Error{Code: Unauthenticated,
 	Message: "An access token is needed: send the header Authorization: Bearer <ACCESS_TOKEN>."}
 
 func badToken(why string, cause error) *telematics.Error {
-	return &telematics.Error{Code: unauthenticated, Message: why, Cause: cause}
+	return &telematics.Error{Code: Unauthenticated, Message: why, Cause: cause}
 }
 
-// authenticate returns what the token says that the header bears.
-func (t *Tokens) authenticate(ctx context.Context, h http.Header) (identity, error) {
-	token, err := bearer(h.Values(echo.HeaderAuthorization))
+// Authenticate verifies the token of an Authorization header. Its error is a *telematics.Error with Unauthenticated, or has a
+// method Unavailable() bool that returns true.
+func (t *Tokens) Authenticate(ctx context.Context, h http.Header) (Identity, error) {
+	token, err := bearer(h.Values("Authorization"))
 	if err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
 	return t.identify(ctx, token)
 }
@@ -63,17 +59,21 @@ func notInJWT(r rune) bool {
 // good token for a new one, again and again.
 const signatureChallenge = `Motorpool-Signature realm="motorpool", header="` + rental.SignatureHeader + `"`
 
-// challenge says how to authenticate, on every 401: with a token (RFC 6750, section 3), or with a signature.
-func challenge(h http.Header, err error) {
-	failure := asError(err)
-	switch {
-	case statuses[failure.Code] != http.StatusUnauthorized:
-	case failure.Code != unauthenticated:
-		h.Set(echo.HeaderWWWAuthenticate, signatureChallenge)
-	case errors.Is(err, errNoToken): // nothing is wrong with the token
-		h.Set(echo.HeaderWWWAuthenticate, `Bearer realm="motorpool"`)
-	default:
-		h.Set(echo.HeaderWWWAuthenticate,
-			fmt.Sprintf(`Bearer realm="motorpool", error="invalid_token", error_description=%q`, failure.Message))
+// Challenge returns the header WWW-Authenticate for an error that is answered with 401: with a token (RFC 6750, section 3), or with
+// a signature. It is empty for other errors.
+func Challenge(err error) string {
+	var failure *telematics.Error
+	if !errors.As(err, &failure) {
+		return ""
 	}
+	switch failure.Code {
+	case SignatureMissing, SignatureInvalid, SignatureStale, SignatureReplayed:
+		return signatureChallenge
+	case Unauthenticated:
+		if errors.Is(err, errNoToken) { // no token is wrong
+			return `Bearer realm="motorpool"`
+		}
+		return fmt.Sprintf(`Bearer realm="motorpool", error="invalid_token", error_description=%q`, failure.Message)
+	}
+	return ""
 }

@@ -1,10 +1,9 @@
-package httpapi
+package auth
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,7 +35,7 @@ type KeysConfig struct {
 }
 
 // Keys is the set of public keys that sign access tokens, kept fresh by Run. Keys that
-// were read stay in force while the source is away. Safe for concurrent use.
+// were read stay in force while the source is unavailable. Safe for concurrent use.
 type Keys struct {
 	KeysConfig
 	current atomic.Pointer[keySet] // nil: nothing was read yet
@@ -46,9 +45,9 @@ type Keys struct {
 
 // NewKeys returns an empty set. It touches neither file nor network.
 func NewKeys(config KeysConfig) *Keys {
-	config.Refresh = cmp.Or(config.Refresh, 5*time.Minute)
-	config.Gap = cmp.Or(config.Gap, 10*time.Second)
-	config.Timeout = cmp.Or(config.Timeout, 3*time.Second)
+	config.Refresh = cmp.Or(config.Refresh, defaultRefresh)
+	config.Gap = cmp.Or(config.Gap, defaultGap)
+	config.Timeout = cmp.Or(config.Timeout, defaultTimeout)
 	config.Log = cmp.Or(config.Log, slog.Default())
 	return &Keys{KeysConfig: config, reading: make(chan struct{}, 1)}
 }
@@ -56,8 +55,8 @@ func NewKeys(config KeysConfig) *Keys {
 // Run reads the source now and again, at growing intervals where that fails, until
 // the context ends. Then it returns nil.
 func (k *Keys) Run(ctx context.Context) error {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(500*time.Millisecond),
-		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(minRetry),
+		backoff.WithMaxInterval(maxRetry), backoff.WithMaxElapsedTime(0))
 	for {
 		wait := k.Refresh
 		if err := k.read(ctx, 0); err == nil {
@@ -74,7 +73,7 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-var errNoKeys = errors.New("the keys that sign access tokens were not read yet")
+const errNoKeys unavailableError = "the keys that sign access tokens were not read yet"
 
 // Ready returns nil once there are keys.
 func (k *Keys) Ready(context.Context) error {
@@ -132,9 +131,6 @@ func (k *Keys) read(ctx context.Context, age time.Duration) error {
 	}
 	return nil
 }
-
-// maxJWKS is the largest key set that is read from a URL, in bytes.
-const maxJWKS = 1 << 20
 
 func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
 	if !isURL(k.Source) {

@@ -1,0 +1,154 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// AgencyKeys has the secrets that agencies' apps sign requests with.
+type AgencyKeys interface {
+	// AgencyKey returns a key in any state; false: there is none.
+	AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error)
+}
+
+// SignatureUses records which signatures were used for changes.
+type SignatureUses interface {
+	// Use uses a signature up, durably. After an error it is not known whether it is used up.
+	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
+}
+
+// Signatures checks the signatures of agencies' apps. Without Keys or Uses they are unavailable. Safe for concurrent use.
+type Signatures struct {
+	Keys    AgencyKeys
+	Uses    SignatureUses
+	Timeout time.Duration // of one call of Keys or Uses
+	Now     func() time.Time
+}
+
+// Signed is a signature that fits its request.
+type Signed struct {
+	AgencyCode string
+	signature  rental.Signature
+}
+
+const (
+	errNoAgencyKeys    unavailableError = "no agency keys are configured"
+	errNoSignatureUses unavailableError = "no store of used signatures is configured"
+)
+
+// ErrTooManyUses says that the client has used as many fresh signatures as it may.
+var ErrTooManyUses = errors.New("too many signatures of the client are fresh")
+
+// unknownSecret is used for a key that does not exist or is not valid any more, so that the check takes the same time.
+var unknownSecret = make([]byte, rental.SecretSize)
+
+// Check checks the agency signature of a request: that it is of this very request, then that it is fresh. The key names the
+// agency, which must be that of the token. Check records nothing: see Use.
+//
+// Failed attempts count against no limit: a secret cannot be guessed, an attempt costs memory alone, and counted, they would let a thief of
+// a token lock its owner out.
+func (s *Signatures) Check(r *http.Request, body []byte, agency telematics.AgencyID) (Signed, error) {
+	signature, err := readSignature(r.Header)
+	if err != nil {
+		return Signed{}, err
+	}
+	key, err := s.key(r.Context(), signature.Key)
+	if err != nil {
+		return Signed{}, err
+	}
+	secret, isValid := key.Secret, key.Valid(s.Now()) && len(key.Secret) == rental.SecretSize
+	if !isValid {
+		secret = unknownSecret
+	}
+	if fits := signature.Verify(secret, signedPart(r, body)); !fits || !isValid {
+		return Signed{}, badSignature(doesNotFit)
+	}
+	if !signature.Fresh(s.Now()) {
+		return Signed{}, s.stale(signature)
+	}
+	if key.Agency != agency {
+		return Signed{}, &telematics.Error{Code: AgencyMismatch, Message: "The access token is of another agency than the key that signed the request."}
+	}
+	return Signed{AgencyCode: key.AgencyCode, signature: signature}, nil
+}
+
+const doesNotFit = "the key is not known or no longer valid, or something else was signed. " +
+	"Sign the method, path, raw query, body and access token exactly as they are sent"
+
+func badSignature(why string) *telematics.Error {
+	return &telematics.Error{Code: SignatureInvalid, Message: fmt.Sprintf("The agency signature is not valid: %s.", why)}
+}
+
+// readSignature returns what the header says. What is encoded on the way cannot be signed: whether the text before or
+// after is meant, each library decides otherwise.
+func readSignature(h http.Header) (rental.Signature, error) {
+	headers := h.Values(rental.SignatureHeader)
+	if len(headers) == 0 {
+		return rental.Signature{}, &telematics.Error{Code: SignatureMissing, Message: fmt.Sprintf(
+			"An agency signature is needed: send the header %s: k=<key id>,t=<unix seconds>,n=<nonce>,v1=<hex>.", rental.SignatureHeader)}
+	}
+	if len(headers) > 1 {
+		return rental.Signature{}, badSignature("there is more than one header")
+	}
+	if len(h.Values("Content-Encoding")) > 0 {
+		return rental.Signature{}, badSignature("the request has a Content-Encoding; send the body as it was signed, not encoded")
+	}
+	signature, err := rental.ParseSignature(headers[0])
+	if err != nil {
+		return rental.Signature{}, badSignature(err.Error())
+	}
+	return signature, nil
+}
+
+// signedPart returns the part of a request that its app has signed, as it was before anything was decoded.
+func signedPart(r *http.Request, body []byte) rental.SignedRequest {
+	path, query := rental.SplitTarget(r.RequestURI)
+	token, _ := bearer(r.Header.Values("Authorization")) // it was read before
+	return rental.SignedRequest{Method: r.Method, Path: path, Query: query, Body: body, Token: token}
+}
+
+// key returns the key with an id; the zero value: there is none.
+func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, error) {
+	if s.Keys == nil {
+		return rental.AgencyKey{}, errNoAgencyKeys
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	key, _, err := s.Keys.AgencyKey(ctx, id)
+	return key, err
+}
+
+// Use uses up the signature of a change, also where the context ends meanwhile. Call it after the client's limit of requests, so that a flood of
+// requests writes no more signatures than the limit lets through. A read is not recorded: repeated, it changes nothing.
+func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Actor) error {
+	if s.Uses == nil {
+		return errNoSignatureUses
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout)
+	defer cancel()
+	signature := signed.signature
+	used, err := s.Uses.Use(ctx, rental.SignatureUse{Key: signature.Key, Nonce: signature.Nonce, At: signature.At, Actor: actor})
+	switch {
+	case err != nil:
+		return err
+	case used == rental.FirstUse:
+		return nil
+	case used == rental.NotFresh:
+		return s.stale(signature)
+	case used == rental.TooManyUses:
+		return ErrTooManyUses
+	}
+	return &telematics.Error{Code: SignatureReplayed, Message: "The agency signature was used before: sign every attempt anew, with a new nonce."}
+}
+
+func (s *Signatures) stale(signature rental.Signature) *telematics.Error {
+	return &telematics.Error{Code: SignatureStale, Message: fmt.Sprintf(
+		"The agency signature is of %s, and it is %s here: at most %.0f seconds may be between. Set the device's clock, and sign every attempt anew.",
+		telematics.FormatTime(signature.At), telematics.FormatTime(s.Now()), rental.SignatureSkew.Seconds())}
+}
