@@ -18,17 +18,17 @@ const (
 
 const freePort = "127.0.0.1:0"
 
-// open starts what listens on an address. An address that was asked for must be
-// free; where a default one is taken, a free port does as well, and is said.
-func open[T any](log *slog.Logger, flag, asked, otherwise string, start func(address string) (T, error)) (T, error) {
-	address := cmp.Or(asked, otherwise)
-	// Asked of each address by itself: what start opens may be more than one.
+// open starts a listener on an address. The address of a flag must be free; if a
+// default one is in use, it takes a free port, and logs that.
+func open[T any](log *slog.Logger, flag, given, fallback string, start func(address string) (T, error)) (T, error) {
+	address := cmp.Or(given, fallback)
+	// Each address is probed, as start may open more than one.
 	switch err := probe(address); {
-	case errors.Is(err, syscall.EADDRINUSE) && asked == "":
-		log.Warn("default address in use; taking a free port", "flag", "--"+flag, "address", otherwise)
+	case errors.Is(err, syscall.EADDRINUSE) && given == "":
+		log.Warn("default address in use; taking a free port", "flag", "--"+flag, "address", fallback)
 		address = freePort
 	case errors.Is(err, syscall.EADDRINUSE):
-		return *new(T), fmt.Errorf("--%s: %s is in use by another program", flag, asked)
+		return *new(T), fmt.Errorf("--%s: %s is in use by another program", flag, given)
 	case err != nil:
 		return *new(T), fmt.Errorf("--%s: %w", flag, err)
 	}

@@ -9,26 +9,26 @@ import (
 	"motorpool/simulator"
 )
 
-// announce says how to use the world, to programs first.
-func (w *world) announce(here place) error {
-	if err := writeFiles(w.Dir, w.fleet.logins(w.secrets.units), here.env); err != nil {
+// announce prints and writes how to use the environment, to files first.
+func (e *environment) announce(here place) error {
+	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
 	}
-	w.greet(here.base, here.units)
+	e.greet(here.base, here.units)
 	return nil
 }
 
-func (w *world) greet(base, units string) {
-	env := filepath.Join(w.Dir, envFile)
+func (e *environment) greet(base, units string) {
+	env := filepath.Join(e.flags.Dir, envFile)
 	var fleet strings.Builder
-	for _, v := range w.fleet.record.Vehicles {
-		what := "not simulated: connect a unit of your own (" + filepath.Join(w.Dir, unitsFile) + ")"
-		if profile, ok := simulator.Demo(v.ID); ok && w.fleet.simulates(v.ID) {
+	for _, v := range e.fleet.record.Vehicles {
+		what := "not simulated: connect a unit of your own (" + filepath.Join(e.flags.Dir, unitsFile) + ")"
+		if profile, ok := simulator.Demo(v.ID); ok && e.fleet.simulates(v.ID) {
 			what = profile.Name
 		}
 		fmt.Fprintf(&fleet, "  %3d  %-24s %s\n", v.ID, v.Brand+" "+v.Model, what)
 	}
-	fmt.Fprintf(w.out, `
+	fmt.Fprintf(e.out, `
 Motorpool is ready after %.1f s.
 
   API     %s   (browse it: %s/docs)
@@ -47,5 +47,5 @@ Paste into another terminal, in this folder:
 
 Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(w.started).Seconds(), base, base, units, fleet.String(), env, w.Dir)
+`, time.Since(e.started).Seconds(), base, base, units, fleet.String(), env, e.flags.Dir)
 }

@@ -32,7 +32,7 @@ var wallets = []struct {
 	{agency2sOwn, []string{"pm_card_visa"}, "4242"},
 }
 
-// demoBooking is a booking that the world always has.
+// demoBooking is a booking that exists after each start.
 type demoBooking struct {
 	variable string // of the env file
 	client   telematics.Actor
@@ -53,7 +53,7 @@ var demoBookings = []demoBooking{
 	{"BOOKING_OTHER_AGENCY", agency2sOwn, 9, rental.Upcoming, 30 * time.Hour, 5, 4, 5},
 }
 
-// demo fills the commercial side of the world: cards, then bookings.
+// demo creates cards, then bookings.
 type demo struct {
 	postgres *store.Postgres
 	wallet   *rental.Wallet
@@ -62,9 +62,9 @@ type demo struct {
 	begun []rental.BookingID // that are charged for
 }
 
-// furnish returns the ids of the demo's bookings, as variables. A booking whose vehicle was booked meanwhile is
-// left out: what a developer has made of the world comes first.
-func (d *demo) furnish(ctx context.Context) ([]variable, error) {
+// create returns the ids of the demo's bookings, as variables. It leaves a booking out if its
+// vehicle is not available: changes by the developer come first.
+func (d *demo) create(ctx context.Context) ([]variable, error) {
 	for _, w := range wallets {
 		if err := d.fill(ctx, w.client, w.cards); err != nil {
 			return nil, fmt.Errorf("demo cards of %s: %w", w.client.Subject, err)
@@ -73,8 +73,8 @@ func (d *demo) furnish(ctx context.Context) ([]variable, error) {
 	var ids []variable
 	for _, b := range demoBookings {
 		id, err := d.book(ctx, b)
-		var known *telematics.Error
-		if errors.As(err, &known) {
+		var refusal *telematics.Error
+		if errors.As(err, &refusal) {
 			d.log.Warn("demo booking left out; start afresh to have it again", "variable", b.variable, "vehicle", b.vehicle, "err", err)
 			continue
 		}
@@ -103,9 +103,9 @@ func (d *demo) fill(ctx context.Context, client telematics.Actor, cards []string
 	return nil
 }
 
-// solvent ensures that the charges of a new booking are paid: a developer may have made a card the default
-// that is meant to be refused.
-func (d *demo) solvent(ctx context.Context, client telematics.Actor) error {
+// makeSolvent makes a valid card the default, so that charges for a new booking are paid: the default may be one that is always
+// declined.
+func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 	held, err := d.wallet.List(ctx, client)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *demo) solvent(ctx context.Context, client telematics.Actor) error {
 	return nil
 }
 
-// book returns the booking that is there, with dates that still make sense, or makes it.
+// book returns the existing booking, with valid dates, or creates it.
 func (d *demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
@@ -136,10 +136,10 @@ func (d *demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error
 	return there[0].ID, d.redate(ctx, b, there[0])
 }
 
-// open makes a booking, and leads it to its state.
+// open creates a booking, and brings it into its state.
 func (d *demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	if b.state != rental.Upcoming {
-		if err := d.solvent(ctx, b.client); err != nil {
+		if err := d.makeSolvent(ctx, b.client); err != nil {
 			return 0, err
 		}
 	}
@@ -173,15 +173,15 @@ func (d *demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error
 	return made.ID, d.redate(ctx, b, made)
 }
 
-// onTime ends a booking now, as if that were its agreed end: it is moved to the past afterwards.
+// onTime ends a booking now, as if that were its agreed end; redate then moves it to the past.
 func onTime(there rental.Dossier) (rental.Change, error) {
 	change, err := there.Finish(time.Now().UTC())
 	change.Booking.ActualEnd = there.End
 	return change, err
 }
 
-// redate moves a booking where it should be from now on: one that is active began this hour, unless its end is still
-// ahead; one that is upcoming is still to begin; one that is completed is over.
+// redate moves a booking in time: an active one began this hour, unless it has not ended yet; an upcoming one has not
+// begun; a completed one is over.
 func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
@@ -194,8 +194,8 @@ func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) 
 	}
 	begin := now.Truncate(time.Hour).Add(b.begins)
 	err := d.postgres.Redate(ctx, there.ID, begin.Sub(there.Start))
-	var known *telematics.Error
-	if errors.As(err, &known) { // the vehicle is booked for that time
+	var refusal *telematics.Error
+	if errors.As(err, &refusal) { // the vehicle is booked for that time
 		d.log.Warn("demo booking not moved to the present", "booking", there.ID, "err", err)
 		return nil
 	}

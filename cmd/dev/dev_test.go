@@ -59,10 +59,10 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 		t.Fatal(err)
 	}
 	l := &live{T: t, dir: dir, out: &bytes.Buffer{}}
-	w := &world{flags: f, fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	e := &environment{flags: f, fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- w.run(ctx) }()
+	go func() { ended <- e.run(ctx) }()
 	l.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() {
 		if err := l.stop(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"motorpool/cmd/internal/world"
 )
 
 const (
@@ -18,25 +20,24 @@ const (
 // variable is a line of the env file.
 type variable struct{ name, value string }
 
-// writeFiles tells other programs how to reach the world. It is the sign that the
-// world is ready, so the env file comes last.
+// writeFiles writes how other programs reach the environment. The env file signals that it
+// is ready, and so is the last one.
 func writeFiles(dir string, units any, env []variable) error {
 	logins, err := json.MarshalIndent(units, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(filepath.Join(dir, unitsFile), logins); err != nil {
+	if err := world.WriteFile(filepath.Join(dir, unitsFile), logins); err != nil {
 		return err
 	}
 	var text strings.Builder
 	for _, v := range env {
 		fmt.Fprintf(&text, "%s=%s\n", v.name, quoted(v.value))
 	}
-	return writeWhole(filepath.Join(dir, envFile), []byte(text.String()))
+	return world.WriteFile(filepath.Join(dir, envFile), []byte(text.String()))
 }
 
-// quoted returns a value as a shell reads it: most are as they are, but a folder's name may
-// hold anything.
+// quoted returns a value for a shell, with quotes if it needs them.
 func quoted(value string) string {
 	if !strings.ContainsAny(value, " \t'\"\\$`&;|<>()*?[]#~!{}") {
 		return value
@@ -44,7 +45,7 @@ func quoted(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// removeFiles takes the sign away.
+// removeFiles removes them.
 func removeFiles(dir string) error {
 	var errs []error
 	for _, name := range []string{envFile, unitsFile} {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -16,7 +15,7 @@ import (
 //go:embed fleet.json
 var fleetFile []byte
 
-// fleet is the demo fleet: what is on record, and which of it is simulated.
+// fleet is the demo fleet, and which of its vehicles are not simulated.
 type fleet struct {
 	record  store.FleetFile
 	without []telematics.VehicleID
@@ -41,28 +40,21 @@ type login struct {
 	Password string          `json:"password"`
 }
 
-func (f fleet) logins(secret string) map[telematics.VehicleID]login {
+func (f fleet) logins(password func(telematics.Unit) string) map[telematics.VehicleID]login {
 	logins := map[telematics.VehicleID]login{}
 	for _, v := range f.record.Vehicles {
-		logins[v.ID] = login{Unit: v.Unit, Password: mosquitto.UnitPassword(secret, string(v.Unit))}
+		logins[v.ID] = login{Unit: v.Unit, Password: password(v.Unit)}
 	}
 	return logins
 }
 
-// passwords tells the MQTT broker the password of a unit.
-func (f fleet) passwords(secret string) func(user string) (string, bool) {
-	known := map[string]string{}
-	for _, l := range f.logins(secret) {
-		known[string(l.Unit)] = l.Password
-	}
-	return func(user string) (string, bool) {
-		password, ok := known[user]
-		return password, ok
-	}
+// has reports whether a vehicle of the fleet has a unit.
+func (f fleet) has(unit telematics.Unit) bool {
+	return slices.ContainsFunc(f.record.Vehicles, func(v telematics.Vehicle) bool { return v.Unit == unit })
 }
 
 // cars returns the simulated ones.
-func (f fleet) cars(secret string, latency simulator.Latency) []simulator.Config {
+func (f fleet) cars(password func(telematics.Unit) string, latency simulator.Latency) []simulator.Config {
 	var cars []simulator.Config
 	for _, v := range f.record.Vehicles {
 		if !f.simulates(v.ID) {
@@ -75,14 +67,12 @@ func (f fleet) cars(secret string, latency simulator.Latency) []simulator.Config
 		if profile.Latency == nil {
 			profile.Latency = latency
 		}
-		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: mosquitto.UnitPassword(secret, string(v.Unit)), Profile: profile,
-		})
+		cars = append(cars, simulator.Config{Unit: v.Unit, Password: password(v.Unit), Profile: profile})
 	}
 	return cars
 }
 
-// past returns what is known of cars that were lost before the world began.
+// past returns the last reports of cars that were lost before the start.
 func (f fleet) past() []telematics.Observation {
 	var seen []telematics.Observation
 	for _, v := range f.record.Vehicles {
@@ -100,13 +90,13 @@ func (f fleet) past() []telematics.Observation {
 
 func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains(f.without, id) }
 
-// prompt returns the simulated vehicles whose first report comes immediately: not those
-// that are gone, or whose radio takes its time.
-func (w *world) prompt() []telematics.VehicleID {
+// prompt returns the simulated vehicles that report immediately: not those that are
+// lost, or have a slow radio.
+func (e *environment) prompt() []telematics.VehicleID {
 	var prompt []telematics.VehicleID
-	for _, v := range w.fleet.record.Vehicles {
+	for _, v := range e.fleet.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
-		if ok && profile.Gone == 0 && profile.Latency == nil && w.Latency != "cellular" && w.fleet.simulates(v.ID) {
+		if ok && profile.Gone == 0 && profile.Latency == nil && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
 			prompt = append(prompt, v.ID)
 		}
 	}

@@ -1,6 +1,5 @@
-// Command dev runs the whole world of Motorpool in one process: an MQTT broker, a
-// Redis, a real Postgres, the service and a simulated fleet in which each car
-// teaches one outcome. Nothing is reachable but from this machine.
+// Command dev runs Motorpool with everything around it in one process: an MQTT broker, a Redis, a real Postgres, the service and a
+// simulated fleet in which each car shows one outcome. It listens on this machine only.
 package main
 
 import (
@@ -26,17 +25,17 @@ type flags struct {
 	MQTT        string                 `name:"mqtt" placeholder:"ADDR" help:"Address of the MQTT broker's listener for units (default ${mqtt}, or a free port)."`
 	MQTTService string                 `name:"mqtt-service" placeholder:"ADDR" help:"Address of its listener for the service (default ${service}, or a free port)."`
 	Dir         string                 `default:".dev" placeholder:"DIR" help:"Folder that keeps data and keys between runs (default ${default})."`
-	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that a unit of your own can take their place."`
+	Without     []telematics.VehicleID `placeholder:"N,…" help:"Vehicles that are not simulated, so that you can connect a unit instead."`
 	Latency     string                 `enum:"fast,cellular" default:"fast" help:"Radio of the healthy cars: fast, or cellular: most answers within 2 to 10 s, so some commands time out (default ${default})."`
 	VehicleRate int                    `default:"600" placeholder:"N" help:"Control commands a minute to one vehicle; 0: any number (default ${default}; the service's own default is 10)."`
-	RefreshRate int                    `default:"60" placeholder:"N" help:"Times a minute that one vehicle's unit may be asked for its state; 0: any number (default ${default}; the service's own default is 2)."`
+	RefreshRate int                    `default:"60" placeholder:"N" help:"Refreshes a minute of one vehicle; 0: any number (default ${default}; the service's own default is 2)."`
 	AdminRate   int                    `default:"60000" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default}; the service's own default is 600)."`
 	ClientRate  int                    `default:"12000" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default}; the service's own default is 120)."`
 	CardRate    int                    `default:"2000" placeholder:"N" help:"Cards an hour that one client may try to add; 0: any number (default ${default}; the service's own default is 20)."`
 	Streams     int                    `name:"admin-streams" default:"0" placeholder:"N" help:"Streams of events of one administrator; 0: any number (default ${default}; the service's own default is 10)."`
-	GeocoderURL app.Secret             `name:"geocoder-url" placeholder:"URL" help:"A Nominatim-compatible server that names where cars stand, away from stations (default none)."`
-	Contact     string                 `name:"geocoder-contact" placeholder:"TEXT" help:"Who asks it, as its operator wants to know: an address or URL."`
-	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres of your own, instead of one in the folder; the demo fleet is put into it."`
+	GeocoderURL app.Secret             `name:"geocoder-url" placeholder:"URL" help:"A Nominatim-compatible server for the addresses of cars away from stations (default none)."`
+	Contact     string                 `name:"geocoder-contact" placeholder:"TEXT" help:"Contact for its operator: an address or URL."`
+	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres server to use, instead of one in the folder; the demo fleet is imported there."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
 }
 
@@ -54,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	var settings app.Settings
 	parser, err := kong.New(&f, append(settings.Options("MOTORPOOL_DEV"),
 		kong.Name("dev"),
-		kong.Description("The whole world of Motorpool in one process, for development."),
+		kong.Description("Motorpool with everything around it in one process, for development."),
 		kong.Vars{"http": defaultHTTP, "internal": defaultInternal, "mqtt": defaultMQTT, "service": defaultMQTTService},
 	)...)
 	if err != nil {
@@ -69,9 +68,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &world{flags: f, fleet: fleet, log: log, out: os.Stdout}
-	if err := w.run(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+	e := &environment{flags: f, fleet: fleet, log: log, out: os.Stdout}
+	if err := e.run(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return nil // stopped while it started; what could not be taken down was logged
+	return nil // stopped during the start
 }

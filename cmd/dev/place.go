@@ -4,26 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/world"
 	"motorpool/mosquitto"
 	"motorpool/store"
 	"motorpool/telematics"
 )
 
-const (
-	tokenIssuer   = "motorpool-dev"
-	tokenAudience = "motorpool"
-	tokenLifetime = 30 * 24 * time.Hour
-	readyWithin   = 30 * time.Second
-	askEvery      = 50 * time.Millisecond
-)
+const readyWithin = 30 * time.Second
 
-// place is where the world is reached, and with which tokens.
+// place is the addresses of the environment, and its variables.
 type place struct {
 	base     string // URL of the API
 	internal string // URL of health and readiness
@@ -39,7 +32,7 @@ func reachable(a net.Addr) string {
 	return "http://" + a.String()
 }
 
-func (w *world) place(s servers, l app.Listeners) (place, error) {
+func (e *environment) place(s servers, l app.Listeners) (place, error) {
 	p := place{
 		base: reachable(l.Public.Addr()), internal: reachable(l.Internal.Addr()), units: s.mqtt.UnitsURL(),
 	}
@@ -49,33 +42,33 @@ func (w *world) place(s servers, l app.Listeners) (place, error) {
 		{"MQTT_URL", p.units},
 		{"MQTT_SERVICE_URL", s.mqtt.ServiceURL()},
 		{"MQTT_USERNAME", mosquitto.ServiceUser},
-		{"MQTT_PASSWORD", w.secrets.service},
+		{"MQTT_PASSWORD", e.ServicePassword},
 	}
 	for _, t := range []struct {
-		name  string
-		actor telematics.Actor
-		scope string
+		name   string
+		actor  telematics.Actor
+		scopes []string
 	}{
-		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, strings.Join([]string{app.AllAgencies, app.Halt, app.AgencyKeys}, " ")},
-		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, ""},
-		{"CLIENT_TOKEN", firstClient, ""},
-		{"OTHER_CLIENT_TOKEN", otherClient, ""},
-		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn, ""},
+		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{app.AllAgencies, app.Halt, app.AgencyKeys}},
+		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil},
+		{"CLIENT_TOKEN", firstClient, nil},
+		{"OTHER_CLIENT_TOKEN", otherClient, nil},
+		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn, nil},
 	} {
-		token, err := app.Grant{Issuer: tokenIssuer, Audience: tokenAudience, Actor: t.actor, Scope: t.scope, Lifetime: tokenLifetime}.Mint(w.secrets.tokens)
+		token, err := e.Token(t.actor, t.scopes...)
 		if err != nil {
 			return place{}, err
 		}
 		p.env = append(p.env, variable{t.name, token})
 	}
-	signing, err := filepath.Abs(filepath.Join(w.Dir, signingFile))
+	signing, err := filepath.Abs(e.Path(world.SigningFile))
 	if err != nil {
 		return place{}, err
 	}
 	// For the operator's tool.
 	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
 		variable{"MOTORPOOL_SIGNING_KEYS", signing}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
-		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", w.secrets.agencies})
+		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", e.AgencySecrets})
 	return p, nil
 }
 
@@ -88,34 +81,17 @@ func (p place) value(name string) string {
 	return ""
 }
 
-// await asks until something holds.
-func (p place) await(ctx context.Context, what string, holds func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	for !holds(ctx) {
-		select {
-		case <-time.After(askEvery):
-		case <-ctx.Done():
-			return fmt.Errorf("after %v still not so: %s; see the log above, and %s/readyz: %w", readyWithin, what, p.internal, ctx.Err())
-		}
+// await waits until a condition holds.
+func (p place) await(ctx context.Context, condition string, holds func(context.Context) bool) error {
+	if err := world.Eventually(ctx, readyWithin, condition, holds); err != nil {
+		return fmt.Errorf("%w; see the log above, and %s/readyz", err, p.internal)
 	}
 	return nil
 }
 
-func (p place) serviceReady(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.internal+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
+func (p place) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
 
-// reporting tells whether all these vehicles are online, with a state.
+// reporting reports whether all these vehicles are online, with a state.
 func reporting(ctx context.Context, postgres *store.Postgres, vehicles []telematics.VehicleID) bool {
 	for _, id := range vehicles {
 		twin, err := postgres.Twin(ctx, id)

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/cmd/internal/world"
 	"motorpool/metrics"
 	"motorpool/telematics"
 )
 
-func TestKeysAreRotatedByHandInARunningWorld(t *testing.T) {
+func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 	t.Parallel()
 	l := begin(t, newDir(t))
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
@@ -38,19 +39,19 @@ func TestKeysAreRotatedByHandInARunningWorld(t *testing.T) {
 		old = c.Active().ID
 		return c.Add(key, time.Now())
 	})
-	l.eventually("the cars, and units of one's own, know the new key", func() bool { return len(l.published()) == 2 })
+	l.eventually("the cars and other units have the new key", func() bool { return len(l.published()) == 2 })
 	lock()
 	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Activate(key.ID, time.Now()) })
 	l.eventually("the service signs with the new key", func() bool { return l.signingKey() == key.ID })
 	lock()
 	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Remove(old) })
-	l.eventually("the old key is forgotten", func() bool { return len(l.published()) == 1 })
+	l.eventually("the old key is removed", func() bool { return len(l.published()) == 1 })
 	lock()
 }
 
-// published returns the keyring that is there for units of one's own.
+// published returns the keyring for other units.
 func (l *live) published() telematics.Keyring {
-	jwks, err := os.ReadFile(filepath.Join(l.dir, keyringFile))
+	jwks, err := os.ReadFile(filepath.Join(l.dir, world.KeyringFile))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (l *live) eventually(what string, holds func() bool) {
 	}
 }
 
-func TestAShellReadsTheVariablesAsTheyAre(t *testing.T) {
+func TestWriteFiles_ShellReadsTheVariables(t *testing.T) {
 	dir := t.TempDir()
 	for _, value := range []string{"/home/anna/motor pool/.dev/signing.jwks", "it's", `a"b$c\d`, "http://127.0.0.1:8080", "eyJ.x-y_z"} {
 		if err := writeFiles(dir, nil, []variable{{"V", value}}); err != nil {

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/world"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/simulator/sandbox"
+	"motorpool/store"
+	"motorpool/telematics"
+)
+
+// environment is everything that runs.
+type environment struct {
+	flags
+	*world.World
+	fleet   fleet
+	log     *slog.Logger
+	out     io.Writer
+	started time.Time
+}
+
+// servers are those that the service uses.
+type servers struct {
+	mqtt        *devstack.MQTT
+	redis       *devstack.Miniredis
+	processor   *sandbox.Server
+	databaseURL string
+}
+
+// run starts everything, and ends it in reverse order when the context ends.
+func (e *environment) run(ctx context.Context) (err error) {
+	e.started = time.Now()
+	dir := e.flags.Dir
+	if err := os.MkdirAll(dir, 0o711); err != nil { // passable, so that Postgres as another user keeps its data inside
+		return fmt.Errorf("--dir: %w", err)
+	}
+	unlock, err := devstack.LockFolder(dir)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("--dir: another environment runs in %s; stop it, or name another folder", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	defer unlock()
+	if err := removeFiles(dir); err != nil { // of one that was killed
+		return err
+	}
+	if e.World, err = world.New(dir, e.log); err != nil {
+		return err
+	}
+	defer func() {
+		if failure := e.Close(); failure != nil {
+			e.log.Error("environment not closed", "err", failure)
+			err = errors.Join(err, failure)
+		}
+	}()
+	e.OnClose(func() error { return removeFiles(dir) })
+	listeners, err := e.listen()
+	if err != nil {
+		return err
+	}
+	e.OnClose(func() error { return closeListeners(listeners) })
+	s, err := e.startServers(ctx)
+	if err != nil {
+		return err
+	}
+	postgres, err := store.New(store.Config{URL: s.databaseURL})
+	if err != nil {
+		return err
+	}
+	e.OnClose(postgres.Close)
+	if err := e.importFleet(ctx, postgres); err != nil {
+		return err
+	}
+	key, err := e.agencyKey(ctx, postgres)
+	if err != nil {
+		return err
+	}
+	config := e.config(s)
+	config.DocsScript = docsScript(key)
+	if err := config.Check(); err != nil {
+		return err
+	}
+
+	service, ctx := errgroup.WithContext(ctx)
+	service.Go(func() error { return app.Serve(ctx, config, listeners, e.log) })
+	service.Go(func() error {
+		here, err := e.place(s, listeners)
+		if err != nil {
+			return err
+		}
+		if err := here.await(ctx, "the service is ready", here.serviceReady); err != nil {
+			return err
+		}
+		s.processor.SetWebhook(here.base + "/webhooks/stripe")
+		if err := e.rent(ctx, &here, postgres, key, s.processor.URL()); err != nil {
+			return err
+		}
+		// Only now: reports that come before the service subscribes are lost.
+		e.startCars(ctx, s.mqtt.UnitsURL())
+		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.prompt()) }); err != nil {
+			return err
+		}
+		return e.announce(here)
+	})
+	return service.Wait()
+}
+
+// startCars starts the cars, which outlive the service, so that its last calls end well.
+func (e *environment) startCars(ctx context.Context, unitsURL string) {
+	latency := simulator.Fast
+	if e.Latency == "cellular" {
+		latency = simulator.Cellular
+	}
+	cars := e.StartCars(ctx, func(err error) { e.log.Error("cars ended", "err", err) }, simulator.FleetConfig{
+		Broker: unitsURL, Keyring: e.Signing.Keyring(), Logger: e.log,
+	}, e.fleet.cars(e.UnitPassword, latency)...)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var provisioning errgroup.Group
+	provisioning.Go(func() error { return e.provision(ctx, cars) })
+	e.OnClose(func() error { stop(); return provisioning.Wait() })
+}
+
+func (e *environment) listen() (app.Listeners, error) {
+	public, err := open(e.log, "http", e.HTTP, defaultHTTP, listenTCP)
+	if err != nil {
+		return app.Listeners{}, err
+	}
+	internal, err := open(e.log, "internal", e.Internal, defaultInternal, listenTCP)
+	if err != nil {
+		return app.Listeners{}, errors.Join(err, public.Close())
+	}
+	return app.Listeners{Public: public, Internal: internal}, nil
+}
+
+// closeListeners closes what the service has not closed already.
+func closeListeners(l app.Listeners) error {
+	for _, listener := range []net.Listener{l.Public, l.Internal} {
+		if err := listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *environment) startServers(ctx context.Context) (s servers, err error) {
+	if s.redis, err = devstack.StartMiniredis(freePort); err != nil {
+		return s, err
+	}
+	e.OnClose(s.redis.Close)
+	if s.processor, err = sandbox.Start(sandbox.Config{
+		Addr: freePort, File: e.Path("payments.json"), Key: e.PaymentsKey, WebhookSecret: e.WebhookSecret, Logger: e.log,
+	}); err != nil {
+		return s, err
+	}
+	e.OnClose(s.processor.Close)
+	if s.mqtt, err = e.startMQTT(); err != nil {
+		return s, err
+	}
+	e.OnClose(s.mqtt.Close)
+	s.databaseURL, err = e.startPostgres(ctx)
+	return s, err
+}
+
+// startPostgres returns the URL of the Postgres of the flag, else of one
+// that keeps its data in the folder.
+func (e *environment) startPostgres(ctx context.Context) (string, error) {
+	if e.DatabaseURL != "" {
+		e.log.Info("using an existing postgres", "named_by", "--database-url or DATABASE_URL")
+		return string(e.DatabaseURL), nil
+	}
+	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: e.Path("postgres"), Logger: e.log})
+	if err != nil {
+		return "", err
+	}
+	e.OnClose(postgres.Close)
+	return postgres.URL(), nil
+}
+
+func (e *environment) startMQTT() (*devstack.MQTT, error) {
+	return open(e.log, "mqtt", e.MQTT, defaultMQTT, func(units string) (*devstack.MQTT, error) {
+		return open(e.log, "mqtt-service", e.MQTTService, defaultMQTTService, func(service string) (*devstack.MQTT, error) {
+			return devstack.StartMQTT(devstack.MQTTConfig{
+				UnitsAddr: units, ServiceAddr: service, ServicePassword: e.ServicePassword, Logger: e.log,
+				UnitPassword: func(user string) (string, bool) {
+					return e.UnitPassword(telematics.Unit(user)), e.fleet.has(telematics.Unit(user))
+				},
+			})
+		})
+	})
+}
+
+// importFleet stores the demo fleet.
+func (e *environment) importFleet(ctx context.Context, postgres *store.Postgres) error {
+	if _, err := postgres.Migrate(ctx); err != nil {
+		return err
+	}
+	if _, err := postgres.Import(ctx, e.fleet.record); err != nil {
+		return err
+	}
+	// The embedded MQTT broker has no retained messages of the last run.
+	if err := postgres.ForgetContacts(ctx); err != nil {
+		return err
+	}
+	_, err := postgres.Observe(ctx, e.fleet.past())
+	return err
+}
+
+func (e *environment) config(s servers) app.Config {
+	return app.Config{
+		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
+		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20,
+		RedisURL: app.Secret(s.redis.URL()),
+		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(e.ServicePassword),
+		SigningKeys: e.Path(world.SigningFile), TokenKeys: e.Path(world.TokenKeysFile),
+		TokenIssuer: world.TokenIssuer, TokenAudience: world.TokenAudience,
+		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),
+		AgencySecretsKey: app.Secret(e.AgencySecrets), ClientRate: e.ClientRate, CardRate: e.CardRate,
+		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
+		AdminStreams: e.Streams, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
+		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
+		AllowUnsafePostgres: true, // the one in the folder waits for no disk
+	}
+}
