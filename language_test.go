@@ -32,9 +32,7 @@ var phrases = []struct{ words, instead string }{
 
 // Quotations may contain such words: names and texts that other programs fix.
 var quotations = []string{
-	"`strangers`",               // a table
-	"*A flood starves\nnobody*", // laws of the fault harness
-	"*A flood harms nobody*",
+	"`strangers`", // a table
 	"still under way; ask again with the same key", // messages of the HTTP interface
 	"a payment under way, uses it",
 	`"postgres", "nobody"`, // users of Unix
@@ -45,7 +43,6 @@ var quotations = []string{
 var notYetChecked = []string{
 	"broker",
 	"cmd/bench",
-	"cmd/chaos",
 	"cmd/internal/app/housekeeping.go",
 	"cmd/internal/app/serve.go",
 	"docs/architecture.md",

@@ -17,7 +17,7 @@ import (
 
 // collectEvidence reads the accounts at the end.
 func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
-	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Taken: r.listener.messages()}
+	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Published: r.listener.messages()}
 	e.Tampered = r.tamper(ctx)
 	e.Clocks = r.wrongClocks(injections)
 	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
@@ -26,7 +26,7 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	}
 	var fromPostgres, fromLog, fromRedis error
 	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
-	e.History, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
+	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
 	e.Pending, fromRedis = r.pending(ctx)
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
@@ -76,14 +76,14 @@ func (r *round) tamper(ctx context.Context) []string {
 const deadlinesIndex = "motorpool:deadlines"
 
 // pending returns every key in Redis but the index, and the members of the index that should be gone.
-func (r *round) pending(ctx context.Context) ([]audit.Entry, error) {
+func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
 	options, err := redis.ParseURL(r.Redis.URL())
 	if err != nil {
 		return nil, err
 	}
 	client := redis.NewClient(options)
 	defer client.Close()
-	var entries []audit.Entry
+	var entries []audit.RedisKey
 	keys := client.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
 	for keys.Next(ctx) {
 		if keys.Val() == deadlinesIndex {
@@ -94,7 +94,7 @@ func (r *round) pending(ctx context.Context) ([]audit.Entry, error) {
 			return nil, err
 		}
 		if ttl != keyGone {
-			entries = append(entries, audit.Entry{Key: keys.Val(), TTL: ttl})
+			entries = append(entries, audit.RedisKey{Key: keys.Val(), TTL: ttl})
 		}
 	}
 	if err := keys.Err(); err != nil {
@@ -109,7 +109,7 @@ func (r *round) pending(ctx context.Context) ([]audit.Entry, error) {
 		_, id, _ := strings.Cut(name, ":")
 		_, malformed := uuid.Parse(id)
 		if overdue := time.Since(time.UnixMilli(int64(m.Score))); overdue > maxOverdue || malformed != nil {
-			entries = append(entries, audit.Entry{Key: deadlinesIndex + " " + name, TTL: noExpiry})
+			entries = append(entries, audit.RedisKey{Key: deadlinesIndex + " " + name, TTL: noExpiry})
 		}
 	}
 	return entries, nil

@@ -24,7 +24,7 @@ const (
 	floodCallers = 12
 )
 
-// floodRates are messages a second, if the machine can send so many.
+// floodRates are messages a second, limited by the machine.
 var floodRates = map[telematics.Channel]int{telematics.AckChannel: 12_000, telematics.TelemetryChannel: 3000, telematics.PresenceChannel: 1000}
 
 // flood lets one unit publish far more than it may, without other faults, and sends orders to the other cars.

@@ -29,7 +29,7 @@ const (
 )
 
 // run sends orders until Commands are on record and Duration is over, and returns when every caller has its last answer. If
-// the service does not accept so many, it gives up after half as much time again.
+// the service does not accept that number, it gives up after half as much time again.
 func (l *load) run(ctx context.Context) {
 	var callers sync.WaitGroup
 	for n := range l.Callers {

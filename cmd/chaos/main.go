@@ -43,7 +43,7 @@ type flags struct {
 	Vehicles  int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
 	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
-	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with so many bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
+	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
 	Failover  bool          `help:"Run the round of failover instead: Postgres's primary is killed, and a standby that is seconds behind is promoted. Uses --seed, --instances and the flags below."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`

@@ -49,6 +49,6 @@ func TestDraw_OrdersGoToEveryVehicleAndEveryLane(t *testing.T) {
 		t.Errorf("%d of %d orders are to many vehicles", toMany, orders)
 	}
 	if withKey < orders*3/4 || withKey == orders || len(keys) != withKey {
-		t.Errorf("%d of %d orders have a key, %d of them one of their own", withKey, orders, len(keys))
+		t.Errorf("%d of %d orders have a key, %d of them a unique one", withKey, orders, len(keys))
 	}
 }

@@ -57,7 +57,7 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 		r.log.Info("waiting until redis entries expire", "at_most", maxRedisTTL)
 		r.await(ctx, maxRedisTTL, "redis entries have expired", func(ctx context.Context) bool {
 			entries, err := r.pending(ctx)
-			return err == nil && !slices.ContainsFunc(entries, func(e audit.Entry) bool { return !e.Stays() })
+			return err == nil && !slices.ContainsFunc(entries, func(e audit.RedisKey) bool { return !e.Stays() })
 		})
 	}
 	// The next command removes overdue members of the index of deadlines.

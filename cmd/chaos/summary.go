@@ -35,9 +35,9 @@ func (s summary) Write(out io.Writer) {
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
 	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
-	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.History), len(e.Sampled))
+	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.AuditLog), len(e.Sampled))
 	d := deliveriesOf(e.Flights)
-	fmt.Fprintf(t, "published\t%d messages; cars received %d, %d of them repetitions\n", len(e.Taken), d.received, d.received-d.distinct)
+	fmt.Fprintf(t, "published\t%d messages; cars received %d, %d of them repetitions\n", len(e.Published), d.received, d.received-d.distinct)
 	fmt.Fprintf(t, "signing keys\t%d signed them\n", s.keys())
 	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was stored\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
 	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them interrupted by a restart\n", d.started, d.interrupted)
@@ -153,7 +153,7 @@ func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 t
 // keys counts the keys that signed messages.
 func (s summary) keys() int {
 	ids := map[string]bool{}
-	for _, m := range s.Evidence.Taken {
+	for _, m := range s.Evidence.Published {
 		if m.Signed {
 			ids[m.Key] = true
 		}
@@ -165,7 +165,7 @@ func (s summary) keys() int {
 func (s summary) lastInHalt() time.Duration {
 	var last time.Duration
 	for _, h := range s.Evidence.Halts {
-		for _, m := range s.Evidence.Taken {
+		for _, m := range s.Evidence.Published {
 			if h.Stops(s.Evidence.Agencies[m.Unit]) && !m.Echoed && m.At.Before(h.Lifting) {
 				last = max(last, m.At.Sub(h.Written))
 			}

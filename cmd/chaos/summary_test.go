@@ -21,7 +21,7 @@ func goodRound() summary {
 	}
 	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
 	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
-	s.Evidence.Taken = []audit.Message{
+	s.Evidence.Published = []audit.Message{
 		{At: begin.Add(time.Second), Unit: "car-1", Key: "one", Signed: true}, {At: begin.Add(2 * time.Second), Unit: "car-2", Key: "two", Signed: true},
 		{Key: "forged"},
 	}
@@ -80,7 +80,7 @@ func TestSummary_WorthlessRoundSaysWhy(t *testing.T) {
 	}{
 		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
 		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
-		{func(s *summary) { s.Evidence.Taken = s.Evidence.Taken[1:] }, "one key signed everything"},
+		{func(s *summary) { s.Evidence.Published = s.Evidence.Published[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
 		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},
 	} {

@@ -25,7 +25,7 @@ type watcher struct {
 	accepted  int        // commands on record
 	conflicts []audit.LaneConflict
 	seen      map[string]bool // the conflicts that were recorded
-	sampled   []audit.Line
+	sampled   []audit.LogEntry
 	last      int64 // id of the newest sampled entry
 }
 
@@ -127,35 +127,35 @@ func (w *watcher) sample(ctx context.Context) error {
 	last := w.last
 	w.mu.Unlock()
 	// Not the newest: entries may become visible out of order.
-	lines, err := auditLog(ctx, w.db, `where id > $1 and at < now() - $2 * interval '1 second' order by id limit 2000`,
+	entries, err := auditLog(ctx, w.db, `where id > $1 and at < now() - $2 * interval '1 second' order by id limit 2000`,
 		last, visible.Seconds())
-	if err != nil || len(lines) == 0 {
+	if err != nil || len(entries) == 0 {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sampled = append(w.sampled, lines...)
-	w.last = lines[len(lines)-1].ID
+	w.sampled = append(w.sampled, entries...)
+	w.last = entries[len(entries)-1].ID
 	return nil
 }
 
-func auditLog(ctx context.Context, db *sql.DB, which string, args ...any) ([]audit.Line, error) {
+func auditLog(ctx context.Context, db *sql.DB, which string, args ...any) ([]audit.LogEntry, error) {
 	rows, err := db.QueryContext(ctx, `select id, at, coalesce(vehicle_id, 0), action, outcome, code,
 		coalesce(command_id, '00000000-0000-0000-0000-000000000000'), coalesce(request_id::text, ''), late from activity `+which, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var lines []audit.Line
+	var entries []audit.LogEntry
 	for rows.Next() {
-		var l audit.Line
+		var l audit.LogEntry
 		if err := rows.Scan(&l.ID, &l.At, &l.Vehicle, &l.Action, &l.Outcome, &l.Code, &l.Command, &l.RequestID, &l.Late); err != nil {
 			return nil, err
 		}
 		l.At = l.At.UTC()
-		lines = append(lines, l)
+		entries = append(entries, l)
 	}
-	return lines, rows.Err()
+	return entries, rows.Err()
 }
 
 func commands(ctx context.Context, db *sql.DB) ([]audit.Row, error) {

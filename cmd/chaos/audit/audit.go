@@ -2,44 +2,47 @@ package audit
 
 import (
 	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"motorpool/telematics"
 )
 
-// The laws that the evidence is held against, in the order of the report.
+// The laws, in the order of the report.
 var laws = []struct {
 	name  string
-	check func(*hearing)
+	check func(*checker)
 }{
 	{"executed at most once", atMostOnce},
 	{"never late", neverLate},
 	{"never forged", neverForged},
-	{"HTTP told the truth", toldTheTruth},
+	{"HTTP answers are true", answersAreTrue},
 	{"unknown settles", unknownSettles},
 	{"final in time", finalInTime},
 	{"one at a time in a lane", oneAtATime},
-	{"nothing left in Redis", nothingLeft},
-	{"history complete", historyComplete},
-	{"history append-only", historyAppendOnly},
+	{"everything in Redis expires", redisExpires},
+	{"audit log complete", logComplete},
+	{"audit log append-only", logAppendOnly},
 	{"seq grows", seqGrows},
 	{"a halt holds", haltHolds},
-	{"signed for its unit", signedForItsUnit},
-	{"signed by a right clock", signedByARightClock},
+	{"signed with a key of the unit", signedWithAKeyOfTheUnit},
+	{"signed with a correct clock", signedWithACorrectClock},
 	{"a fresh command is not refused", freshIsNotRefused},
-	{"a flood starves nobody", aFloodStarvesNobody},
-	{"a client's flood harms nobody", clientFloodHarmsNobody},
+	{"a unit's flood delays no other", unitFloodDelaysNoOther},
+	{"a client's flood affects no other", clientFloodAffectsNoOther},
 }
 
 const (
-	// clockReading is by how much two readings of the one clock of the machine may contradict the order of what they
-	// date: the record keeps milliseconds, and who reads a clock may be interrupted before using it.
+	// clockReading is by how much two times of the machine's clock may contradict the order of events: Postgres stores
+	// milliseconds, and a process may be interrupted between reading the clock and using the time.
 	clockReading = 10 * time.Millisecond
-	// outageReading is how exactly is known when a server was away: its watcher asks now and then.
+	// outageReading is the accuracy of the times at which a server was unavailable, which is polled.
 	outageReading = time.Second
 )
 
-// Report is what became of each law.
+// Report is the result of each law.
 type Report struct {
 	Laws       []LawResult
 	Violations []Violation
@@ -52,36 +55,36 @@ type LawResult struct {
 	Violations int
 }
 
-// Violation is one breach of a law.
+// Violation is one of a law.
 type Violation struct {
-	Law     string
-	What    string
-	Command telematics.CommandID // zero: it is about no single command
-	Story   string               // across the four accounts; empty after the first ten of a law
+	Law      string
+	What     string
+	Command  telematics.CommandID // zero: it is not about a single command
+	Timeline string               // of all accounts; empty after the first ten of a law
 }
 
-// Check holds the evidence against every law.
+// Check checks every law.
 func Check(e Evidence) Report {
 	v := newView(e)
 	var r Report
 	for _, law := range laws {
-		h := &hearing{view: v, law: law.name}
-		law.check(h)
-		r.Laws = append(r.Laws, LawResult{Law: law.name, Checked: h.checked, Violations: len(h.violations)})
-		r.Violations = append(r.Violations, h.violations...)
+		chk := &checker{view: v, law: law.name}
+		law.check(chk)
+		r.Laws = append(r.Laws, LawResult{Law: law.name, Checked: chk.checked, Violations: len(chk.violations)})
+		r.Violations = append(r.Violations, chk.violations...)
 	}
 	return r
 }
 
-// hearing is the trial of one law.
-type hearing struct {
+// checker checks one law.
+type checker struct {
 	*view
 	law        string
 	checked    int
 	violations []Violation
 }
 
-// subject is what a check is about: whose story is told where it fails.
+// subject is what a check is about, for the timeline of a violation.
 type subject struct {
 	commands []telematics.CommandID
 	requests []string
@@ -91,7 +94,7 @@ func command(ids ...telematics.CommandID) subject { return subject{commands: ids
 
 func request(id string) subject { return subject{requests: []string{id}} }
 
-// called is the subject of a call: what it said, and the command that it named.
+// called is the subject of a call: its request, and the command in its answer.
 func called(c *Call) subject {
 	about := request(c.RequestID)
 	if c.Command != telematics.NoCommand {
@@ -100,18 +103,44 @@ func called(c *Call) subject {
 	return about
 }
 
-// must counts a check, and notes a violation where it does not hold.
-func (h *hearing) must(holds bool, about subject, what string, args ...any) {
-	h.checked++
+// must counts a check, and adds a violation if it does not hold.
+func (chk *checker) must(holds bool, about subject, what string, args ...any) {
+	chk.checked++
 	if holds {
 		return
 	}
-	breach := Violation{Law: h.law, What: fmt.Sprintf(what, args...)}
+	breach := Violation{Law: chk.law, What: fmt.Sprintf(what, args...)}
 	if len(about.commands) > 0 {
 		breach.Command = about.commands[0]
 	}
-	if len(h.violations) < toldPerLaw {
-		breach.Story = h.story(about)
+	if len(chk.violations) < shownPerLaw {
+		breach.Timeline = chk.timeline(about)
 	}
-	h.violations = append(h.violations, breach)
+	chk.violations = append(chk.violations, breach)
+}
+
+// Write prints how often each law was checked and violated, then the timeline of each violation: the first ten of each law
+// in full, the number of the others.
+func (r Report) Write(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "law\tchecked\tviolations\t")
+	for _, l := range r.Laws {
+		fmt.Fprintf(table, "%s\t%d\t%d\t\n", l.Law, l.Checked, l.Violations)
+	}
+	_ = table.Flush() // an error affects the output only
+	settlementLogged := map[string]int{}
+	for _, v := range r.Violations {
+		if settlementLogged[v.Law]++; settlementLogged[v.Law] > shownPerLaw {
+			continue
+		}
+		fmt.Fprintf(w, "\nVIOLATION of %q: %s\n", v.Law, v.What)
+		for line := range strings.Lines(v.Timeline) {
+			fmt.Fprint(w, "  ", line)
+		}
+	}
+	for _, l := range r.Laws {
+		if l.Violations > shownPerLaw {
+			fmt.Fprintf(w, "\n%q: %d more violations\n", l.Law, l.Violations-shownPerLaw)
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
 	r := Check(healthy())
 	for _, v := range r.Violations {
-		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
 	for _, l := range r.Laws {
 		if l.Checked == 0 {
@@ -26,7 +26,7 @@ func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
 }
 
 // Each breach is caught by its law, with what is wrong and the story of the command in question.
-func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
+func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 	for _, c := range []struct {
 		breach string
 		law    string
@@ -34,13 +34,13 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		of     int // the command; zero: none
 		commit func(*Evidence)
 	}{
-		{"a flood leaves its signatures", "a client's flood harms nobody", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
-		{"a flood fills Redis", "a client's flood harms nobody", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
-		{"a flood passes", "a client's flood harms nobody", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
-		{"a flood stops another's command", "a client's flood harms nobody", "refused with telematics_unavailable", 0, func(e *Evidence) {
+		{"a flood leaves its signatures", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
+		{"a flood fills Redis", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
+		{"a flood passes", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
+		{"a flood stops another's command", "a client's flood affects no other", "refused with telematics_unavailable", 0, func(e *Evidence) {
 			e.ClientFlood.From, e.ClientFlood.To = noon.Add(7*time.Minute), noon.Add(9*time.Minute)
 		}},
-		{"a signature is used again", "a client's flood harms nobody", "after Redis was emptied", 0, func(e *Evidence) { e.ClientFlood.Replayed = "payment_method_not_found" }},
+		{"a signature is used again", "a client's flood affects no other", "after Redis was emptied", 0, func(e *Evidence) { e.ClientFlood.Replayed = "payment_method_not_found" }},
 		{"a command starts twice", "executed at most once", "started again", doneOne, func(e *Evidence) {
 			again := *e.event(doneOne, simulator.CommandStarted)
 			again.True = again.True.Add(time.Second)
@@ -55,72 +55,72 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 			start := e.event(doneOne, simulator.CommandStarted)
 			start.True = start.Expires.Add(5001 * time.Millisecond)
 		}},
-		{"a start has no row", "never forged", "which the record does not say", 99, func(e *Evidence) {
+		{"a start has no row", "never forged", "which is not on record", 99, func(e *Evidence) {
 			forged := *e.event(doneOne, simulator.CommandStarted)
 			forged.Command, forged.Lane = id(99), telematics.TopCaseLane
 			e.Flights = append(e.Flights, forged)
 		}},
-		{"another unit starts", "never forged", "which the record does not say", doneOne, func(e *Evidence) {
+		{"another unit starts", "never forged", "which is not on record", doneOne, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Unit = "unit-9"
 		}},
-		{"another action starts", "never forged", "which the record does not say", doneOne, func(e *Evidence) {
+		{"another action starts", "never forged", "which is not on record", doneOne, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Action = telematics.Unlock
 		}},
-		{"a message has no row", "never forged", "has no row", 99, func(e *Evidence) { e.Taken[0].Command = id(99) }},
-		{"a message is older than its row", "never forged", "older than its row", doneOne, func(e *Evidence) {
-			e.Taken[0].At = e.row(doneOne).Requested.Add(-time.Second)
+		{"a message has no row", "never forged", "has no row", 99, func(e *Evidence) { e.Published[0].Command = id(99) }},
+		{"a message is older than its command", "never forged", "older than its command", doneOne, func(e *Evidence) {
+			e.Published[0].At = e.row(doneOne).Requested.Add(-time.Second)
 		}},
-		{"a message is not signed", "never forged", "no signature", doneOne, func(e *Evidence) { e.Taken[0].Signed = false }},
-		{"a message is retained", "never forged", "is retained", doneOne, func(e *Evidence) { e.Taken[0].Retained = true }},
-		{"a message is on another unit's topic", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Taken[0].Unit = "unit-9" }},
+		{"a message is not signed", "never forged", "no signature", doneOne, func(e *Evidence) { e.Published[0].Signed = false }},
+		{"a message is retained", "never forged", "is retained", doneOne, func(e *Evidence) { e.Published[0].Retained = true }},
+		{"a message is on another unit's topic", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Published[0].Unit = "unit-9" }},
 		{"a message expires later than its row", "never forged", "expires at", doneOne, func(e *Evidence) {
-			e.Taken[0].Expires = e.Taken[0].Expires.Add(time.Minute)
+			e.Published[0].Expires = e.Published[0].Expires.Add(time.Minute)
 		}},
-		{"the record has an answer that nobody gave", "never forged", "never did", failedOne, func(e *Evidence) {
+		{"the record has an answer without a report", "never forged", "never reported it", failedOne, func(e *Evidence) {
 			e.event(failedOne, simulator.CommandEnded).Status = telematics.Succeeded
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(failedOne) && f.Status == telematics.Failed })
 		}},
-		{"executed, but no car did it", "HTTP told the truth", "no car did it", doneOne, func(e *Evidence) {
+		{"executed, but no car executed it", "HTTP answers are true", "no car executed it", doneOne, func(e *Evidence) {
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(doneOne) })
 		}},
-		{"executed, before the car did it", "HTTP told the truth", "before the car", doneOne, func(e *Evidence) {
+		{"executed, before the car did it", "HTTP answers are true", "before the car", doneOne, func(e *Evidence) {
 			e.call(doneOne).End = e.row(doneOne).Requested.Add(100 * time.Millisecond)
 		}},
-		{"executed, but the record says otherwise", "HTTP told the truth", "record does not say", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Unknown }},
-		{"executed, of another command", "HTTP told the truth", "record does not say", lateOne, func(e *Evidence) { e.call(doneTwo).Command = id(lateOne) }},
-		{"not executed, but the car started", "HTTP told the truth", "the car started", doneOne, func(e *Evidence) {
+		{"executed, but the record says otherwise", "HTTP answers are true", "record does not say", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Unknown }},
+		{"executed, of another command", "HTTP answers are true", "record does not say", lateOne, func(e *Evidence) { e.call(doneTwo).Command = id(lateOne) }},
+		{"not executed, but the car started", "HTTP answers are true", "the car started", doneOne, func(e *Evidence) {
 			e.call(doneOne).Status, e.call(doneOne).Outcome = 503, telematics.NotExecuted
 		}},
-		{"not executed, and no id, but the car started", "HTTP told the truth", "what the call had made", doneOne, func(e *Evidence) {
+		{"not executed, and no id, but the car started", "HTTP answers are true", "a command of the call", doneOne, func(e *Evidence) {
 			c := e.call(doneOne)
 			c.Status, c.Outcome, c.Command = 503, telematics.NotExecuted, telematics.NoCommand
 		}},
-		{"refused for the lane, but the car started", "HTTP told the truth", "what the call had made", doneTwo, func(e *Evidence) {
+		{"refused for the lane, but the car started", "HTTP answers are true", "a command of the call", doneTwo, func(e *Evidence) {
 			c := e.call(doneTwo)
 			c.Status, c.Code, c.Outcome, c.Command = 409, telematics.CommandInProgress, telematics.NotExecuted, id(doneOne)
 		}},
-		{"failed, but the car did it", "HTTP told the truth", "the car did it", doneOne, func(e *Evidence) {
+		{"failed, but the car executed it", "HTTP answers are true", "the car executed it", doneOne, func(e *Evidence) {
 			e.call(doneOne).Status, e.call(doneOne).Outcome = 502, telematics.HasFailed
 		}},
 		{"unknown, though the unit repeats its answer", "unknown settles", "repeats its final answer", lateOne, func(e *Evidence) {
 			e.row(lateOne).State, e.row(lateOne).Late = telematics.Unknown, false
 		}},
-		{"succeeded, but no car did it", "unknown settles", "no car did it", failedOne, func(e *Evidence) { e.row(failedOne).State = telematics.Succeeded }},
-		{"failed, but the car did it", "unknown settles", "the car did it", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Failed }},
+		{"succeeded, but no car executed it", "unknown settles", "no car executed it", failedOne, func(e *Evidence) { e.row(failedOne).State = telematics.Succeeded }},
+		{"failed, but the car executed it", "unknown settles", "the car executed it", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Failed }},
 		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Rejected }},
 		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Expired }},
-		{"expired, but it was on the air", "unknown settles", "it was on the air", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
+		{"expired, but it was published", "unknown settles", "it was published", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
 		{"open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
 			e.row(lostOne).State, e.row(lostOne).Completed = telematics.Sent, time.Time{}
 		}},
 		{"settled too late", "final in time", "settled 5.3s after", lostOne, func(e *Evidence) {
 			at := e.row(lostOne).Deadline.Add(5300 * time.Millisecond)
-			e.row(lostOne).Completed, e.History[e.linesOf(lostOne)[0]].At = at, at
+			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
 		}},
-		{"a message is dated ahead", "signed by a right clock", "ahead of its arrival", doneOne, func(e *Evidence) {
+		{"a message is dated ahead", "signed with a correct clock", "ahead of its arrival", doneOne, func(e *Evidence) {
 			e.message(doneOne).Issued = e.message(doneOne).At.Add(31 * time.Second)
 		}},
-		{"an instance with a wrong clock goes on publishing", "signed by a right clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
+		{"an instance with a wrong clock goes on publishing", "signed with a correct clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
 			m := e.message(lateOne)
 			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 1100*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
 		}},
@@ -135,53 +135,53 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
 			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: []telematics.CommandID{id(doneOne), id(doneTwo)}}}
 		}},
-		{"executions overlap", "one at a time in a lane", "while lock was at work", doneTwo, func(e *Evidence) {
+		{"executions overlap", "one at a time in a lane", "while lock was in progress", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandEnded).True = noon.Add(2 * time.Minute)
 		}},
-		{"an execution that never ended is overtaken", "one at a time in a lane", "while lock was at work", lateOne, func(e *Evidence) {
+		{"an execution that never ended is overtaken", "one at a time in a lane", "while lock was in progress", lateOne, func(e *Evidence) {
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Reason == telematics.Interrupted })
 		}},
 		{"executions out of order", "one at a time in a lane", "after seq 1000", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Seq = 1000
 		}},
-		{"a key in Redis has no expiry", "nothing left in Redis", "stays for ever", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
-		{"the latest state has no expiry", "nothing left in Redis", "stays for ever", 0, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
-		{"a key in Redis stays too long", "nothing left in Redis", "stays for 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
-		{"a settlement has no line", "history complete", "0 lines of its settlement, want 1", doneOne, func(e *Evidence) {
-			e.History = slices.Delete(e.History, 0, 1)
+		{"a key in Redis has no expiry", "everything in Redis expires", "has no expiry", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
+		{"the latest state has no expiry", "everything in Redis expires", "has no expiry", 0, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
+		{"a key in Redis stays too long", "everything in Redis expires", "expires in 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
+		{"a settlement has no line", "audit log complete", "0 entries of its settlement, want 1", doneOne, func(e *Evidence) {
+			e.AuditLog = slices.Delete(e.AuditLog, 0, 1)
 			e.Sampled = nil
 		}},
-		{"a late settlement has one line", "history complete", "1 lines of its settlement, want 2", lateOne, func(e *Evidence) {
+		{"a late settlement has one line", "audit log complete", "1 entries of its settlement, want 2", lateOne, func(e *Evidence) {
 			at := e.linesOf(lateOne)[0]
-			e.History = slices.Delete(e.History, at, at+1)
+			e.AuditLog = slices.Delete(e.AuditLog, at, at+1)
 		}},
-		{"the history tells another outcome", "history complete", "the history ends with failed", doneOne, func(e *Evidence) {
-			e.History[0].Outcome = telematics.HasFailed
+		{"the audit log has another outcome", "audit log complete", "the audit log ends with failed", doneOne, func(e *Evidence) {
+			e.AuditLog[0].Outcome = telematics.HasFailed
 			e.Sampled = nil
 		}},
-		{"a late line is not marked", "history complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
-			e.History[e.linesOf(lateOne)[1]].Late = false
+		{"a late line is not marked", "audit log complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
+			e.AuditLog[e.linesOf(lateOne)[1]].Late = false
 		}},
-		{"a refused call has no line", "history complete", "an answered call has no line", 0, func(e *Evidence) {
+		{"a refused call has no line", "audit log complete", "an answered call has no entry", 0, func(e *Evidence) {
 			w := &world{Evidence: *e}
 			w.refuse(noon.Add(30*time.Minute), 503, telematics.VehicleOffline, telematics.NoCommand, false)
 			*e = w.Evidence
 		}},
-		{"a settlement is told twice", "history append-only", "written twice", doneOne, func(e *Evidence) {
-			again := e.History[0]
+		{"a settlement has two entries", "audit log append-only", "has two entries", doneOne, func(e *Evidence) {
+			again := e.AuditLog[0]
 			again.ID = 1000
-			e.History = append(e.History, again)
+			e.AuditLog = append(e.AuditLog, again)
 		}},
-		{"two lines have one id", "history append-only", "two lines have the id 1", doneTwo, func(e *Evidence) { e.History[1].ID = 1 }},
-		{"a line is gone", "history append-only", "line 4 is gone", failedOne, func(e *Evidence) { e.History = slices.Delete(e.History, 3, 4) }},
-		{"a line was changed", "history append-only", "line 1 was changed", doneOne, func(e *Evidence) {
-			e.History[0].At = e.History[0].At.Add(time.Microsecond)
+		{"two lines have one id", "audit log append-only", "two entries have the id 1", doneTwo, func(e *Evidence) { e.AuditLog[1].ID = 1 }},
+		{"a line is gone", "audit log append-only", "entry 4 is gone", failedOne, func(e *Evidence) { e.AuditLog = slices.Delete(e.AuditLog, 3, 4) }},
+		{"a line was changed", "audit log append-only", "entry 1 was changed", doneOne, func(e *Evidence) {
+			e.AuditLog[0].At = e.AuditLog[0].At.Add(time.Microsecond)
 		}},
-		{"a line could be deleted", "history append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
+		{"a line could be deleted", "audit log append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
 		{"two numbers are the same", "seq grows", "have seq 1", doneTwo, func(e *Evidence) { e.row(doneTwo).Seq = 1 }},
 		{"a number is drawn before the lane is free", "seq grows", "before seq 1 was settled", doneTwo, func(e *Evidence) {
 			at := noon.Add(70 * time.Second)
-			e.row(doneOne).Completed, e.History[0].At = at, at
+			e.row(doneOne).Completed, e.AuditLog[0].At = at, at
 		}},
 		{"a message comes after the halt holds", "a halt holds", "had been clear for 1.1s", lateOne, func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
@@ -198,27 +198,27 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
 			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(1200))}}}
 		}},
-		{"told of a halt, but the car started", "a halt holds", "the car started", doneOne, func(e *Evidence) {
+		{"refused because of a halt, but the car started", "a halt holds", "the car started", doneOne, func(e *Evidence) {
 			c := e.call(doneOne)
 			c.Status, c.Code, c.Outcome = 503, telematics.CommandsHalted, telematics.NotExecuted
 		}},
-		{"told of a halt, but not whether", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
+		{"refused because of a halt, but not whether", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
 			e.call(lostOne).Code = telematics.CommandsHalted
 		}},
-		{"a unit does not know the key", "signed for its unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
+		{"a unit does not know the key", "signed with a key of the unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
 			e.event(rejectedOne, simulator.CommandAnswered).Reason = telematics.BadSignature
 		}},
-		{"a flood takes an answer's place", "a flood starves nobody", "the command ended unknown", doneTwo, func(e *Evidence) {
+		{"a flood takes an answer's place", "a unit's flood delays no other", "the command ended unknown", doneTwo, func(e *Evidence) {
 			e.row(doneTwo).State = telematics.Unknown
 		}},
-		{"a flood delays an answer", "a flood starves nobody", "ended succeeded, late true", doneTwo, func(e *Evidence) {
+		{"a flood delays an answer", "a unit's flood delays no other", "ended succeeded, late true", doneTwo, func(e *Evidence) {
 			e.row(doneTwo).Late = true
 		}},
-		{"callers hear late during a flood", "a flood starves nobody", "the callers of 1 heard of it more than 2s later", doneTwo, func(e *Evidence) {
+		{"callers hear late during a flood", "a unit's flood delays no other", "the callers of 1 were answered more than 2s later", doneTwo, func(e *Evidence) {
 			e.call(doneTwo).End = e.event(doneTwo, simulator.CommandAnswered).True.Add(3 * time.Second)
 		}},
-		{"nobody knows of a flood", "a flood starves nobody", "counts none", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
-		{"a unit does not know the key, and the radio damaged another copy", "signed for its unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
+		{"the service counts nothing of a flood", "a unit's flood delays no other", "counts no dropped", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
+		{"a unit does not know the key, and the radio damaged another copy", "signed with a key of the unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
 			e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered, simulator.CommandAnswered)
 		}},
 	} {
@@ -236,8 +236,8 @@ func TestEachBreachIsCaughtWithItsStory(t *testing.T) {
 			if v.Command != id(c.of) {
 				t.Errorf("of command %s, want %s", v.Command, id(c.of))
 			}
-			if !strings.Contains(v.Story, "command "+id(c.of).String()) {
-				t.Errorf("no story of the command:\n%s", v.Story)
+			if !strings.Contains(v.Timeline, "command "+id(c.of).String()) {
+				t.Errorf("no story of the command:\n%s", v.Timeline)
 			}
 		})
 	}
@@ -251,18 +251,18 @@ func TestWhatTheLawsExempt(t *testing.T) {
 	}{
 		{"a settlement that waited for Postgres", func(e *Evidence) {
 			at := e.row(lostOne).Deadline.Add(time.Minute)
-			e.row(lostOne).Completed, e.History[e.linesOf(lostOne)[0]].At = at, at
+			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
 			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-4 * time.Second)}}
 			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
 		}},
 		{"a message of a halted agency that was on its way", func(e *Evidence) {
-			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + onItsWay)
+			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + maxTransit)
 		}},
 		{"a message of a halted agency that was delayed", func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5500))
 			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(900))}}}
 		}},
-		{"a message of a halted agency that somebody else published", func(e *Evidence) {
+		{"a message of a halted agency that an intruder published", func(e *Evidence) {
 			e.message(lateOne).At, e.message(lateOne).Echoed = e.Halts[0].Written.Add(ms(5500)), true
 		}},
 		{"a message before its instance can have noticed its clock", func(e *Evidence) {
@@ -290,11 +290,11 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			r := e.row(lostOne)
 			at := r.Requested.Add(ms(10))
 			e.Clocks = map[int][]ClockFault{1: {{From: r.Requested.Add(-time.Second), To: r.Requested.Add(time.Minute), Ahead: ahead}}}
-			e.Taken = slices.DeleteFunc(e.Taken, func(m Message) bool { return m.Command == r.ID })
+			e.Published = slices.DeleteFunc(e.Published, func(m Message) bool { return m.Command == r.ID })
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == r.ID })
 			r.State, r.Attempts, r.SentAt, r.Completed = telematics.Expired, 0, time.Time{}, at.Add(ahead)
 			r.Requested, r.Deadline = r.Requested.Add(ahead), r.Deadline.Add(ahead)
-			line := &e.History[e.linesOf(lostOne)[0]]
+			line := &e.AuditLog[e.linesOf(lostOne)[0]]
 			line.At, line.Outcome = r.Completed, telematics.NotExecuted
 			c := e.call(lostOne)
 			c.Status, c.Code, c.Outcome, c.End = 503, telematics.TelematicsUnavailable, telematics.NotExecuted, at.Add(ms(5))
@@ -322,7 +322,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 		}},
 		{"an unknown command that eight others pushed out of the reports", func(e *Evidence) {
 			e.row(doneOne).State, e.row(doneOne).Late = telematics.Unknown, false
-			e.History[0].Outcome, e.Sampled = telematics.MayHave, nil
+			e.AuditLog[0].Outcome, e.Sampled = telematics.MayHave, nil
 			e.call(doneOne).Outcome, e.call(doneOne).Status = telematics.MayHave, 504
 			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
 			for n := range reported - 4 {
@@ -345,11 +345,11 @@ func TestWhatTheLawsExempt(t *testing.T) {
 		{"a command that expired, and was rejected late", func(e *Evidence) {
 			r := e.row(rejectedOne)
 			r.Late, r.Completed = true, r.Deadline.Add(time.Second)
-			line := &e.History[e.linesOf(rejectedOne)[0]]
+			line := &e.AuditLog[e.linesOf(rejectedOne)[0]]
 			later := *line
 			line.At = r.Deadline
 			later.ID, later.At, later.Late = 1000, r.Completed, true
-			e.History = append(e.History, later)
+			e.AuditLog = append(e.AuditLog, later)
 		}},
 		{"an answer that a flood delays while the machine stands still", func(e *Evidence) {
 			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
@@ -370,7 +370,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			e.call(doneOne).Vehicle, e.call(lateOne).Vehicle = 1, 2
 			e.row(lateOne).Vehicle = 2
 			for _, at := range e.linesOf(lateOne) {
-				e.History[at].Vehicle = 2
+				e.AuditLog[at].Vehicle = 2
 			}
 			e.row(lateOne).Seq, e.event(lateOne, simulator.CommandStarted).Seq = 6, 6
 		}},
@@ -382,7 +382,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			e := healthy()
 			c.commit(&e)
 			for _, v := range Check(e).Violations {
-				t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+				t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 			}
 		})
 	}
@@ -395,8 +395,8 @@ func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
 	again := *start
 	again.True = again.True.Add(2 * time.Second)
 	e.Flights = append(e.Flights, again)
-	e.Pending = append(e.Pending, Entry{Key: "motorpool:{unit-3}:pending:" + id(cutOne).String(), TTL: time.Minute})
-	story := Check(e).Violations[0].Story
+	e.Pending = append(e.Pending, RedisKey{Key: "motorpool:{unit-3}:pending:" + id(cutOne).String(), TTL: time.Minute})
+	timeline := Check(e).Violations[0].Timeline
 	from := 0
 	for _, line := range []string{
 		"command " + id(cutOne).String() + ": lock, seq 8 in access, vehicle 3, unit unit-3",
@@ -407,35 +407,35 @@ func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
 		"+50 ms  car       00000008  unit-3 started; the car's clock says 12:06:00.050, exp 12:07:10.000",
 		"+150 ms  car       00000008  unit-3 ended succeeded",
 		"+200 ms  postgres  00000008  succeeded after 1 attempts",
-		"+200 ms  history   00000008  line 9: command.lock executed, call request-8",
+		"+200 ms  log       00000008  entry 9: command.lock executed, call request-8",
 		"+205 ms  caller              call request-8 got no answer",
 		"+210 ms  caller    00000008  call again answered 200 executed, command 00000008, replayed",
 		"+2050 ms  car       00000008  unit-3 started",
-		"at the end  redis     00000008  motorpool:{unit-3}:pending:" + id(cutOne).String() + " is left, for 1m0s",
+		"at the end  redis     00000008  motorpool:{unit-3}:pending:" + id(cutOne).String() + " expires in 1m0s",
 	} {
-		at := strings.Index(story[from:], line)
+		at := strings.Index(timeline[from:], line)
 		if at < 0 {
-			t.Fatalf("missing, or out of order: %s\n%s", line, story)
+			t.Fatalf("missing, or out of order: %s\n%s", line, timeline)
 		}
 		from += at
 	}
-	if n := strings.Count(story, "line 9:"); n != 1 {
-		t.Errorf("the line is told %d times:\n%s", n, story)
+	if n := strings.Count(timeline, "entry 9:"); n != 1 {
+		t.Errorf("the entry is shown %d times:\n%s", n, timeline)
 	}
 }
 
 func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
 	e := healthy()
 	for n := range 13 {
-		e.Pending = append(e.Pending, Entry{Key: fmt.Sprintf("key-%d", n), TTL: -1})
+		e.Pending = append(e.Pending, RedisKey{Key: fmt.Sprintf("key-%d", n), TTL: -1})
 	}
 	var out bytes.Buffer
 	Check(e).Write(&out)
 	text := out.String()
-	if n := strings.Count(text, "VIOLATION"); n != toldPerLaw {
-		t.Errorf("told %d times", n)
+	if n := strings.Count(text, "VIOLATION"); n != shownPerLaw {
+		t.Errorf("shown %d times", n)
 	}
-	for _, want := range []string{"law  checked  violations", "nothing left in Redis       29          13", `"nothing left in Redis": 3 more violations`} {
+	for _, want := range []string{"law  checked  violations", "everything in Redis expires       29          13", `"everything in Redis expires": 3 more violations`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in:\n%s", want, text)
 		}
@@ -460,9 +460,9 @@ func TestCheck_JudgesAWholeRun(t *testing.T) {
 		}
 	}
 	w.Up = []Interval{{From: noon}}
-	w.Sampled = w.History
+	w.Sampled = w.AuditLog
 	r := Check(w.Evidence)
 	for _, v := range r.Violations[:min(3, len(r.Violations))] {
-		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Story)
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
 }

@@ -15,49 +15,49 @@ type ClockFault struct {
 	Ahead    time.Duration
 }
 
-// clockNoticed is how long an instance may need to notice that its clock was set wrong: a comparison that hangs ends after 3 s, and the
-// next one follows. What it signs is checked one by one meanwhile.
+// clockNoticed is how long an instance may need to notice that its clock is wrong: a comparison that hangs ends after 3 s, and the
+// next one follows. Meanwhile each of its messages is checked.
 const clockNoticed = 5 * time.Second
 
-// signedByARightClock claims that no message is dated further ahead of its arrival than an instance's clock may be wrong [LAW-11], and that
-// an instance whose clock is wrong publishes nothing once it can have noticed. Nothing is exempt from the first. A message that comes later
-// than that was published later if its way was clear for long enough, as in haltHolds.
-func signedByARightClock(h *hearing) {
-	for i := range h.Taken {
-		m := &h.Taken[i]
+// signedWithACorrectClock checks that no message is dated further ahead of its arrival than an instance's clock may be wrong [LAW-11], and
+// that an instance with a wrong clock publishes nothing after it had time to notice. Nothing is exempt from the first. A message that
+// arrives later than that was published later if nothing delayed it for long enough, as in haltHolds.
+func signedWithACorrectClock(chk *checker) {
+	for i := range chk.Published {
+		m := &chk.Published[i]
 		if !m.Signed {
 			continue
 		}
-		h.must(!m.Issued.After(m.At.Add(broker.MaxSkew+clockReading)), command(m.Command),
+		chk.must(!m.Issued.After(m.At.Add(broker.MaxSkew+clockReading)), command(m.Command),
 			"a message to unit %s is dated %v ahead of its arrival", m.Unit, m.Issued.Sub(m.At).Round(time.Millisecond))
 		if m.Echoed {
 			continue
 		}
-		instance := h.instanceOf(m)
-		for _, f := range h.Clocks[instance] {
+		instance := chk.instanceOf(m)
+		for _, f := range chk.Clocks[instance] {
 			if m.At.After(f.From) && m.At.Before(f.To) {
-				free := longestWithout(h.Delayed[instance], f.From.Add(clockNoticed), m.At)
-				h.must(free <= onItsWay, command(m.Command), "a message to unit %s came %v after the clock of its instance was set %v ahead",
+				free := longestWithout(chk.Delayed[instance], f.From.Add(clockNoticed), m.At)
+				chk.must(free <= maxTransit, command(m.Command), "a message to unit %s came %v after the clock of its instance was set %v ahead",
 					m.Unit, m.At.Sub(f.From).Round(time.Millisecond), f.Ahead)
 			}
 		}
 	}
 }
 
-// clockBehindAllowed is by how much a unit's clock is behind at least where it rejects a command of a right instance as clock_behind: check 6
+// clockBehindAllowed is by how much a unit's clock must be behind if it rejects a command of a correct instance as clock_behind: check 6
 // of [CMD-4] allows 5 s, and the instance may be ahead by broker.MaxSkew.
 const clockBehindAllowed = 5*time.Second - broker.MaxSkew
 
-// freshIsNotRefused claims that no unit rejects a command as expired that had not expired, by true time or by the unit's own clock, nor as
-// clock_behind unless its clock is behind: no instance's wrong clock locks a unit out of the commands of the others. Only the first answer
-// counts: what follows repeats it.
-func freshIsNotRefused(h *hearing) {
+// freshIsNotRefused checks that no unit rejects a command as expired that had not expired, by true time or by the unit's own clock, nor as
+// clock_behind unless its clock is behind: an instance with a wrong clock does not lock a unit out of the commands of the others. Only the
+// first answer counts: later ones repeat it.
+func freshIsNotRefused(chk *checker) {
 	type rejection struct {
 		unit    telematics.Unit
 		command telematics.CommandID
 	}
 	seen := map[rejection]bool{}
-	for _, events := range h.flights { // in the order of true time
+	for _, events := range chk.flights { // in the order of true time
 		for _, e := range events {
 			if e.Kind != simulator.CommandAnswered || seen[rejection{e.Unit, e.Command}] {
 				continue
@@ -65,13 +65,13 @@ func freshIsNotRefused(h *hearing) {
 			switch e.Reason {
 			case telematics.TooLate:
 				seen[rejection{e.Unit, e.Command}] = true
-				left := e.Expires.Sub(laterOf(e.True, e.Clock))
-				h.must(left <= broker.MaxSkew+clockReading, command(e.Command), "unit %s rejected it as expired %v before its expiry",
-					e.Unit, left.Round(time.Millisecond))
+				redisKeys := e.Expires.Sub(laterOf(e.True, e.Clock))
+				chk.must(redisKeys <= broker.MaxSkew+clockReading, command(e.Command), "unit %s rejected it as expired %v before its expiry",
+					e.Unit, redisKeys.Round(time.Millisecond))
 			case telematics.ClockBehind:
 				seen[rejection{e.Unit, e.Command}] = true
 				behind := e.True.Sub(e.Clock)
-				h.must(behind >= clockBehindAllowed-clockReading, command(e.Command), "unit %s rejected it as clock_behind, though its clock was behind by %v only",
+				chk.must(behind >= clockBehindAllowed-clockReading, command(e.Command), "unit %s rejected it as clock_behind, though its clock was behind by %v only",
 					e.Unit, behind.Round(time.Millisecond))
 			}
 		}
@@ -85,15 +85,15 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// corrected returns what is on record with the times that a wrong clock wrote set right, and by how much each command was dated ahead. An
-// instance dates a command before Postgres tells it that its clock is wrong, so the row of a command that never left may be dated wrongly.
-func (e Evidence) corrected() (rows []Row, lines []Line, ahead map[telematics.CommandID]time.Duration) {
-	rows, lines = append(rows, e.Commands...), append(lines, e.History...)
+// corrected returns commands and log entries with the times of wrong clocks corrected, and by how much each command was dated ahead. An
+// instance dates a command before it compares its clock with Postgres, so the row of an unpublished command may have a wrong date.
+func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telematics.CommandID]time.Duration) {
+	rows, entries = append(rows, e.Commands...), append(entries, e.AuditLog...)
 	ahead = map[telematics.CommandID]time.Duration{}
-	called := gather(e.Calls, func(c *Call) string { return c.RequestID })
+	called := groupBy(e.Calls, func(c *Call) string { return c.RequestID })
 	for _, faults := range e.Clocks {
 		for _, f := range faults {
-			// What was called only once the clock was right again, a right clock has dated.
+			// Calls after the fault were dated by a correct clock.
 			afterwards := func(c *Call) bool { return c.Start.After(f.To.Add(clockReading)) }
 			wrote := func(request string, t time.Time) bool {
 				t = t.Add(-f.Ahead)
@@ -113,10 +113,10 @@ func (e Evidence) corrected() (rows []Row, lines []Line, ahead map[telematics.Co
 				correct(rows[i].RequestID, &rows[i].Requested)
 				correct(rows[i].RequestID, &rows[i].Completed)
 			}
-			for i := range lines {
-				correct(lines[i].RequestID, &lines[i].At)
+			for i := range entries {
+				correct(entries[i].RequestID, &entries[i].At)
 			}
 		}
 	}
-	return rows, lines, ahead
+	return rows, entries, ahead
 }

@@ -1,9 +1,9 @@
-// Package audit reconciles what four independent witnesses say of the same commands:
-// the callers (what HTTP answered), Postgres (the record and the history), Redis
-// (what is in flight) and the cars' flight recorders (what was executed, and when). It
-// holds their accounts against the laws and tells the whole story of each command that breaks one.
+// Package audit compares four independent accounts of the same commands: the callers'
+// (HTTP answers), Postgres's (commands and audit log), Redis's (pending commands) and the cars'
+// flight recorders' (executions, by true time). It checks them against the laws, and prints the timeline of each
+// command that violates one.
 //
-// It believes none of them, and knows nothing of how the accounts came about.
+// It trusts none of them, and does not depend on how they were collected.
 package audit
 
 import (
@@ -13,49 +13,49 @@ import (
 	"motorpool/telematics"
 )
 
-// Evidence is the four accounts, and what was known to be down.
+// Evidence is the four accounts, and the times of faults.
 type Evidence struct {
 	Seed     uint64
 	Calls    []Call
 	Commands []Row
-	History  []Line
-	Pending  []Entry // in Redis, after everything has settled
+	AuditLog []LogEntry
+	Pending  []RedisKey // in Redis, after everything has settled
 	Flights  []simulator.Event
 	// Up lists when at least one instance of the service ran and could reach Postgres.
 	Up []Interval
-	// Tampered lists attempts to change or delete history that were not refused.
+	// Tampered lists attempts to change or delete audit log entries that were not refused.
 	Tampered []string
-	// Lanes lists what a watcher of the record saw: moments with two open commands in a lane.
+	// Lanes lists times with two open commands in a lane, as read from Postgres.
 	Lanes []LaneConflict
-	// Sampled are lines of the history as they were read while commands ran; they must still be the same.
-	Sampled []Line
-	// Taken are the messages that a listener on the command topics took from the MQTT broker.
-	Taken []Message
-	// Reach lists when each instance could reach Postgres, by Call.Instance. An instance without a list is taken to
-	// have reached it whenever Up says so.
+	// Sampled are audit log entries as they were read while commands ran; they must still be the same.
+	Sampled []LogEntry
+	// Published are the messages that a listener received on the command topics.
+	Published []Message
+	// Reach lists when each instance could reach Postgres, by Call.Instance. Up applies to an instance without a
+	// list.
 	Reach map[int][]Interval
 	// Halts lists when commands were halted.
 	Halts []Halt
-	// Agencies says whose each unit is.
+	// Agencies is the agency of each unit.
 	Agencies map[telematics.Unit]telematics.AgencyID
-	// Delayed lists when what an instance, by Call.Instance, had handed over could be held up on its way to Mosquitto.
+	// Delayed lists when messages of an instance, by Call.Instance, to Mosquitto could be delayed.
 	Delayed map[int][]Interval
 	// Clocks lists when the clock of an instance, by Call.Instance, was ahead.
 	Clocks map[int][]ClockFault
 	// Floods lists when one unit published far more than it may.
 	Floods []Flood
-	// ClientFlood is what one client's flood has left behind.
+	// ClientFlood is the result of one client's flood.
 	ClientFlood ClientFlood
 }
 
 // Halt is a time in which commands were halted.
 type Halt struct {
 	Agency  telematics.AgencyID // zero: all
-	Written time.Time           // by then it was written down
-	Lifting time.Time           // until then nobody lifted it
+	Written time.Time           // by then it was stored
+	Lifting time.Time           // until then it was not lifted
 }
 
-// Call is one HTTP call as its caller saw it.
+// Call is one HTTP call with its answer.
 type Call struct {
 	RequestID  string // sent by the caller as X-Request-ID
 	Key        string // Idempotency-Key; empty: none
@@ -63,14 +63,14 @@ type Call struct {
 	Vehicle    telematics.VehicleID
 	Action     telematics.Action
 	Start, End time.Time
-	Status     int                  // zero: no answer came (cut, killed, timed out at the caller)
+	Status     int                  // zero: no answer came
 	Code       telematics.Code      // of the error; empty: none
 	Outcome    telematics.Outcome   // as answered
 	Command    telematics.CommandID // as answered; zero: none
 	Replayed   bool                 // Idempotency-Replayed
 }
 
-// Row is a command as Postgres has it at the end.
+// Row is a command in Postgres at the end.
 type Row struct {
 	ID         telematics.CommandID
 	Vehicle    telematics.VehicleID
@@ -89,8 +89,8 @@ type Row struct {
 	Deadline   time.Time
 }
 
-// Line is a line of the history.
-type Line struct {
+// LogEntry is an entry of the audit log.
+type LogEntry struct {
 	ID        int64
 	At        time.Time
 	Vehicle   telematics.VehicleID
@@ -102,13 +102,13 @@ type Line struct {
 	Late      bool
 }
 
-// Entry is a key that is left over in Redis.
-type Entry struct {
+// RedisKey is a key in Redis at the end.
+type RedisKey struct {
 	Key string
-	TTL time.Duration // negative: it would stay for ever
+	TTL time.Duration // negative: none
 }
 
-// Interval is a stretch of true time. A zero To is still going on.
+// Interval is one of true time. If To is zero it has not ended.
 type Interval struct{ From, To time.Time }
 
 // LaneConflict is a lane with more than one open command.
@@ -119,7 +119,7 @@ type LaneConflict struct {
 	Commands []telematics.CommandID
 }
 
-// Message is a command as it lay on the MQTT broker.
+// Message is a command as published at the MQTT broker.
 type Message struct {
 	At       time.Time
 	Unit     telematics.Unit // of the topic
@@ -129,5 +129,5 @@ type Message struct {
 	Signed   bool // by a key of the fleet
 	Retained bool
 	Key      string // id of the key that it names
-	Echoed   bool   // somebody else published the same, too, before
+	Echoed   bool   // an intruder published the same before
 }

@@ -8,56 +8,56 @@ import (
 	"motorpool/telematics"
 )
 
-// Flood is a time in which one unit published far more than it may, and nothing else was wrong.
+// Flood is a time in which one unit published far more than it may, without other faults.
 type Flood struct {
 	Interval
-	Limited int // messages that the service counts as dropped for that reason
+	Limited int // messages that the service dropped for that reason
 }
 
 const (
-	// radioTakes is how long an answer is at most on its way from a car with a good radio to Mosquitto.
+	// radioTakes is how long an answer takes at most from a car with a good radio to Mosquitto.
 	radioTakes = 500 * time.Millisecond
-	// floodDelays is how long the service may then take to settle the command and answer its caller. Undisturbed it is some
-	// milliseconds; a busy machine makes hundreds of them.
+	// floodDelays is how long the service may then take to settle the command and answer its caller. Without faults it is some
+	// milliseconds, on a busy machine hundreds.
 	floodDelays = 1500 * time.Millisecond
-	// floodSpares is how many in a hundred have to be answered within that: one that is lost on its way is asked for again, which takes longer.
+	// floodSpares is the percentage that must be answered within that: a lost message is retransmitted, which takes longer.
 	floodSpares = 80
 )
 
-// aFloodStarvesNobody claims of the commands of other cars whose units answered during a flood that each was settled in
-// time, as its unit said, where that was possible; that most callers had their answer soon after the unit gave it; and that
-// the service knows why it dropped what it dropped. Exempt is a command during which the machine stood still.
-func aFloodStarvesNobody(h *hearing) {
-	for _, flood := range h.Floods {
-		h.must(flood.Limited > 0, subject{}, "the service counts none of the messages that one unit sent too many")
+// unitFloodDelaysNoOther checks, for the commands of other cars whose units answered during a flood, that each was settled in
+// time with its unit's answer, if that was possible; that most callers got their answer soon after that of the unit; and that
+// the service counts what it dropped by reason. Commands during a stall of the machine are exempt.
+func unitFloodDelaysNoOther(chk *checker) {
+	for _, flood := range chk.Floods {
+		chk.must(flood.Limited > 0, subject{}, "the service counts no dropped messages of the unit")
 		var slow []telematics.CommandID
 		all := 0
-		for i := range h.Commands {
-			r := &h.Commands[i]
-			if r.Requested.Before(flood.From) || r.Requested.After(flood.To) || h.stalled(r) {
+		for i := range chk.Commands {
+			r := &chk.Commands[i]
+			if r.Requested.Before(flood.From) || r.Requested.After(flood.To) || chk.stalled(r) {
 				continue
 			}
-			said := h.find(r.ID, func(e *simulator.Event) bool {
+			said := chk.find(r.ID, func(e *simulator.Event) bool {
 				return e.Kind == simulator.CommandAnswered && e.Unit == r.Unit && e.Status != telematics.Received
 			})
 			if said == nil {
 				continue
 			}
-			if all++; h.heardAfter(r, said.True) > radioTakes+floodDelays {
+			if all++; chk.answeredAfter(r, said.True) > radioTakes+floodDelays {
 				slow = append(slow, r.ID)
 			}
 			if !said.True.After(r.Deadline.Add(-radioTakes - floodDelays)) {
-				h.must(r.State == said.Status && !r.Late, command(r.ID), "unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
+				chk.must(r.State == said.Status && !r.Late, command(r.ID), "unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
 					r.Unit, r.Deadline.Sub(said.True).Round(time.Millisecond), r.State, r.Late)
 			}
 		}
-		h.must(len(slow)*100 <= all*(100-floodSpares), command(slow...), "of %d commands that units answered during the flood of another one, the callers of %d heard of it more than %v later",
+		chk.must(len(slow)*100 <= all*(100-floodSpares), command(slow...), "of %d commands that units answered during the flood of another one, the callers of %d were answered more than %v later",
 			all, len(slow), radioTakes+floodDelays)
 	}
 }
 
-// heardAfter returns how long after an instant the caller of a command had its answer; zero where none waited for it.
-func (v *view) heardAfter(r *Row, said time.Time) time.Duration {
+// answeredAfter returns how long after a time the caller of a command got its answer; zero if no caller waited for it.
+func (v *view) answeredAfter(r *Row, said time.Time) time.Duration {
 	for _, c := range v.called[r.RequestID] {
 		if c.Status != 0 && c.Status != http.StatusAccepted {
 			return c.End.Sub(said)
@@ -66,7 +66,7 @@ func (v *view) heardAfter(r *Row, said time.Time) time.Duration {
 	return 0
 }
 
-// stalled reports whether the way of a command's messages was not clear all the time.
+// stalled reports whether something delayed a command's messages.
 func (v *view) stalled(r *Row) bool {
 	for _, delayed := range v.Delayed {
 		if longestWithout(delayed, r.Requested, r.Deadline) < r.Deadline.Sub(r.Requested) {
@@ -74,4 +74,37 @@ func (v *view) stalled(r *Row) bool {
 		}
 	}
 	return false
+}
+
+// ClientFlood is a time in which one client sent far more signed changes than its limit allows, while Redis had little free memory.
+type ClientFlood struct {
+	Interval
+	Requests, Limited int // made, and refused for the client's rate
+	Kept              int // signatures of that client that are stored in Redis and Postgres
+	Full              int // writes that Redis refused because it is full
+	// Replayed is the answer to a signed change that was replayed after Redis was emptied.
+	Replayed telematics.Code
+}
+
+// maxSignatures is how many signatures of a client are stored at most.
+const maxSignatures = 2000
+
+// clientFloodAffectsNoOther checks that a bounded number of signatures of a client over its limit is stored, that they do not fill
+// Redis, and that meanwhile no command of others is refused because a server is unavailable; and that a signature is
+// accepted once, even if Redis loses its data.
+func clientFloodAffectsNoOther(chk *checker) {
+	f := chk.ClientFlood
+	if f.Requests == 0 {
+		return
+	}
+	about := command()
+	chk.must(f.Limited > f.Requests/2, about, "of %d requests of one client in %v only %d were over its limit", f.Requests, f.To.Sub(f.From).Round(time.Second), f.Limited)
+	chk.must(f.Kept <= maxSignatures, about, "%d signatures of the client are stored", f.Kept)
+	chk.must(f.Full == 0, about, "Redis was full, and refused %d writes", f.Full)
+	chk.must(f.Replayed == "agency_signature_replayed", about, "a signature that came again after Redis was emptied was answered %q", f.Replayed)
+	for i := range chk.Calls {
+		if c := &chk.Calls[i]; c.Start.After(f.From) && c.Start.Before(f.To) {
+			chk.must(c.Code != telematics.TelematicsUnavailable, called(c), "refused with %s during the flood", c.Code)
+		}
+	}
 }

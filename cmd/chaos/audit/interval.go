@@ -25,7 +25,7 @@ func joined(all []Interval) []Interval {
 
 func (i Interval) endsBefore(t time.Time) bool { return !i.To.IsZero() && i.To.Before(t) }
 
-// longest returns the longest stretch of the (joined) intervals that lies between two instants, unbroken.
+// longest returns the longest part of the (joined) intervals that lies between two times, unbroken.
 func longest(within []Interval, from, to time.Time) time.Duration {
 	var most time.Duration
 	for _, i := range within {
@@ -41,7 +41,7 @@ func longest(within []Interval, from, to time.Time) time.Duration {
 	return most
 }
 
-// longestWithout returns the longest stretch between two instants that none of the (joined) intervals touches.
+// longestWithout returns the longest part between two times that none of the (joined) intervals touches.
 func longestWithout(intervals []Interval, from, to time.Time) time.Duration {
 	var most time.Duration
 	for _, i := range intervals {
@@ -59,7 +59,7 @@ func longestWithout(intervals []Interval, from, to time.Time) time.Duration {
 	return max(most, to.Sub(from))
 }
 
-// covers reports whether one of the (joined) intervals holds all the time between two instants.
+// covers reports whether one of the (joined) intervals holds the whole time between two times.
 func covers(intervals []Interval, from, to time.Time) bool {
 	return slices.ContainsFunc(intervals, func(i Interval) bool { return !i.From.After(from) && !i.endsBefore(to) })
 }

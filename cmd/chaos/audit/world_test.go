@@ -46,7 +46,7 @@ func (w *world) add(o order) (*Row, *Call) {
 		State: telematics.Unknown, Completed: o.at.Add(10*time.Second + ms(5)),
 	}
 	expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
-	w.Taken = append(w.Taken, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Issued: o.at.Truncate(time.Second), Expires: expires, Signed: true})
+	w.Published = append(w.Published, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Issued: o.at.Truncate(time.Second), Expires: expires, Signed: true})
 	event := func(kind simulator.Kind, after int, state telematics.State, reason string) {
 		at := o.at.Add(ms(after))
 		w.Flights = append(w.Flights, simulator.Event{
@@ -95,21 +95,21 @@ func (w *world) add(o order) (*Row, *Call) {
 
 func (w *world) settled(r *Row) {
 	w.line++
-	w.History = append(w.History, Line{
+	w.AuditLog = append(w.AuditLog, LogEntry{
 		ID: w.line, At: r.Completed, Vehicle: r.Vehicle, Action: telematics.CommandActivity(r.Action), Outcome: r.State.Outcome(),
 		Command: r.ID, RequestID: r.RequestID, Late: r.Late,
 	})
 }
 
 // refuse makes a call that never became a command.
-func (w *world) refuse(at time.Time, status int, code telematics.Code, occupant telematics.CommandID, noted bool) *Call {
+func (w *world) refuse(at time.Time, status int, code telematics.Code, occupant telematics.CommandID, logged bool) *Call {
 	c := Call{
 		RequestID: fmt.Sprintf("refused-%d", len(w.Calls)), Instance: 2, Vehicle: 1, Action: telematics.Lock, Start: at, End: at.Add(ms(9)),
 		Status: status, Code: code, Outcome: telematics.NotExecuted, Command: occupant,
 	}
-	if noted {
+	if logged {
 		w.line++
-		w.History = append(w.History, Line{ID: w.line, At: at.Add(ms(5)), Vehicle: 1, Action: "command.lock", Outcome: c.Outcome, Code: code, RequestID: c.RequestID})
+		w.AuditLog = append(w.AuditLog, LogEntry{ID: w.line, At: at.Add(ms(5)), Vehicle: 1, Action: "command.lock", Outcome: c.Outcome, Code: code, RequestID: c.RequestID})
 	}
 	w.Calls = append(w.Calls, c)
 	return &w.Calls[len(w.Calls)-1]
@@ -144,15 +144,15 @@ func healthy() Evidence {
 	again.Status, again.Outcome, again.Command, again.Replayed = 200, telematics.Executed, row.ID, true
 	w.Calls = append(w.Calls, again)
 	w.refuse(minute(0).Add(ms(100)), 409, telematics.CommandInProgress, id(doneOne), true)
-	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false) // Postgres is away
+	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false) // Postgres is unavailable
 	w.refuse(minute(9), 401, "unauthenticated", telematics.NoCommand, false)
 	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}} // the message is on its way
 	w.Agencies = map[telematics.Unit]telematics.AgencyID{"unit-1": 1, "unit-2": 1, "unit-3": 2}
 	w.refuse(minute(5).Add(ms(1000)), 503, telematics.CommandsHalted, telematics.NoCommand, true)
 	w.Floods = []Flood{{Interval: Interval{From: minute(1).Add(-ms(1)), To: minute(1).Add(time.Second)}, Limited: 7}}
 	w.Up = []Interval{{From: noon.Add(-time.Hour), To: minute(8)}, {From: minute(8).Add(time.Second)}}
-	w.Sampled = append(w.Sampled, w.History[0], w.History[3])
-	w.Pending = []Entry{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
+	w.Sampled = append(w.Sampled, w.AuditLog[0], w.AuditLog[3])
+	w.Pending = []RedisKey{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
 	w.ClientFlood = ClientFlood{Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10, Replayed: "agency_signature_replayed"}
 	return w.Evidence
 }
@@ -181,12 +181,12 @@ func (e *Evidence) event(n int, kind simulator.Kind) *simulator.Event {
 }
 
 // message returns the message of a command, to be edited.
-func (e *Evidence) message(n int) *Message { return &e.Taken[n-1] }
+func (e *Evidence) message(n int) *Message { return &e.Published[n-1] }
 
 // linesOf returns where the lines of a command are.
 func (e *Evidence) linesOf(n int) []int {
 	var at []int
-	for i, l := range e.History {
+	for i, l := range e.AuditLog {
 		if l.Command == id(n) {
 			at = append(at, i)
 		}

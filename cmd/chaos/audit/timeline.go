@@ -11,21 +11,21 @@ import (
 	"motorpool/telematics"
 )
 
-// toldPerLaw is how many violations of a law are told in full.
-const toldPerLaw = 10
+// shownPerLaw is how many violations of a law are printed in full.
+const shownPerLaw = 10
 
-// moment is one line of a story.
+// moment is one line of a timeline.
 type moment struct {
-	at      time.Time // zero: when is not known
+	at      time.Time // zero: unknown
 	witness string
 	command telematics.CommandID
 	text    string
 }
 
-// story tells everything that the four witnesses say of a subject, in the order of true time. Times are counted from the
+// timeline returns everything in the accounts about a subject, in the order of true time. Times are relative to the
 // request.
-func (v *view) story(about subject) string {
-	v.widen(&about)
+func (v *view) timeline(about subject) string {
+	v.addRelated(&about)
 	var all []moment
 	for _, id := range about.commands {
 		all = append(all, v.ofCommand(id)...)
@@ -39,7 +39,7 @@ func (v *view) story(about subject) string {
 		}
 		return a.at.Compare(b.at)
 	})
-	seen := map[moment]bool{} // what two paths led to is told once
+	seen := map[moment]bool{} // without duplicates
 	all = slices.DeleteFunc(all, func(m moment) bool {
 		again := seen[m]
 		seen[m] = true
@@ -63,9 +63,9 @@ func (v *view) story(about subject) string {
 	return b.String()
 }
 
-// widen adds the calls that belong to the commands: those that made them, those that were told of them, and those with
-// the same key; and the commands that these calls made.
-func (v *view) widen(about *subject) {
+// addRelated adds the calls that belong to the commands: those that created them, those whose answers name them, and those with
+// the same key; and the commands of these calls.
+func (v *view) addRelated(about *subject) {
 	keys := map[string]bool{}
 	belongs := func(c *Call) {
 		about.requests = append(about.requests, c.RequestID)
@@ -79,7 +79,7 @@ func (v *view) widen(about *subject) {
 		}
 	}
 	for _, id := range about.commands {
-		for _, c := range v.naming[id] {
+		for _, c := range v.namedBy[id] {
 			belongs(c)
 		}
 		if r := v.rows[id]; r != nil {
@@ -96,7 +96,7 @@ func (v *view) widen(about *subject) {
 	slices.Sort(about.requests)
 	about.requests = slices.Compact(about.requests)
 	for _, id := range about.requests {
-		if made := v.made[id]; len(made) <= toldPerLaw { // a call for many vehicles tells of those in question only
+		if made := v.made[id]; len(made) <= shownPerLaw { // of a call for many vehicles, only the given ones
 			for _, r := range made {
 				if !slices.Contains(about.commands, r.ID) {
 					about.commands = append(about.commands, r.ID)
@@ -109,12 +109,12 @@ func (v *view) widen(about *subject) {
 func (v *view) title(id telematics.CommandID) string {
 	r := v.rows[id]
 	if r == nil {
-		return fmt.Sprintf("command %s: the record does not know it", id)
+		return fmt.Sprintf("command %s: not on record", id)
 	}
 	return fmt.Sprintf("command %s: %s, seq %d in %s, vehicle %d, unit %s", id, r.Action, r.Seq, r.Lane, r.Vehicle, r.Unit)
 }
 
-// zero returns the request of the first command that has a row, else the first thing that happened.
+// zero returns the time of the first request that has a row, else of the first event.
 func (v *view) zero(about subject, all []moment) time.Time {
 	for _, id := range about.commands {
 		if r := v.rows[id]; r != nil {
@@ -131,35 +131,35 @@ func (v *view) zero(about subject, all []moment) time.Time {
 
 func (v *view) ofCommand(id telematics.CommandID) []moment {
 	var all []moment
-	tell := func(at time.Time, witness, text string, args ...any) {
+	add := func(at time.Time, witness, text string, args ...any) {
 		all = append(all, moment{at, witness, id, fmt.Sprintf(text, args...)})
 	}
 	if r := v.rows[id]; r != nil {
-		tell(r.Requested, "postgres", "requested, by call %s", r.RequestID)
+		add(r.Requested, "postgres", "requested, by call %s", r.RequestID)
 		if !r.SentAt.IsZero() {
-			tell(r.SentAt, "postgres", "sent the first time")
+			add(r.SentAt, "postgres", "sent the first time")
 		}
 		if !r.ReceivedAt.IsZero() {
-			tell(r.ReceivedAt, "postgres", "received")
+			add(r.ReceivedAt, "postgres", "received")
 		}
-		tell(r.Deadline, "postgres", "deadline")
-		tell(r.Completed, "postgres", "%s after %d attempts%s", r.State, r.Attempts, late(r.Late))
+		add(r.Deadline, "postgres", "deadline")
+		add(r.Completed, "postgres", "%s after %d attempts%s", r.State, r.Attempts, late(r.Late))
 	}
 	for _, halt := range v.haltsDuring(id) {
-		tell(halt.Written, "operator", "commands are halted, of agency %d (0: of all)", halt.Agency)
-		tell(halt.Lifting, "operator", "the halt is lifted")
+		add(halt.Written, "operator", "commands are halted, of agency %d (0: all)", halt.Agency)
+		add(halt.Lifting, "operator", "the halt ends")
 	}
-	for _, m := range v.air[id] {
-		tell(m.At, "mqtt", "on the topic of unit %s, exp %s%s%s", m.Unit, clock(m.Expires), mark(!m.Signed, ", NOT SIGNED"), mark(m.Retained, ", RETAINED"))
+	for _, m := range v.messages[id] {
+		add(m.At, "mqtt", "on the topic of unit %s, exp %s%s%s", m.Unit, clock(m.Expires), textIf(!m.Signed, ", NOT SIGNED"), textIf(m.Retained, ", RETAINED"))
 	}
 	for _, e := range v.flights[id] {
-		tell(e.True, "car", "%s %s", e.Unit, event(e))
+		add(e.True, "car", "%s %s", e.Unit, event(e))
 	}
-	for _, l := range v.lines[id] {
-		tell(l.At, "history", "%s", l.text())
+	for _, l := range v.entries[id] {
+		add(l.At, "log", "%s", l.text())
 	}
-	for _, e := range v.left[id] {
-		tell(time.Time{}, "redis", "%s is left, for %v", e.Key, e.TTL)
+	for _, e := range v.redisKeys[id] {
+		add(time.Time{}, "redis", "%s expires in %v", e.Key, e.TTL)
 	}
 	return all
 }
@@ -167,11 +167,11 @@ func (v *view) ofCommand(id telematics.CommandID) []moment {
 func (v *view) ofRequest(id string) []moment {
 	var all []moment
 	for _, c := range v.called[id] {
-		asked := fmt.Sprintf("%s of vehicle %d, instance %d, call %s%s", c.Action, c.Vehicle, c.Instance, id, mark(c.Key != "", ", key "+c.Key))
-		all = append(all, moment{c.Start, "caller", c.Command, asked}, moment{c.End, "caller", c.Command, c.answer()})
+		requested := fmt.Sprintf("%s of vehicle %d, instance %d, call %s%s", c.Action, c.Vehicle, c.Instance, id, textIf(c.Key != "", ", key "+c.Key))
+		all = append(all, moment{c.Start, "caller", c.Command, requested}, moment{c.End, "caller", c.Command, c.answer()})
 	}
-	for _, l := range v.noted[id] {
-		all = append(all, moment{l.At, "history", l.Command, l.text()})
+	for _, l := range v.logged[id] {
+		all = append(all, moment{l.At, "log", l.Command, l.text()})
 	}
 	return all
 }
@@ -184,37 +184,37 @@ func (c *Call) answer() string {
 	if c.Command != telematics.NoCommand {
 		named = ", command " + short(c.Command)
 	}
-	return fmt.Sprintf("call %s answered %d%s%s%s", c.RequestID, c.Status, words(string(c.Outcome), string(c.Code)), named, mark(c.Replayed, ", replayed"))
+	return fmt.Sprintf("call %s answered %d%s%s%s", c.RequestID, c.Status, words(string(c.Outcome), string(c.Code)), named, textIf(c.Replayed, ", replayed"))
 }
 
-func (l *Line) text() string {
-	return fmt.Sprintf("line %d: %s%s%s, call %s", l.ID, l.Action, words(string(l.Outcome), string(l.Code)), late(l.Late), l.RequestID)
+func (l *LogEntry) text() string {
+	return fmt.Sprintf("entry %d: %s%s%s, call %s", l.ID, l.Action, words(string(l.Outcome), string(l.Code)), late(l.Late), l.RequestID)
 }
 
-// event tells both clocks: the line's time is the true one.
+// event returns the text of an event, with the time of the car's clock.
 func event(e *simulator.Event) string {
 	return fmt.Sprintf("%s%s; the car's clock says %s, exp %s", e.Kind, words(string(e.Status), e.Reason, e.Detail), clock(e.Clock), clock(e.Expires))
 }
 
-// words joins those that there are, each behind a space.
+// words joins those that are not empty, each after a space.
 func words(all ...string) string {
 	text := ""
-	for _, word := range all {
-		text += mark(word != "", " "+word)
+	for _, finalAnswer := range all {
+		text += textIf(finalAnswer != "", " "+finalAnswer)
 	}
 	return text
 }
 
-func late(is bool) string { return mark(is, ", late") }
+func late(is bool) string { return textIf(is, ", late") }
 
-func mark(is bool, text string) string {
+func textIf(is bool, text string) string {
 	if is {
 		return text
 	}
 	return ""
 }
 
-// short names a command within a story: ids of one moment differ at their ends.
+// short is the end of a command's id: ids of one time differ there.
 func short(id telematics.CommandID) string {
 	if id == telematics.NoCommand {
 		return ""
