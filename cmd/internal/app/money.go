@@ -19,7 +19,7 @@ type money struct {
 	postgres  *store.Postgres
 }
 
-func (c Config) newMoney(postgres *store.Postgres, registry *prometheus.Registry, log *slog.Logger) (*money, error) {
+func (c Config) newMoney(postgres *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*money, error) {
 	m := &money{postgres: postgres}
 	var err error
 	if m.processor, m.live, err = c.processor(log); err != nil {

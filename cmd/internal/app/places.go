@@ -52,7 +52,7 @@ type addressing struct {
 	postgres *store.Postgres
 }
 
-func (c Config) newAddressing(p *store.Postgres, registry *prometheus.Registry, log *slog.Logger) (*addressing, error) {
+func (c Config) newAddressing(p *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*addressing, error) {
 	a := &addressing{
 		book:     places.NewBook(places.BookConfig{Record: p, Geocoded: c.GeocoderURL != "", Log: log}),
 		postgres: p,
