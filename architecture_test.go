@@ -36,12 +36,12 @@ var arrows = map[string][]string{
 
 // Third-party names stay in one place each.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench"}, // chaos: see below; bench is the floor: the same client, and nothing behind it
-	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench"},                          // bench is the floor: the same library, and nothing behind it
+	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
+	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                            // bench: floors with the service's library
 	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
-	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench"},                                                                             // bench reads past the service what it has written
-	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench"}, // devstack asks whether the server is up
-	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                             // chaos is a witness: it must not look through the eyes of what it watches
+	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench/measure"},                                                                             // bench reads what is stored without the service
+	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up
+	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                                     // chaos is a witness: it must not look through the eyes of what it watches
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
@@ -51,11 +51,10 @@ var homes = map[string][]string{
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
 	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "store", "httpapi", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
-	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},   // app: client_golang uses it
-	"github.com/prometheus/procfs":               {"cmd/bench", "cmd/internal/app"}, // app: client_golang uses it
-	"github.com/HdrHistogram/":                   {"cmd/bench"},
-	"gonum.org/v1/plot":                          {"cmd/bench"},
-	"golang.org/x/exp/trace":                     {"cmd/bench"},
+	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},           // app: client_golang uses it
+	"github.com/prometheus/procfs":               {"cmd/bench/measure", "cmd/internal/app"}, // app: client_golang uses it
+	"github.com/HdrHistogram/":                   {"cmd/bench/load"},
+	"gonum.org/v1/plot":                          {"cmd/bench/report"},
 }
 
 type goPackage struct {

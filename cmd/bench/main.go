@@ -1,18 +1,9 @@
-// Command bench measures the service, each time against a floor: what the same machine, in the same run, does with nothing
-// of ours in between. A ratio survives a change of the machine; a figure alone does not.
+// Command bench measures the service, each time against a floor: what the same machine does in the same run without the
+// service. A ratio survives a change of the machine; a figure alone does not. See docs/benchmarks.md.
 //
-//	all      what follows but the events, with the figures that tell in bench.json
-//	ingest   reports a second, written down, against a bare MQTT subscriber that only counts
-//	command  a vehicle is locked over HTTP, against the bare MQTT round trip, and against a handler that writes nothing down
-//	waiting  20,000 commands that wait at once: what each takes of memory, and what the crowd adds to the way of an answer
-//	growth   what a command costs with a large fleet, a long history and more instances, against a small world beside it
-//	status   reading a vehicle's status, against the bare HTTP library that answers the same bytes
-//	events   500 readers of the live events, against the clock and against each other
-//	startup  from the start to readiness, and what the service takes when it has nothing to do
-//
-// The servers are real, configured as in production, and Postgres waits for its disk. Whatever makes load, or takes
-// it, is a process of its own: this program, started once more with a command that its help does not list.
-// See docs/benchmarks.md.
+//	load     generates load, in separate processes
+//	measure  experiments, floors and statistics
+//	report   tables, bench.json and the picture
 package main
 
 import (
@@ -21,34 +12,45 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"motorpool/cmd/bench/load"
+	"motorpool/cmd/bench/measure"
+	"motorpool/cmd/bench/report"
 	"motorpool/cmd/internal/app"
 )
 
 type commands struct {
-	All     all     `cmd:"" default:"withargs" help:"Everything but the live events, in turn; writes bench.json and a picture (default)."`
-	Command command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip."`
-	Waiting waiting `cmd:"" help:"Very many commands that wait for their vehicles at once: memory of each, and what the crowd adds to the way of an answer."`
-	Growth  growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world beside it."`
-	Ingest  ingest  `cmd:"" help:"Reports a second that are written down, against a subscriber that only counts."`
-	Status  status  `cmd:"" help:"Reading the status of a vehicle, against a handler that has the answer at hand."`
-	Events  events  `cmd:"" help:"Many readers of the live events: how late, whether all, and what becomes of those that stall or are cut."`
-	Startup startup `cmd:"" help:"From the start to readiness, and what the service takes when it has nothing to do."`
+	measure.Setup
+	JSON bool `name:"json" help:"Print what was measured as JSON, instead of tables."`
 
-	// The processes that the measurements start.
-	Publish   publish   `cmd:"" hidden:""`
-	Subscribe subscribe `cmd:"" hidden:""`
-	Call      call      `cmd:"" hidden:""`
-	Cars      cars      `cmd:"" hidden:""`
-	Exchange  exchange  `cmd:"" hidden:""`
-	Bare      bare      `cmd:"" hidden:""`
-	Order     order     `cmd:"" hidden:""`
-	Wave      wave      `cmd:"" hidden:""`
-	Answer    answer    `cmd:"" hidden:""`
-	Follow    follow    `cmd:"" hidden:""`
+	All     all             `cmd:"" default:"withargs" help:"Everything but the live events, in turn; writes bench.json and a picture (default)."`
+	Command measure.Command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip, and a handler that stores nothing."`
+	Waiting measure.Waiting `cmd:"" help:"Very many concurrent commands that wait for their vehicles: memory, and latency of answers."`
+	Growth  measure.Growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world."`
+	Ingest  measure.Ingest  `cmd:"" help:"Reports a second that are stored, against a subscriber that counts them."`
+	Status  measure.Status  `cmd:"" help:"Reading the status of a vehicle, against a handler that returns a constant."`
+	Events  measure.Events  `cmd:"" help:"Many subscribers of the live events: latency, and whether each receives all."`
+	Startup measure.Startup `cmd:"" help:"From the start to readiness, and use without load."`
+
+	Job job `cmd:"" hidden:""`
+}
+
+// job is a process that a measurement starts.
+type job struct {
+	Name     string `arg:""`
+	Settings string `arg:""`
+}
+
+// all is one experiment after the other.
+type all struct {
+	Short   bool   `help:"Everything, briefly, in a minute and a half: small and short loads, and a faster network."`
+	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
+	Picture string `default:"bench.svg" placeholder:"FILE" help:"Of latency by commands in flight (default ${default})."`
 }
 
 func main() {
@@ -64,8 +66,7 @@ func run(ctx context.Context, args []string) error {
 	var c commands
 	var settings app.Settings
 	parser, err := kong.New(&c, append(settings.Options("BENCH"), kong.Name("bench"),
-		kong.Description("Measures the service against floors of the same machine and run."),
-		kong.BindTo(ctx, (*context.Context)(nil)))...)
+		kong.Description("Measures the service against floors of the same machine and run."))...)
 	if err != nil {
 		return err
 	}
@@ -73,8 +74,93 @@ func run(ctx context.Context, args []string) error {
 	if err = errors.Join(settings.Problems(), err); err != nil {
 		return err
 	}
-	if chosen.Selected().Hidden { // one of those that a measurement starts
-		return chosen.Run()
+	name := chosen.Selected().Name
+	if name == load.Command {
+		return load.Run(ctx, c.Job.Name, c.Job.Settings,
+			&load.Requests{}, &load.Waiters{}, &load.Units{}, &load.Reports{}, &load.Subscribers{},
+			&measure.EchoFloor{}, &measure.FairFloor{}, &measure.StaticFloor{}, &measure.SubscriberFloor{})
 	}
-	return inTaskGroup(func() error { return chosen.Run() })
+	results := &measure.Results{Machine: measure.ThisMachine(), Rounds: c.Rounds}
+	if results.Machine.SessionGroups {
+		measure.Say("Linux schedules each connection of Postgres as a group here, and some answers will be late; run: systemd-run --user --scope -p CPUWeight=100 make bench")
+	}
+	experiments := []measure.Experiment{}
+	if name == "all" {
+		if experiments, err = c.All.experiments(); err != nil {
+			return err
+		}
+	} else {
+		experiments = append(experiments, chosen.Selected().Target.Addr().Interface().(measure.Experiment))
+	}
+	var failures []error
+	for _, e := range experiments { // also after one that failed
+		what := reflect.TypeOf(e).Elem().Name()
+		measure.Say("%s", what)
+		if err := e.Measure(ctx, c.Setup, results); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", what, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	results.Sum()
+	if name == "all" {
+		failures = append(failures, c.All.write(results))
+	}
+	return errors.Join(append(failures, c.print(results))...)
+}
+
+func (c *commands) print(r *measure.Results) error {
+	if !c.JSON {
+		return report.Tables(os.Stdout, r)
+	}
+	text, err := report.JSON(r)
+	if err == nil {
+		_, err = os.Stdout.Write(text)
+	}
+	return err
+}
+
+// write writes the files.
+func (a *all) write(r *measure.Results) error {
+	text, err := report.JSON(r)
+	if err == nil {
+		err = os.WriteFile(a.Out, text, 0o644)
+	}
+	if r.Command != nil && len(r.Command.At) > 0 {
+		err = errors.Join(err, report.Picture(a.Picture, r.Command))
+	}
+	if err == nil {
+		measure.Say("the results are in %s, the picture in %s", a.Out, a.Picture)
+	}
+	return err
+}
+
+// experiments returns all experiments at their size.
+func (a *all) experiments() ([]measure.Experiment, error) {
+	var (
+		command measure.Command
+		waiting measure.Waiting
+		status  measure.Status
+		ingest  measure.Ingest
+		startup measure.Startup
+		growth  measure.Growth
+	)
+	experiments := []measure.Experiment{&command, &waiting, &status, &ingest, &startup, &growth}
+	for _, e := range experiments {
+		if err := kong.ApplyDefaults(e); err != nil {
+			return nil, err
+		}
+	}
+	ingest.Vehicles, ingest.Soak = ingest.Vehicles[:1], 0
+	if a.Short {
+		command.InFlight, command.Duration = []int{1, 256}, 1500*time.Millisecond
+		waiting.Vehicles, waiting.Connections, waiting.Network, waiting.Ramp = 2000, 4, time.Second, 1500*time.Millisecond
+		status.Connections, status.Duration = []int{1, 32}, time.Second
+		ingest.Duration = time.Second
+		startup.Idle = time.Second
+		growth.Vehicles, growth.Listening, growth.Connected, growth.History = []int{500}, 500, 0, 20_000
+		growth.InFlight, growth.Duration = 32, 250*time.Millisecond
+	}
+	return experiments, nil
 }

@@ -1,0 +1,231 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/cmd/bench/load"
+	"motorpool/cmd/internal/world"
+)
+
+// Command measures what the service adds to the round trip of a command.
+type Command struct {
+	Vehicles int           `default:"1000" placeholder:"N" help:"That are locked in turn, each with an MQTT connection (default ${default})."`
+	InFlight []int         `default:"1,4,16,64,256" placeholder:"N,…" help:"Concurrent commands (default ${default})."`
+	Duration time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	Floors   bool          `default:"true" negatable:"" help:"Measure the floors."`
+	Against  string        `placeholder:"FILE" help:"Another build of the service, measured in turns with that of --binary."`
+	Profile  string        `placeholder:"FILE" help:"Write a CPU profile of the service under the last load, for go tool pprof."`
+}
+
+// CommandResult is what Command measured.
+type CommandResult struct {
+	Vehicles int         `json:"vehicles"`
+	Bytes    int         `json:"message_bytes"`
+	At       []CommandAt `json:"at"`
+}
+
+// CommandAt is what was measured with a number of commands in flight.
+type CommandAt struct {
+	InFlight int     `json:"in_flight"`
+	Floor    []Round `json:"floor"`
+	Fair     []Round `json:"fair_floor"`
+	Service  []Round `json:"service"`
+	Against  []Round `json:"against,omitempty"`
+}
+
+// messageSize is the length of the floor's messages, about that of a signed command.
+const messageSize = 460
+
+// commandSide is the service or a floor, and where its rounds go.
+type commandSide struct {
+	rounds  func(*CommandAt) *[]Round
+	measure func(ctx context.Context, inFlight int, d time.Duration) (Round, error)
+}
+
+// Measure implements Experiment.
+func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) {
+	r.Command = &CommandResult{Vehicles: c.Vehicles, Bytes: messageSize}
+	t, err := s.newTraffic(ctx, c.Vehicles, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.world.Close()) }()
+	sides := []commandSide{{func(at *CommandAt) *[]Round { return &at.Service }, t.lock}}
+	if c.Floors {
+		floors, err := t.world.newCommandFloors(ctx)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, commandSide{func(at *CommandAt) *[]Round { return &at.Floor }, floors.echo},
+			commandSide{func(at *CommandAt) *[]Round { return &at.Fair }, floors.handler})
+	}
+	if c.Against != "" {
+		other := s
+		other.Binary = c.Against
+		t, err := other.newTraffic(ctx, c.Vehicles, r)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.world.Close()) }()
+		sides = append(sides, commandSide{func(at *CommandAt) *[]Round { return &at.Against }, t.lock})
+	}
+	for _, inFlight := range c.InFlight {
+		at := CommandAt{InFlight: inFlight}
+		for round := range s.Rounds {
+			Say("%d commands in flight: round %d of %d", inFlight, round+1, s.Rounds)
+			for _, side := range sides {
+				measured, err := side.measure(ctx, inFlight, c.Duration)
+				if err != nil {
+					return err
+				}
+				rounds := side.rounds(&at)
+				*rounds = append(*rounds, measured)
+			}
+		}
+		r.Command.At = append(r.Command.At, at)
+	}
+	if c.Profile != "" {
+		err = t.profile(ctx, c.InFlight[len(c.InFlight)-1], c.Duration, c.Profile)
+	}
+	return errors.Join(err, r.Command.check())
+}
+
+// check judges the service alone: the tables show what a floor has refused.
+func (r *CommandResult) check() error {
+	var failures []error
+	for _, at := range r.At {
+		for _, round := range append(at.Service, at.Against...) {
+			if err := round.check(); err != nil {
+				failures = append(failures, fmt.Errorf("%d in flight: %w", at.InFlight, err))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// traffic is vehicles that are locked through instances of the service.
+type traffic struct {
+	world     *testWorld
+	vehicles  load.Vehicles
+	instances []*world.Instance
+	units     *load.Process
+	processes meters
+}
+
+// newTraffic returns traffic in a new world, whose vehicles have been locked before: the first command to a vehicle costs more.
+func (s Setup) newTraffic(ctx context.Context, vehicles int, r *Results) (*traffic, error) {
+	w, err := s.newWorld(ctx, vehicles, r)
+	if err != nil {
+		return nil, err
+	}
+	t, err := w.startTraffic(ctx, load.Spread(vehicles, vehicles), 1)
+	if err == nil {
+		w.OnClose(t.close)
+		_, err = t.lock(ctx, min(64, vehicles), 2*time.Second)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return t, nil
+}
+
+// startTraffic starts instances of the service, and the units of vehicles, each with an MQTT connection.
+func (w *testWorld) startTraffic(ctx context.Context, vehicles load.Vehicles, instances int) (*traffic, error) {
+	t := &traffic{world: w, vehicles: vehicles, processes: meters{}}
+	for i := range instances {
+		n, err := w.serve(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.instances = append(t.instances, n)
+		for name, pid := range w.processes(n) {
+			if name == "service" && i > 0 {
+				name = "service 2"
+			}
+			t.processes[name] = pid
+		}
+	}
+	var err error
+	if t.units, err = w.startUnits(ctx, &load.Units{Root: load.ServiceRoot, Vehicles: vehicles, Connections: vehicles.Count, Keyring: w.Path(world.KeyringFile)}); err != nil {
+		return nil, err
+	}
+	t.processes["cars"] = t.units.PID()
+	return t, nil
+}
+
+// close ends the units and the instances.
+func (t *traffic) close() error {
+	err := t.units.Close()
+	for _, n := range t.instances {
+		err = errors.Join(err, n.Close())
+	}
+	return err
+}
+
+// lock has the vehicles locked in turn, with a number of commands in flight at each instance.
+func (t *traffic) lock(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
+	var urls []string
+	for _, n := range t.instances {
+		urls = append(urls, n.Public)
+	}
+	requests := t.world.requests(http.MethodPost, load.LockPath, t.vehicles, inFlight*len(urls), urls...)
+	return t.world.measure(ctx, requests, d, t.processes, lockAction)
+}
+
+// profile writes a CPU profile of the service under a load.
+func (t *traffic) profile(ctx context.Context, inFlight int, d time.Duration, file string) error {
+	loading, ctx := errgroup.WithContext(ctx)
+	loading.Go(func() error {
+		_, err := t.lock(ctx, inFlight, 2*d)
+		return err
+	})
+	loading.Go(func() error {
+		world.Pause(ctx, d/2) // after the warm-up
+		profile, err := t.world.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", t.instances[0].Internal, max(1, int(d.Seconds()))))
+		return errors.Join(err, os.WriteFile(file, profile, 0o600))
+	})
+	return loading.Wait()
+}
+
+// commandFloors are the floors of commands, with their units.
+type commandFloors struct {
+	world    *testWorld
+	vehicles load.Vehicles
+	cars     map[string]int // process ids of the units by root
+}
+
+func (w *testWorld) newCommandFloors(ctx context.Context) (*commandFloors, error) {
+	f := &commandFloors{w, load.Spread(w.fleet, w.fleet), map[string]int{}}
+	for root, keyring := range map[string]string{load.FloorRoot: "", load.FairRoot: w.Path(world.KeyringFile)} {
+		units, err := w.startUnits(ctx, &load.Units{Root: root, Vehicles: f.vehicles, Connections: w.fleet, Keyring: keyring})
+		if err != nil {
+			return nil, err
+		}
+		w.OnClose(units.Close)
+		f.cars[root] = units.PID()
+	}
+	return f, nil
+}
+
+func (f *commandFloors) echo(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
+	return f.world.measure(ctx, func(d time.Duration) load.Job {
+		return &EchoFloor{Broker: f.world.gateway(), Vehicles: f.vehicles, InFlight: inFlight, Bytes: messageSize, For: d}
+	}, d, meters{"mosquitto": f.world.Mosquitto.PID(), "cars": f.cars[load.FloorRoot]}, "")
+}
+
+func (f *commandFloors) handler(ctx context.Context, inFlight int, d time.Duration) (r Round, err error) {
+	bare, url, err := load.Serve(ctx, &FairFloor{Broker: f.world.gateway(), Dir: f.world.Dir, Budget: 10 * time.Second})
+	if err != nil {
+		return r, err
+	}
+	r, err = f.world.measure(ctx, f.world.requests(http.MethodPost, load.LockPath, f.vehicles, inFlight, url), d,
+		meters{"bare": bare.PID(), "mosquitto": f.world.Mosquitto.PID(), "cars": f.cars[load.FairRoot]}, "")
+	return r, errors.Join(err, bare.Close())
+}

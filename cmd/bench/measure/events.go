@@ -1,0 +1,157 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"motorpool/cmd/bench/load"
+	"motorpool/cmd/internal/world"
+)
+
+// Events measures the live events: vehicles report, and many subscribers receive what has changed. One subscriber more is the reference for
+// order and number.
+type Events struct {
+	Subscribers int           `default:"500" placeholder:"N" help:"Divided among the instances (default ${default})."`
+	Instances   int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
+	Vehicles    int           `default:"1000" placeholder:"N" help:"That report in turn (default ${default})."`
+	Rate        float64       `default:"1000" placeholder:"N" help:"Reports a second, each of which changes something (default ${default})."`
+	Duration    time.Duration `default:"30s" placeholder:"DURATION" help:"Of the load (default ${default})."`
+}
+
+// EventsResult is what Events measured.
+type EventsResult struct {
+	Subscribers int              `json:"readers"`
+	Instances   int              `json:"instances"`
+	Published   int64            `json:"published"`
+	Rate        float64          `json:"published_per_second"`
+	Events      int64            `json:"events"`        // of the reference
+	Uneven      int              `json:"uneven"`        // subscribers that received other events, or in another order
+	Fewest      int64            `json:"fewest_events"` // of one subscriber
+	Resets      int              `json:"resets"`
+	Late        load.Quantiles   `json:"late"` // from the vehicle's time to the subscriber
+	Used        map[string]Usage `json:"used"`
+}
+
+// lull is how long no event comes when all have.
+const lull = 3 * time.Second
+
+// Measure implements Experiment.
+func (c *Events) Measure(ctx context.Context, s Setup, r *Results) (err error) {
+	result := &EventsResult{Subscribers: c.Subscribers, Instances: c.Instances}
+	r.Events = result
+	w, err := s.newWorld(ctx, c.Vehicles, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	all := meters{}
+	job := &load.Subscribers{Token: w.token, Number: c.Subscribers}
+	reports, counts := &reportLoad{testWorld: w}, ""
+	for i := range c.Instances {
+		n, err := w.serve(ctx)
+		if err != nil {
+			return err
+		}
+		for name, pid := range w.processes(n) {
+			if name == "service" {
+				name = fmt.Sprintf("service %d", i+1)
+			}
+			all[name] = pid
+		}
+		job.URLs = append(job.URLs, n.Public)
+		if i == 0 { // before others receive a part: the first report of a vehicle changes everything
+			if err := reports.reportOnce(ctx, n); err != nil {
+				return err
+			}
+			counts = metricsURL(n)
+		}
+	}
+	if job.After, err = lastEvent(ctx, job.URLs[0], w.token); err != nil {
+		return err
+	}
+	reference, subscribers, err := c.subscribe(ctx, job)
+	if err != nil {
+		return err
+	}
+	w.OnClose(reference.Close)
+	w.OnClose(subscribers.Close)
+	used, err := all.start()
+	if err != nil {
+		return err
+	}
+	Say("%v of %.0f reports a second, %d subscribers", c.Duration, c.Rate, c.Subscribers)
+	var p load.Published
+	publisher, err := reports.publish(ctx, &p, counts, c.Duration, c.Rate)
+	if err != nil {
+		return err
+	}
+	result.Published, result.Rate = p.Messages, float64(p.Messages)/p.End.Sub(p.Begin).Seconds()
+	world.Pause(ctx, lull)
+	var expected, delivered load.Delivered
+	if _, err := reference.Finish(&expected); err != nil {
+		return err
+	}
+	state, err := subscribers.Finish(&delivered)
+	if err != nil {
+		return err
+	}
+	if result.Used, err = used(); err != nil {
+		return err
+	}
+	result.Used["publisher"], result.Used["subscribers"] = publisher, usageAtEnd(state)
+	result.compare(expected.Subscribers[0], delivered)
+	return result.check()
+}
+
+// subscribe starts the reference and the subscribers.
+func (c *Events) subscribe(ctx context.Context, job *load.Subscribers) (reference, subscribers *load.Process, err error) {
+	one := *job
+	one.Number = 1
+	if reference, _, err = load.Serve(ctx, &one); err != nil {
+		return nil, nil, err
+	}
+	if subscribers, _, err = load.Serve(ctx, job); err != nil {
+		return nil, nil, errors.Join(err, reference.Close())
+	}
+	return reference, subscribers, nil
+}
+
+// lastEvent returns the id of the latest event, when no more come.
+func lastEvent(ctx context.Context, url, token string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lull)
+	defer cancel()
+	stream, err := load.OpenEvents(ctx, url, token, "")
+	if err != nil {
+		return "", err
+	}
+	var r load.Received
+	r.Read(stream, nil)
+	if r.LastID == "" {
+		return "", errors.New("subscribe to events: the stream has no id to begin at")
+	}
+	return r.LastID, nil
+}
+
+// compare compares the subscribers with the reference.
+func (r *EventsResult) compare(reference load.Received, delivered load.Delivered) {
+	late := load.NewLatencies()
+	late.AddAll(delivered.Late)
+	r.Events, r.Late, r.Fewest, r.Resets = reference.Events, late.Quantiles(), reference.Events, reference.Resets
+	for _, s := range delivered.Subscribers {
+		if s.Events != reference.Events || s.Checksum != reference.Checksum {
+			r.Uneven++
+		}
+		r.Fewest = min(r.Fewest, s.Events)
+		r.Resets += s.Resets
+	}
+}
+
+// check returns an error where a subscriber missed an event.
+func (r *EventsResult) check() error {
+	if r.Events != r.Published || r.Uneven > 0 || r.Resets > 0 {
+		return fmt.Errorf("%d reports changed something, %d events; %d subscribers received others than the reference; %d resets", r.Published, r.Events, r.Uneven, r.Resets)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package measure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"motorpool/cmd/bench/load"
+	"motorpool/cmd/internal/world"
+)
+
+// Ingest measures how many reports a second the service stores, against a subscriber that counts them.
+type Ingest struct {
+	Vehicles []int         `default:"1000,10000" placeholder:"N,…" help:"Sizes of the fleet (default ${default})."`
+	Duration time.Duration `default:"8s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	Soak     time.Duration `default:"2m" placeholder:"DURATION" help:"At 80 % of the limit, after the rounds; 0s: none (default ${default})."`
+	Window   int64         `default:"5000" placeholder:"N" help:"Reports between publisher and end, at most, to find the limit; Mosquitto queues 10,000 (default ${default})."`
+}
+
+// IngestResult is what Ingest measured.
+type IngestResult struct {
+	Bytes  int           `json:"report_bytes"`
+	Fleets []FleetIngest `json:"fleets"`
+}
+
+// FleetIngest is what was measured with one size of the fleet.
+type FleetIngest struct {
+	Vehicles int           `json:"vehicles"`
+	Floor    []IngestRound `json:"floor"`
+	Service  []IngestRound `json:"service"`
+	Soak     *IngestRound  `json:"soak,omitempty"`
+}
+
+// IngestRound is one load, from the first report until the last one is stored, or counted.
+type IngestRound struct {
+	Messages  int64            `json:"messages"`
+	Published float64          `json:"published_per_second"`
+	Rate      float64          `json:"per_second"`
+	Behind    float64          `json:"seconds_behind"` // from the last report to the end
+	Lost      load.Counts      `json:"lost"`
+	Stale     int              `json:"stale_vehicles"`  // whose last report is not in Postgres
+	Unread    int              `json:"unread_vehicles"` // whose last report is not in the answer to a status read
+	Used      map[string]Usage `json:"used"`
+}
+
+// Check returns an error where a report was lost.
+func (r IngestRound) Check() error {
+	if len(r.Lost) > 0 || r.Stale > 0 || r.Unread > 0 {
+		return fmt.Errorf("lost %v; the last report of %d vehicles is not in Postgres, of %d not in the API's answer", r.Lost, r.Stale, r.Unread)
+	}
+	return nil
+}
+
+const (
+	soakShare   = 0.8 // of the limit
+	warmUpTime  = 2 * time.Second
+	endTimeout  = 30 * time.Second // without any report coming to its end
+	endInterval = 20 * time.Millisecond
+	readSample  = 100 // vehicles whose status is read
+)
+
+// Measure implements Experiment.
+func (c *Ingest) Measure(ctx context.Context, s Setup, r *Results) error {
+	r.Ingest = &IngestResult{Bytes: load.ReportSize}
+	var failures []error
+	for _, vehicles := range c.Vehicles {
+		fleet := FleetIngest{Vehicles: vehicles}
+		failures = append(failures, c.measure(ctx, s, r, &fleet))
+		r.Ingest.Fleets = append(r.Ingest.Fleets, fleet)
+	}
+	return errors.Join(failures...)
+}
+
+func (c *Ingest) measure(ctx context.Context, s Setup, r *Results, fleet *FleetIngest) (err error) {
+	w, err := s.newWorld(ctx, fleet.Vehicles, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	reports := &reportLoad{testWorld: w, window: c.Window}
+	var failures []error
+	for n := range s.Rounds {
+		Say("%d vehicles: round %d of %d", fleet.Vehicles, n+1, s.Rounds)
+		floor, err := reports.floor(ctx, c.Duration)
+		if err != nil {
+			return err
+		}
+		served, err := reports.service(ctx, c.Duration, 0)
+		if err != nil {
+			return err
+		}
+		fleet.Floor, fleet.Service = append(fleet.Floor, floor), append(fleet.Service, served)
+		failures = append(failures, served.Check())
+	}
+	if c.Soak > 0 {
+		rate := soakShare * Median(Of(fleet.Service, func(r IngestRound) float64 { return r.Rate }))
+		Say("%d vehicles: %v at %.0f reports a second", fleet.Vehicles, c.Soak, rate)
+		soak, err := reports.service(ctx, c.Soak, rate)
+		if err != nil {
+			return err
+		}
+		fleet.Soak = &soak
+		failures = append(failures, soak.Check())
+	}
+	return errors.Join(failures...)
+}
+
+func metricsURL(n *world.Instance) string { return n.Internal + "/metrics" }
+
+// reportLoad publishes reports of all vehicles, with growing sequence numbers.
+type reportLoad struct {
+	*testWorld
+	window int64
+	from   int // last sequence number
+}
+
+func (l *reportLoad) floor(ctx context.Context, d time.Duration) (IngestRound, error) {
+	subscriber, address, err := load.Serve(ctx, &SubscriberFloor{l.testWorld.service()})
+	if err != nil {
+		return IngestRound{}, err
+	}
+	r, err := l.measure(ctx, address, meters{"subscriber": subscriber.PID(), "mosquitto": l.Mosquitto.PID()}, d, 0, func([]int) (int, error) { return 0, nil })
+	return r, errors.Join(err, subscriber.Close())
+}
+
+// service measures a new instance, at a rate, or at the fastest without loss.
+func (l *reportLoad) service(ctx context.Context, d time.Duration, rate float64) (r IngestRound, err error) {
+	n, err := l.serve(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	var last []int
+	r, err = l.measure(ctx, metricsURL(n), l.processes(n), d, rate, func(published []int) (int, error) {
+		last = published
+		return l.db.stale(ctx, published)
+	})
+	for i := 0; i < readSample && err == nil; i++ {
+		var mileage float64
+		vehicle := rand.IntN(l.fleet)
+		mileage, err = l.readMileage(ctx, n, vehicle+1)
+		if last[vehicle] != 0 && load.SequenceOf(mileage) != last[vehicle] {
+			r.Unread++
+		}
+	}
+	return r, err
+}
+
+func (l *reportLoad) readMileage(ctx context.Context, n *world.Instance, vehicle int) (float64, error) {
+	body, err := l.get(ctx, n.Public+fmt.Sprintf(load.StatusPath, vehicle))
+	if err != nil {
+		return 0, err
+	}
+	var status struct {
+		Data struct {
+			Telemetry struct {
+				Mileage float64 `json:"mileage_km"`
+			}
+		}
+	}
+	err = json.Unmarshal(body, &status)
+	return status.Data.Telemetry.Mileage, err
+}
+
+// measure warms up, publishes, and waits until every report is counted and no vehicle is stale.
+func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d time.Duration, rate float64, stale func(last []int) (int, error)) (r IngestRound, err error) {
+	var p load.Published
+	if _, err := l.publish(ctx, &p, counts, warmUpTime, rate); err != nil {
+		return r, err
+	}
+	if _, _, err := awaitEnd(ctx, counts, load.Counts{}, p, stale); err != nil {
+		return r, err
+	}
+	before, err := load.ReadCounts(ctx, counts)
+	if err != nil {
+		return r, err
+	}
+	used, err := m.start()
+	if err != nil {
+		return r, err
+	}
+	p = load.Published{}
+	publisher, err := l.publish(ctx, &p, counts, d, rate)
+	if err != nil {
+		return r, err
+	}
+	r.Messages, r.Published = p.Messages, float64(p.Messages)/p.End.Sub(p.Begin).Seconds()
+	added, left, err := awaitEnd(ctx, counts, before, p, stale)
+	if err != nil {
+		return r, err
+	}
+	end := time.Now()
+	r.Behind, r.Rate = end.Sub(p.End).Seconds(), float64(p.Messages)/end.Sub(p.Begin).Seconds()
+	r.Stale, r.Lost = left, added.Lost()
+	if missing := float64(p.Messages) - added[load.ReportsReceived]; missing != 0 {
+		r.Lost["not_received"] = missing
+	}
+	r.Used, err = used()
+	r.Used["publisher"] = publisher
+	return r, err
+}
+
+func (l *reportLoad) publish(ctx context.Context, p *load.Published, counts string, d time.Duration, rate float64) (Usage, error) {
+	state, err := load.Do(ctx, &load.Reports{
+		Broker: l.gateway(), Counts: counts, Vehicles: l.fleet, From: l.from, For: d, Rate: rate, Window: l.window,
+	}, p)
+	if err != nil {
+		return Usage{}, err
+	}
+	l.from = max(l.from, slices.Max(p.Last))
+	return usageAtEnd(state), nil
+}
+
+// awaitEnd returns the counts that were added, and how many vehicles are stale, when every report has ended and none is stale, or when nothing
+// has changed for endTimeout.
+func awaitEnd(ctx context.Context, url string, before load.Counts, p load.Published, stale func([]int) (int, error)) (added load.Counts, left int, err error) {
+	changed, progress := time.Now(), ""
+	for {
+		now, err := load.ReadCounts(ctx, url)
+		if err != nil {
+			return nil, 0, err
+		}
+		added = now.Since(before)
+		timedOut := time.Since(changed) > endTimeout
+		if added.Ended() >= p.Messages || timedOut {
+			if left, err = stale(p.Last); err != nil || left == 0 || timedOut {
+				return added, left, err
+			}
+		}
+		if now := fmt.Sprint(added.Ended(), left); now != progress {
+			changed, progress = time.Now(), now
+		}
+		if world.Pause(ctx, endInterval); ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// reportOnce has every vehicle report at least once.
+func (l *reportLoad) reportOnce(ctx context.Context, n *world.Instance) error {
+	var p load.Published
+	if _, err := l.publish(ctx, &p, metricsURL(n), warmUpTime, float64(l.fleet)); err != nil {
+		return err
+	}
+	_, left, err := awaitEnd(ctx, metricsURL(n), load.Counts{}, p, func(last []int) (int, error) { return l.db.stale(ctx, last) })
+	if err == nil && left > 0 {
+		err = fmt.Errorf("the reports of %d vehicles are not stored", left)
+	}
+	return err
+}
