@@ -8,7 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-dev: go ## run the whole world here: servers, service, ten demo cars (ARGS="--http 127.0.0.1:9000")
+dev: go ## run a complete installation here: servers, service, ten demo cars (ARGS="--http 127.0.0.1:9000")
 	@go build -o bin/dev ./cmd/dev
 	@bin/dev $(ARGS)
 
@@ -16,12 +16,12 @@ test: go ## run all tests, with the race detector, about 10 minutes (installs se
 	@.ci/servers
 	@.ci/test $(ARGS) ./... ./.ci/summary
 
-chaos: go ## break everything and check every law, for minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; money: ARGS="--bookings 2000"; failover of Postgres: ARGS=--failover)
+chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; money: ARGS="--bookings 2000"; failover of Postgres: ARGS=--failover)
 	@.ci/servers
 	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool-chaos) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
-bench: go ## measure everything against floors of the same run, 18 minutes (ROUNDS=1 SHORT=1: a look, a minute and a half; one thing: ARGS="command --rounds 1")
+bench: go ## measure everything next to floors of the same run, 18 minutes (ROUNDS=1 SHORT=1: briefly, a minute and a half; one thing: ARGS="command --rounds 1")
 	@.ci/servers
 	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)

@@ -3,6 +3,7 @@ package motorpool_test
 import (
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,14 +40,15 @@ var quotations = []string{
 	"a user postgres nor nobody",
 }
 
-// Files, and folders with those below them, whose words are not checked yet. The list may only get shorter.
+// Files, folders, and folders with those below them (/), whose words are not checked yet. The list may only
+// get shorter.
 var notYetChecked = []string{
-	"broker",
-	"cmd/bench",
+	"broker/",
+	"cmd/bench/",
 	"cmd/internal/app/housekeeping.go",
 	"cmd/internal/app/serve.go",
 	"httpapi",
-	"store",
+	"store/",
 }
 
 // Published entries of the changelog stay as they are.
@@ -118,7 +120,7 @@ func lowerWords(text string) string {
 
 func notYet(file string) string {
 	for _, folder := range notYetChecked {
-		if strings.HasPrefix(file+"/", folder+"/") {
+		if file == folder || path.Dir(file) == folder || strings.HasSuffix(folder, "/") && strings.HasPrefix(file, folder) {
 			return folder
 		}
 	}

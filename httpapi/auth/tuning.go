@@ -3,7 +3,7 @@ package auth
 import "time"
 
 const (
-	// maxToken bounds a token, in bytes. Half refuses tokens of providers that list many groups; double lets strangers have twice as
+	// maxToken bounds a token, in bytes. Half refuses tokens of providers that list many groups; double lets callers without a token have twice as
 	// much parsed.
 	maxToken = 8 << 10
 	// maxVerified bounds the cache of verified tokens. A cached token needs no signature check (some 100 µs). Half empties the cache twice as

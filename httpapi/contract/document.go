@@ -31,7 +31,7 @@ type Document struct {
 	parsed *openapi3.T
 	// anyInteger are parameters of paths that may be any integer of 64 bits: the library need not check them.
 	anyInteger map[*openapi3.Parameter]bool
-	// anyText are headers that may be any text of so many bytes, if it is not empty.
+	// anyText are headers that may be any text up to a number of bytes, if it is not empty.
 	anyText map[*openapi3.Parameter]int
 }
 

@@ -24,7 +24,7 @@ type chunk struct {
 	text   []byte
 }
 
-// cursor is a position: so many frames of a chunk were sent.
+// cursor is a position: a chunk, and the number of its frames that were sent.
 type cursor struct {
 	chunk  uint64
 	frames int

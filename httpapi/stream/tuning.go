@@ -17,7 +17,7 @@ const (
 	// defaultPing is between two comments on an idle stream. Proxies cut silent connections, often after 30 s, so double is too
 	// late; half costs twice as many writes.
 	defaultPing = 15 * time.Second
-	// defaultWriteTimeout is for one write. Half cuts subscribers whose radio is away for a moment; double keeps dead ones longer.
+	// defaultWriteTimeout is for one write. Half cuts subscribers whose network is gone for a moment; double keeps dead ones longer.
 	defaultWriteTimeout = 10 * time.Second
 	// defaultIdle is how long the log is followed without subscribers. Half follows anew more often; double reads what no one needs.
 	defaultIdle = time.Minute
