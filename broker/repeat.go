@@ -6,23 +6,28 @@ import (
 	"motorpool/telematics"
 )
 
-// repeated finds what an earlier order under the same idempotency key has made. Where
-// there was none, the receipt is the command's own.
-func (b *Broker) repeated(ctx context.Context, c *telematics.Command) (telematics.Receipt, *telematics.Error) {
+// repeated finds what an earlier order under the same idempotency key has made, by a lookup of the key or, for nil, by one of now. Where
+// there was none, the receipt is the command's own: a claim still finds a key that was used since.
+func (b *Broker) repeated(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup) (telematics.Receipt, *telematics.Error) {
 	key, own := c.Key, telematics.Receipt{Command: c}
 	if key == nil {
 		return own, nil
 	}
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	made, found, err := b.Commands.Made(ctx, *key)
+	if lookup == nil {
+		ctx, cancel := b.step(ctx)
+		defer cancel()
+		made, found, err := b.Commands.Made(ctx, *key)
+		if err != nil {
+			return own, telematics.Unavailable("Postgres", err)
+		}
+		lookup = &telematics.KeyLookup{Made: made, Found: found}
+	}
 	switch {
-	case err != nil:
-		return own, telematics.Unavailable("Postgres", err)
-	case !found:
+	case !lookup.Found:
 		return own, nil
-	case made.Fingerprint != key.Fingerprint:
+	case lookup.Made.Fingerprint != key.Fingerprint:
 		return own, telematics.KeyMismatch()
 	}
-	return telematics.Receipt{Command: &made.Command, Replayed: true}, nil
+	command := lookup.Made.Command
+	return telematics.Receipt{Command: &command, Replayed: true}, nil
 }

@@ -231,3 +231,25 @@ func TestAVehicleOfABulkThatDoesNotExistLeavesNoLineOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		order := w.named(telematics.Lock, "k")
+		order.Lookup = &telematics.KeyLookup{}
+		first, err := w.repeat(0, order)
+		w.wantCode(err, "")
+		again, err := w.repeat(1, order)
+		w.wantCode(err, "")
+		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.air.published()) != 1 {
+			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.air.published()))
+		}
+		order.Lookup = &telematics.KeyLookup{Found: true, Made: telematics.Made{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
+		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {
+			t.Errorf("by the lookup: %+v %v", again, err)
+		}
+		order.Lookup.Made.Fingerprint[0]++
+		_, err = w.repeat(1, order)
+		w.wantCode(err, telematics.IdempotencyMismatch)
+	})
+}

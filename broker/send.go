@@ -104,23 +104,23 @@ func (b *Broker) take(ctx context.Context, order *telematics.Order, waits bool) 
 func (b *Broker) accept(ctx context.Context, order *telematics.Order, now time.Time) (telematics.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
 	if !order.Action.Conditional() {
-		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), b.Vehicles.Resolve)
+		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
 		if refusal == nil && !receipt.Replayed || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
 			return receipt, refusal
 		}
 	}
-	return b.check(ctx, newCommand(order, b.Instance, now), b.Vehicles.Twin)
+	return b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Twin)
 }
 
 type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 
 // check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids it.
-func (b *Broker) check(ctx context.Context, c *telematics.Command, read readVehicle) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup, read readVehicle) (telematics.Receipt, *telematics.Error) {
 	twin, refusal := b.address(ctx, c, read)
 	if refusal != nil {
 		return telematics.Receipt{Command: c}, refusal
 	}
-	receipt, refusal := b.repeated(ctx, c)
+	receipt, refusal := b.repeated(ctx, c, lookup)
 	if refusal != nil || receipt.Replayed {
 		return receipt, refusal
 	}
@@ -237,12 +237,12 @@ func (b *Broker) claim(ctx context.Context, order *telematics.Order, c *telemati
 			return receipt, nil
 		}
 		if claim.KeyTaken { // by the same request, a moment ago
-			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), b.Vehicles.Twin); refusal != nil || receipt.Replayed {
+			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), nil, b.Vehicles.Twin); refusal != nil || receipt.Replayed {
 				return receipt, refusal
 			}
 			return receipt, telematics.StillOpen(telematics.Command{}) // that request was refused meanwhile, which freed its key
 		}
-		if earlier, refusal := b.repeated(stepping, c); refusal != nil || earlier.Replayed { // likewise
+		if earlier, refusal := b.repeated(stepping, c, nil); refusal != nil || earlier.Replayed { // likewise
 			return earlier, refusal
 		}
 		if evicted || b.now().Before(claim.Occupant.Deadline) {

@@ -36,7 +36,7 @@ func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 			return err
 		}
 		return s.control(c, &telematics.Order{
-			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key, Booking: int64(d.ID),
+			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key, Lookup: call.lookup, Booking: int64(d.ID),
 		})
 	}
 }

@@ -30,7 +30,7 @@ type call struct {
 	quota      telematics.Quota           // once the limits were asked: of the one with the least left
 	body       []byte                     // once it was read
 	key        *telematics.IdempotencyKey // nil: none
-	lookup     *keyLookup                 // of the key; nil: it was not looked up
+	lookup     *telematics.KeyLookup      // of the key; nil: it was not looked up
 	values     map[string]any             // the body's, once the contract was checked; nil: none expected
 	failure    *telematics.Error
 	stack      []byte // of a panic

@@ -25,7 +25,7 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 		preferences := readPreferences(c.Request().Header)
 		order := &telematics.Order{
 			Vehicle: vehicle, Action: a, Attention: attention(a, call.values), Budget: cmp.Or(preferences.wait, s.Budget),
-			Actor: call.actor, RequestID: call.id, Idempotency: call.key,
+			Actor: call.actor, RequestID: call.id, Idempotency: call.key, Lookup: call.lookup,
 		}
 		// A caller that hangs up does not cancel its command: the controller sees to that.
 		carry := s.Controller.Send

@@ -39,12 +39,6 @@ func (call *call) readKey(r *http.Request, wrong *contract.FieldErrors) {
 	request.Sum(call.key.Fingerprint[:0])
 }
 
-// keyLookup is what the record had under an idempotency key.
-type keyLookup struct {
-	made  telematics.Made
-	found bool
-}
-
 // made returns what was made under the call's idempotency key, if it has one. The record is read once for a call.
 func (s *server) made(ctx context.Context, call *call) (telematics.Made, bool, error) {
 	if call.key == nil {
@@ -55,9 +49,9 @@ func (s *server) made(ctx context.Context, call *call) (telematics.Made, bool, e
 		if err != nil {
 			return telematics.Made{}, false, err
 		}
-		call.lookup = &keyLookup{made, found}
+		call.lookup = &telematics.KeyLookup{Made: made, Found: found}
 	}
-	return call.lookup.made, call.lookup.found, nil
+	return call.lookup.Made, call.lookup.Found, nil
 }
 
 func keyRequired() *telematics.Error {

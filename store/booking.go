@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -14,19 +15,33 @@ import (
 
 // Dossier returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
 func (p *Postgres) Dossier(ctx context.Context, id rental.BookingID) (rental.Dossier, error) {
-	d, err := dossier(ctx, p.db, id, time.Now())
+	var rows []dossierRow
+	if err := p.commands.selectAll(ctx, &rows, selectDossier, written(time.Now()), id); err != nil {
+		return rental.Dossier{}, wrap("read booking", err)
+	}
+	d, err := oneDossier(id, rows)
 	return d, wrap("read booking", err)
 }
 
 func dossier(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.Dossier, error) {
-	found, err := dossiersOf(ctx, db, selectDossiers+` where b.id = $2`, written(now), id)
-	if err != nil {
+	var rows []dossierRow
+	if err := sqlx.SelectContext(ctx, db, &rows, selectDossier, written(now), id); err != nil {
 		return rental.Dossier{}, err
 	}
-	if len(found) == 0 {
+	return oneDossier(id, rows)
+}
+
+const selectDossier = selectDossiers + ` where b.id = $2`
+
+func oneDossier(id rental.BookingID, rows []dossierRow) (rental.Dossier, error) {
+	if len(rows) == 0 {
 		return rental.Dossier{}, rental.NoSuchBooking(id)
 	}
-	return found[0], nil
+	d, err := rows[0].dossier()
+	if err != nil {
+		return rental.Dossier{}, fmt.Errorf("booking %d: %w", id, err)
+	}
+	return d, nil
 }
 
 // Dossiers returns bookings by descending id, which is also the position in the page.

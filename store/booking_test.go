@@ -193,6 +193,21 @@ func (c countingConn) QueryContext(ctx context.Context, query string, args []dri
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
+func (c countingConn) Prepare(query string) (driver.Stmt, error) {
+	stmt, err := c.Conn.Prepare(query)
+	return countingStmt{stmt, c.queries}, err
+}
+
+type countingStmt struct {
+	driver.Stmt
+	queries *atomic.Int64
+}
+
+func (s countingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	s.queries.Add(1)
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
+
 func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 	w := newRentalWorld(t)
 	var last rental.BookingID
@@ -206,7 +221,7 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 	}
 	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
 	defer db.Close()
-	p := &Postgres{config: w.here.config, db: db, lists: db}
+	p := &Postgres{config: w.here.config, db: db, commands: newPlans(db, 1), lists: db}
 	if _, err := p.Dossier(t.Context(), last); err != nil || queries.Swap(0) != 1 {
 		t.Errorf("a booking: more or less than one query, or %v", err)
 	}

@@ -51,7 +51,7 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 		BulkID      *uuid.UUID `db:"bulk_id"`
 		Old         bool       `db:"old"`
 	}
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.commands.selectAll(ctx, &rows, `
 		select fingerprint, command_id, bulk_id, made_at <= `+keptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,

@@ -29,13 +29,13 @@ const (
 // Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An error says that it is not known
 // whether the signature is used up.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
-	var row struct {
+	var rows []struct {
 		Fresh bool `db:"fresh"`
 		Room  bool `db:"room"`
 		First bool `db:"first"`
 	}
 	// The library repeats a statement whose answer was lost: then the row in the way may be ours, from a moment ago.
-	err := s.postgres.db.GetContext(ctx, &row, `
+	err := s.postgres.commands.selectAll(ctx, &rows, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
 				(select count(*) from (
@@ -52,11 +52,11 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 	switch {
 	case err != nil:
 		return 0, wrap("use a signature up", err)
-	case row.First:
+	case rows[0].First:
 		return rental.FirstUse, nil
-	case !row.Fresh:
+	case !rows[0].Fresh:
 		return rental.NotFresh, nil
-	case !row.Room:
+	case !rows[0].Room:
 		return rental.TooManyUses, nil
 	}
 	return rental.UsedBefore, nil

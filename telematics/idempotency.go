@@ -26,5 +26,11 @@ type Made struct {
 	Bulk        BulkID
 }
 
+// KeyLookup is what the record had under an idempotency key.
+type KeyLookup struct {
+	Made  Made
+	Found bool
+}
+
 // BulkID identifies an order to many vehicles; uuid.Nil: to one.
 type BulkID = uuid.UUID

@@ -15,6 +15,7 @@ type Order struct {
 	Actor       Actor
 	RequestID   uuid.UUID
 	Idempotency *IdempotencyKey // nil: a repetition is a new order
+	Lookup      *KeyLookup      // of that key, a moment ago; nil: it was not looked up
 	Bulk        BulkID          // the order to many vehicles that it is part of
 	Booking     int64           // whose client orders it; zero: none
 }
