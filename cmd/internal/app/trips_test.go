@@ -1,0 +1,268 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/app"
+	"motorpool/telematics"
+)
+
+// tripCounter counts the trips to Postgres and Redis that an instance makes, by what they are for. It is safe for concurrent use.
+type tripCounter struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (c *tripCounter) add(trip string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count[trip]++
+}
+
+func (c *tripCounter) read() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.count)
+}
+
+// relay forwards connections to the server of an address, and returns the address that leads through it. What a client sends passes
+// through forward, which counts its trips.
+func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Reader, io.Writer, func(string)) error) string {
+	t.Helper()
+	server, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	backend := server.Host
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			conn, err := net.Dial("tcp", backend)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() {
+				_ = forward(bufio.NewReader(client), conn, c.add)
+				_ = conn.Close()
+			}()
+			go func() {
+				_, _ = io.Copy(client, conn)
+				_ = client.Close()
+			}()
+		}
+	}()
+	server.Host = listener.Addr().String()
+	return server.String()
+}
+
+// forwardPostgres counts each Sync and each simple query as a trip of its statement.
+func forwardPostgres(client *bufio.Reader, server io.Writer, count func(string)) error {
+	const startup = 3 << 16 // version 3.0 of the protocol; other codes ask for encryption first
+	for code := 0; code != startup; {
+		message, err := readMessage(client, 0)
+		if err != nil {
+			return err
+		}
+		code = int(binary.BigEndian.Uint32(message[4:]))
+		if _, err := server.Write(message); err != nil {
+			return err
+		}
+	}
+	statements, current := map[string]string{}, ""
+	for {
+		message, err := readMessage(client, 1)
+		if err != nil {
+			return err
+		}
+		texts := bytes.Split(message[5:], []byte{0})
+		switch message[0] {
+		case 'P':
+			statements[string(texts[0])], current = string(texts[1]), string(texts[1])
+		case 'B':
+			current = statements[string(texts[1])]
+		case 'Q':
+			count(statementName(string(texts[0])))
+		case 'S':
+			count(statementName(current))
+		}
+		if _, err := server.Write(message); err != nil {
+			return err
+		}
+	}
+}
+
+// readMessage reads a message whose length follows its type.
+func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
+	head := make([]byte, typeSize+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	message := make([]byte, typeSize+int(binary.BigEndian.Uint32(head[typeSize:])))
+	copy(message, head)
+	_, err := io.ReadFull(r, message[len(head):])
+	return message, err
+}
+
+// forwardRedis counts what a client writes together as one trip of its first command.
+func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) error {
+	for {
+		if _, err := client.Peek(1); err != nil {
+			return err
+		}
+		sent, err := client.Peek(client.Buffered())
+		if err != nil {
+			return err
+		}
+		if sent[0] == '*' { // else what is left of a long one
+			count(commandName(sent))
+		}
+		if _, err := server.Write(sent); err != nil {
+			return err
+		}
+		if _, err := client.Discard(len(sent)); err != nil {
+			return err
+		}
+	}
+}
+
+// tripNames are what trips are for, by a part of the statement or the command. Trips for which no request waits have none.
+var tripNames = []struct{ part, name string }{
+	{"redis EVALSHA rate:", "redis limits"},
+	{"redis HGETALL", "redis state"},
+	{"redis SET motorpool:", "redis register"},
+	{"redis EVALSHA motorpool:", ""}, // reported state, for other instances
+	{"redis MULTI", ""},              // events
+	{"redis DEL", ""},                // of registrations
+	{"with claim as", "postgres claim"},
+	{"with settlement as", "postgres settle"},
+	{"from idempotency_keys", "postgres key"},
+	{"insert into used_signatures", "postgres signature"},
+	{"from bookings b", "postgres booking"},
+	{"from vehicles v", "postgres vehicle"},
+	{"insert into activity", "postgres entry"},
+	{"select u.serial", "postgres write state"},
+	{"select vehicle_id, fields from snapshots", "postgres write state"},
+	{"insert into snapshots", "postgres write state"},
+	{"update units u set last_seen", "postgres write state"},
+	{"BEGIN", "postgres write state"},
+	{"COMMIT", "postgres write state"},
+}
+
+func tripName(text string) string {
+	for _, t := range tripNames {
+		if strings.Contains(text, t.part) {
+			return t.name
+		}
+	}
+	return text
+}
+
+// commandName names what a client has written to Redis, by its first command.
+func commandName(sent []byte) string {
+	lines := strings.Split(string(sent), "\r\n") // a length comes before each argument
+	if len(lines) < 3 {
+		return tripName("redis")
+	}
+	name, argument := strings.ToUpper(lines[2]), 4
+	if name == "EVALSHA" {
+		argument = 8 // after the script and the number of its keys
+	}
+	key := ""
+	if len(lines) > argument {
+		key = lines[argument]
+	}
+	return tripName("redis " + name + " " + key)
+}
+
+// statementName names a statement by what it reads or writes.
+func statementName(query string) string { return tripName(strings.Join(strings.Fields(query), " ")) }
+
+// tripsOf lists the trips for which a request waits. docs/architecture.md has the same table.
+var tripsOf = map[string]map[string]int{
+	"order":            {"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
+	"order with a key": {"redis limits": 1, "postgres key": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
+	"client's order": {
+		"redis limits": 2, "postgres signature": 1, "postgres booking": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1,
+	},
+	"status": {"redis limits": 1, "redis state": 1, "postgres vehicle": 1, "postgres entry": 1},
+	"refreshed status": {
+		"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1,
+		"redis state": 1, "postgres vehicle": 1, "postgres write state": 6, "postgres entry": 1,
+	},
+}
+
+// An agency's administrator and a client make requests with limits on, one at a time. What an instance does periodically comes less often than
+// once in two requests, and does not count.
+func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
+	s := realStack(t, 1)
+	r := s.rent()
+	trips := &tripCounter{count: map[string]int{}}
+	s.database = trips.relay(t, s.database, forwardPostgres)
+	s.redisURL = trips.relay(t, s.redisURL, forwardRedis)
+	const rate = 100_000
+	i := r.open(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
+	s.interval = time.Hour
+	s.drive(nil, healthy)
+	c := r.newCustomer()
+	c.add(i, "pm_card_visa", true)
+	booking := c.book(i, 1, fromNow(time.Minute), "")
+	i.start(booking)
+	c.awaitPayment(i, booking, "paid")
+	i.admin = s.token(telematics.Actor{Subject: "admin-1", Role: telematics.Admin, Agency: 1})
+	requests := map[string]func(n int) int{
+		"order":            func(int) int { return i.control(1, telematics.Lock).status },
+		"order with a key": func(n int) int { return i.control(1, telematics.Lock, "Idempotency-Key", strconv.Itoa(n)).status },
+		"status":           func(int) int { return i.get("/api/v1/admin/vehicles/1/status", nil).status },
+		"refreshed status": func(int) int { return i.get("/api/v1/admin/vehicles/1/status?refresh=true", nil).status },
+		"client's order":   func(int) int { return c.post(i, ownOf(booking)+"/control/lock", "").status },
+	}
+	const repetitions = 20
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		request := func(n int) {
+			if status := requests[name](n); status != http.StatusOK {
+				t.Fatalf("%s: %d", name, status)
+			}
+		}
+		request(-1) // reads what is cached later
+		time.Sleep(writtenWithin)
+		before := trips.read()
+		for n := range repetitions {
+			request(n)
+		}
+		got := map[string]int{}
+		for trip, n := range trips.read() {
+			if n := float64(n-before[trip]) / repetitions; trip != "" && n >= 0.5 {
+				got[trip] = int(math.Round(n))
+			}
+		}
+		if want := tripsOf[name]; !maps.Equal(got, want) {
+			t.Errorf("%s makes the trips %v, want %v", name, got, want)
+		}
+	}
+}
+
+// writtenWithin is until what a request leaves to be written is written.
+const writtenWithin = 3 * time.Second
