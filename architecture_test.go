@@ -23,7 +23,9 @@ var arrows = map[string][]string{
 	"simulator/sandbox":           {},
 	"broker":                      {"telematics", "rental"},
 	"broker/brokertest":           {"broker", "telematics", "rental"},
-	"httpapi":                     {"telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/stream"},
+	"httpapi":                     {"telematics", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/stream"},
+	"httpapi/connections":         {"telematics"},
+	"httpapi/health":              {},
 	"httpapi/auth":                {"telematics", "rental"},
 	"httpapi/contract":            {"telematics"},
 	"httpapi/stream":              {"telematics"},
@@ -50,7 +52,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "store", "httpapi", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "store", "httpapi/connections", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
 	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},           // app: client_golang uses it
 	"github.com/prometheus/procfs":               {"cmd/bench/measure", "cmd/internal/app"}, // app: client_golang uses it
 	"github.com/HdrHistogram/":                   {"cmd/bench/load"},

@@ -17,12 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/connections"
 	"motorpool/metrics/metricstest"
 )
 
 // measured is a bounded listener and what it counts.
 type measured struct {
-	*httpapi.Connections
+	*connections.Listener
 	metrics *prometheus.Registry
 }
 
@@ -34,12 +35,12 @@ func bounded(t *testing.T, a *api, max int) measured {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	connections := httpapi.BoundConnections(listener, max, registry, slog.New(slog.DiscardHandler))
+	bound := connections.Bound(listener, max, registry, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(connections) })
+	serving.Go(func() { _ = server.Serve(bound) })
 	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
-	return measured{connections, registry}
+	return measured{bound, registry}
 }
 
 // metric returns a sample of a registry, by its name without the prefix.
@@ -93,18 +94,18 @@ func (l line) ended(t *testing.T, within time.Duration) bool {
 func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	a := newAPI(t)
 	const most = 5
-	connections := bounded(t, a, most)
-	proven := dial(t, connections)
+	bound := bounded(t, a, most)
+	proven := dial(t, bound)
 	if got := proven.status(t, adminToken(t)); got != 200 {
 		t.Fatalf("status %d", got)
 	}
-	refused := dial(t, connections)
+	refused := dial(t, bound)
 	if got := refused.status(t, "a.b.c"); got != 401 { // a bad token proves nothing
 		t.Fatalf("status %d", got)
 	}
 	var idle []line
 	for range 3 * most {
-		idle = append(idle, dial(t, connections))
+		idle = append(idle, dial(t, bound))
 	}
 	for i, l := range append([]line{refused}, idle[:len(idle)-most+1]...) {
 		if !l.ended(t, 30*time.Second) {
@@ -117,7 +118,7 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	if got := proven.status(t, adminToken(t)); got != 200 {
 		t.Errorf("authenticated connection: status %d", got)
 	}
-	open, evicted, denied := metric(t, connections.metrics, "connections_open"), metric(t, connections.metrics, "connections_evicted_total"), metric(t, connections.metrics, "connections_refused_total")
+	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics, "connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
 	if open != most || evicted != 2*most+2 || denied != 0 {
 		t.Errorf("%d connections open, %d evicted, %d refused", open, evicted, denied)
 	}
@@ -126,17 +127,17 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	a := newAPI(t)
 	const most = 20
-	connections := bounded(t, a, most)
+	bound := bounded(t, a, most)
 	var held []line
 	for range most {
-		held = append(held, dial(t, connections))
+		held = append(held, dial(t, bound))
 		if got := held[len(held)-1].status(t, clientToken(t)); got == 0 {
 			t.Fatal("a connection was closed before the limit")
 		}
 	}
 	var others []line
 	for range most / 2 {
-		others = append(others, dial(t, connections))
+		others = append(others, dial(t, bound))
 		if got := others[len(others)-1].status(t, adminToken(t)); got != 200 {
 			t.Fatalf("another caller beside %d connections of one client: status %d", most, got)
 		}
@@ -147,35 +148,35 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	for _, l := range append(held, others...) {
 		_ = l.Close()
 	}
-	for deadline := time.Now().Add(30 * time.Second); metric(t, connections.metrics, "connections_open") > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); metric(t, bound.metrics, "connections_open") > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are open", metric(t, connections.metrics, "connections_open"))
+			t.Fatalf("%d connections are open", metric(t, bound.metrics, "connections_open"))
 		}
 	}
-	again := dial(t, connections) // what was closed counts no more
+	again := dial(t, bound) // what was closed counts no more
 	if got := again.status(t, clientToken(t)); got == 0 {
 		t.Fatal("closed")
 	}
-	if got := metric(t, connections.metrics, "connections_unauthenticated"); got != 0 {
+	if got := metric(t, bound.metrics, "connections_unauthenticated"); got != 0 {
 		t.Errorf("%d unproven, want none: closed connections gave their share back", got)
 	}
 }
 
 func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 	a := newAPI(t)
-	connections := bounded(t, a, 2)
-	first, second := dial(t, connections), dial(t, connections)
+	bound := bounded(t, a, 2)
+	first, second := dial(t, bound), dial(t, bound)
 	for _, l := range []line{first, second} {
 		if got := l.status(t, adminToken(t)); got != 200 {
 			t.Fatalf("status %d", got)
 		}
 	}
-	if l := dial(t, connections); !l.ended(t, 30*time.Second) {
+	if l := dial(t, bound); !l.ended(t, 30*time.Second) {
 		t.Error("a third connection is open")
 	}
 	_ = first.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; { // the server may hear of the end later
-		if dial(t, connections).status(t, adminToken(t)) == 200 {
+		if dial(t, bound).status(t, adminToken(t)) == 200 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -235,13 +236,13 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	recording := recordingListener{tcp, make(chan *recordingConn, 1)}
-	connections := httpapi.BoundConnections(recording, 10, nil, slog.New(slog.DiscardHandler))
+	bound := connections.Bound(recording, 10, nil, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(connections) })
+	serving.Go(func() { _ = server.Serve(bound) })
 	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
 
-	caller := dial(t, connections)
+	caller := dial(t, bound)
 	conn := <-recording.accepted
 	for range 2 { // the second request comes after the first idle time was set
 		if got := caller.status(t, "a.b.c"); got != 401 {
@@ -276,15 +277,15 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			connections := httpapi.BoundConnections(tcp, 10, nil, slog.New(slog.DiscardHandler))
+			bound := connections.Bound(tcp, 10, nil, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", handler)
 			begun := make(chan struct{})
 			server.RegisterOnShutdown(func() { close(begun) })
 			var serving, ending sync.WaitGroup
-			serving.Go(func() { _ = server.Serve(connections) })
+			serving.Go(func() { _ = server.Serve(bound) })
 			t.Cleanup(serving.Wait)
 
-			caller := dial(t, connections)
+			caller := dial(t, bound)
 			method := map[string]string{lock: "POST", status42: "GET"}[path]
 			request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", method, path, adminToken(t))
 			send := func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
@@ -95,7 +96,7 @@ func (s *server) enter(c echo.Context, g gate) error {
 		challenge(c, err)
 		return err // 401
 	}
-	proveConnection(c.Request().Context(), token.Actor)
+	connections.Prove(c.Request().Context(), token.Actor)
 	call.actor, call.scopes, call.tokenUntil = token.Actor, token.Scopes, token.Until
 	if err := s.admit(c, call, g); err != nil {
 		challenge(c, err)

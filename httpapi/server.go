@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -154,6 +155,6 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 		WriteTimeout:      headerBudget + bodyBudget + telematics.MaxBudget + answerSlack,
 		IdleTimeout:       idleBudget,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withConnection,
+		ConnContext:       connections.Context,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/connections"
 	"motorpool/telematics"
 )
 
@@ -57,7 +58,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 				t.Fatal(err)
 			}
 			registry := prometheus.NewRegistry()
-			connections := httpapi.BoundConnections(listener, 10, registry, slog.New(slog.DiscardHandler))
+			bound := connections.Bound(listener, 10, registry, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", a.handler)
 			server.TLSConfig = &tls.Config{Certificates: certified.TLS.Certificates}
 			begun := make(chan struct{})
@@ -69,7 +70,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 				if c.scheme == "https" {
 					serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 				}
-				if err := serve(connections); !errors.Is(err, http.ErrServerClosed) {
+				if err := serve(bound); !errors.Is(err, http.ErrServerClosed) {
 					t.Errorf("Serve: %v", err)
 				}
 			})

@@ -15,6 +15,8 @@ import (
 	"motorpool/broker"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/connections"
+	"motorpool/httpapi/health"
 	"motorpool/httpapi/stream"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -95,12 +97,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	connections := httpapi.BoundConnections(listeners.Public, maxConnections, registry, log)
-	ready := httpapi.NewReadiness(
-		httpapi.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
-		httpapi.Check{Name: "redis", Ready: redis.Ready},
-		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
-		httpapi.Check{Name: "tokens", Ready: tokenKeys.Ready})
+	bounded := connections.Bound(listeners.Public, maxConnections, registry, log)
+	ready := health.New(
+		health.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
+		health.Check{Name: "redis", Ready: redis.Ready},
+		health.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
+		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
 	internal := c.internalHandler(ready, serveMetrics(registry, log), signing)
 
 	ctx, refuse := context.WithCancelCause(ctx)
@@ -140,9 +142,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return carrier.WhileClockRight(below, money.run)
 	})
 
-	faces := []face{{server, connections}, {httpapi.NewServer("", internal), listeners.Internal}}
+	faces := []face{{server, bounded}, {httpapi.NewServer("", internal), listeners.Internal}}
 	if listeners.Health != nil {
-		faces = append(faces, face{httpapi.NewServer("", ready.Public()), httpapi.BoundConnections(listeners.Health, healthConnections, nil, log)})
+		faces = append(faces, face{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
 	}
 	health := "none"
 	if listeners.Health != nil {
@@ -295,7 +297,7 @@ func prepare(ctx context.Context, p *store.Postgres, migrate bool, log *slog.Log
 	}
 }
 
-func (c Config) internalHandler(ready *httpapi.Readiness, metrics http.Handler, signing *signingKeys) http.Handler {
+func (c Config) internalHandler(ready *health.Readiness, metrics http.Handler, signing *signingKeys) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
 	mux.Handle("GET /metrics", metrics)

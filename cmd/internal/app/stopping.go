@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/health"
 	"motorpool/store"
 )
 
@@ -25,7 +25,7 @@ func newStopping(drain time.Duration, log *slog.Logger) *stopping {
 }
 
 // after returns a context that ends when the drain that the end of ctx begins is over. The returned function ends it earlier.
-func (s *stopping) after(ctx context.Context, ready *httpapi.Readiness) (context.Context, context.CancelFunc) {
+func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.Context, context.CancelFunc) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() {
 		defer stop()

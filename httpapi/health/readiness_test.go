@@ -1,4 +1,4 @@
-package httpapi_test
+package health_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/health"
 )
 
 func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
@@ -27,9 +27,9 @@ func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 
 func TestReadinessNamesWhatIsNotReady(t *testing.T) {
 	var err error
-	h := httpapi.NewReadiness(
-		httpapi.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
-		httpapi.Check{Name: "mqtt", Ready: func(context.Context) error { return err }},
+	h := health.New(
+		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
+		health.Check{Name: "mqtt", Ready: func(context.Context) error { return err }},
 	).Internal()
 	if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
 		t.Errorf("%d %v", status, body)
@@ -46,7 +46,7 @@ func TestReadinessNamesWhatIsNotReady(t *testing.T) {
 
 func TestACheckThatHangsIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(ctx context.Context) error {
+		h := health.New(health.Check{Name: "postgres", Ready: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}).Internal()
@@ -57,7 +57,7 @@ func TestACheckThatHangsIsNotReady(t *testing.T) {
 }
 
 func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
-	r := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
+	r := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
 	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
 		if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
 			t.Errorf("%s: %d %v", name, status, body)
@@ -77,7 +77,7 @@ func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
 func TestReadiness_PublicHandlerNamesNoServersAndBoundsTheChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, err := 0, errors.New("dial tcp db.internal:5432: refused")
-		h := httpapi.NewReadiness(httpapi.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
+		h := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
 		for range 100 {
 			status, body := ask(t, h, "/readyz")
 			if want := map[string]any{"postgres": "failed"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {

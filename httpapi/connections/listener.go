@@ -1,4 +1,7 @@
-package httpapi
+// Package connections bounds how many connections of a listener are open, and keeps those of authenticated callers first.
+//
+//	Bound ─► Listener ─► http.Server with ConnContext = Context ─► handler calls Prove for each valid token
+package connections
 
 import (
 	"cmp"
@@ -16,25 +19,15 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// unprovenIdle is how long a read on a connection may take before the connection's first valid token. It is the
-	// time of a whole request, so that it shortens only the wait for the next one.
-	unprovenIdle = headerBudget + bodyBudget
-	// minShare is how many connections an actor's tokens keep from eviction at least; see share.
-	minShare = 8
-	// limitWarningEvery is the shortest time between two warnings that the limit was reached.
-	limitWarningEvery = time.Minute
-)
-
-// Connections is a listener that bounds how many of its connections are open. At the bound a new connection takes the
+// Listener is a listener that bounds how many of its connections are open. At the bound a new connection takes the
 // place of the oldest one that is not proven: that has not carried a valid token of an actor within its share. Where all
 // are, the new one is closed. So neither idle unauthenticated connections nor those of one actor can use up the
 // process's open files, or lock callers out.
-type Connections struct {
+type Listener struct {
 	net.Listener
 	max     int
 	log     *slog.Logger
-	metrics connectionMetrics
+	metrics metrics
 
 	mu       sync.Mutex
 	open     int
@@ -43,19 +36,19 @@ type Connections struct {
 	warned   time.Time
 }
 
-// BoundConnections returns a listener that keeps at most max connections open, and registers what it counts. A nil
+// Bound returns a listener that keeps at most max connections open, and registers what it counts. A nil
 // registerer registers nothing; a nil log is slog.Default().
-func BoundConnections(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Connections {
-	l := &Connections{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
-	l.metrics = newConnectionMetrics(registerer, l.openConnections, l.unprovenConnections)
+func Bound(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Listener {
+	l := &Listener{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
+	l.metrics = newMetrics(registerer, l.openConnections, l.unprovenConnections)
 	return l
 }
 
 // share is how many connections one actor can prove: else a single client's token could hold them all.
-func (l *Connections) share() int { return max(minShare, l.max/32) }
+func (l *Listener) share() int { return max(minShare, l.max/shares) }
 
 // Accept waits for the next connection.
-func (l *Connections) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
 		if err != nil {
@@ -68,20 +61,20 @@ func (l *Connections) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *Connections) openConnections() float64 {
+func (l *Listener) openConnections() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return float64(l.open)
 }
 
-func (l *Connections) unprovenConnections() float64 {
+func (l *Listener) unprovenConnections() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return float64(l.unproven.Len())
 }
 
 // admit returns nil where there is no room.
-func (l *Connections) admit(accepted net.Conn) *connection {
+func (l *Listener) admit(accepted net.Conn) *connection {
 	l.mu.Lock()
 	full := l.open >= l.max
 	oldest := l.unproven.Front()
@@ -109,15 +102,15 @@ func (l *Connections) admit(accepted net.Conn) *connection {
 }
 
 // warn is called with the lock held.
-func (l *Connections) warn() {
-	if now := time.Now(); now.Sub(l.warned) >= limitWarningEvery {
+func (l *Listener) warn() {
+	if now := time.Now(); now.Sub(l.warned) >= warnEvery {
 		l.warned = now
 		l.log.Warn("connection limit reached", "limit", l.max, "unauthenticated", l.unproven.Len())
 	}
 }
 
 // forget stops counting a connection. It is called with the lock held.
-func (l *Connections) forget(c *connection) *connection {
+func (l *Listener) forget(c *connection) *connection {
 	if !c.gone {
 		c.gone = true
 		l.open--
@@ -128,7 +121,7 @@ func (l *Connections) forget(c *connection) *connection {
 }
 
 // disprove gives back what a connection has of its actor's share. It is called with the lock held.
-func (l *Connections) disprove(c *connection) {
+func (l *Listener) disprove(c *connection) {
 	if !c.proven.Load() {
 		return
 	}
@@ -137,7 +130,7 @@ func (l *Connections) disprove(c *connection) {
 	}
 }
 
-func (l *Connections) removeUnproven(c *connection) {
+func (l *Listener) removeUnproven(c *connection) {
 	if c.place != nil {
 		l.unproven.Remove(c.place)
 		c.place = nil
@@ -147,10 +140,10 @@ func (l *Connections) removeUnproven(c *connection) {
 // connection is counted by its listener until it is closed.
 type connection struct {
 	net.Conn
-	of *Connections
+	of *Listener
 
 	reads  sync.Mutex  // held by a Read
-	proven atomic.Bool // see Connections; changed under the listener's lock
+	proven atomic.Bool // see Listener; changed under the listener's lock
 
 	// Under the listener's lock.
 	place *list.Element    // among those that are not proven; nil: it is, or it is closed
@@ -204,13 +197,6 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-const (
-	// maxDiscarded bounds what Close discards, in bytes.
-	maxDiscarded = maxHeader + maxBody
-	// discardWithin is how long Close waits for more input.
-	discardWithin = 5 * time.Millisecond
-)
-
 // discardInput reads what a connection has received.
 func discardInput(c net.Conn) {
 	if c.SetReadDeadline(time.Now().Add(discardWithin)) == nil {
@@ -228,8 +214,8 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// withConnection lets handlers prove the connection of a request. It is a ConnContext of net/http.
-func withConnection(ctx context.Context, c net.Conn) context.Context {
+// Context is the ConnContext of an http.Server whose handlers call Prove.
+func Context(ctx context.Context, c net.Conn) context.Context {
 	for {
 		if found, ok := c.(*connection); ok {
 			return context.WithValue(ctx, connectionKey{}, found)
@@ -242,8 +228,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// proveConnection notes that the connection of a request has carried a valid token of the actor.
-func proveConnection(ctx context.Context, actor telematics.Actor) {
+// Prove records that the connection of a request has carried a valid token of the actor.
+func Prove(ctx context.Context, actor telematics.Actor) {
 	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		c.prove(actor)
 	}

@@ -1,4 +1,5 @@
-package httpapi
+// Package health answers probes: /healthz says that the process lives, /readyz whether it can serve.
+package health
 
 import (
 	"context"
@@ -14,13 +15,6 @@ type Check struct {
 	Name  string // such as "postgres"
 	Ready func(context.Context) error
 }
-
-const (
-	// checkBudget is how long a check may take; one that hangs is not ready.
-	checkBudget = 2 * time.Second
-	// probeEvery is how long the public health handler repeats its last result: callers cannot load the servers by asking.
-	probeEvery = time.Second
-)
 
 // Readiness runs the checks. It is safe for concurrent use.
 type Readiness struct {
@@ -44,8 +38,8 @@ type healthBody struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// NewReadiness returns readiness that needs all checks to succeed.
-func NewReadiness(checks ...Check) *Readiness { return &Readiness{checks: checks} }
+// New returns readiness that needs all checks to succeed.
+func New(checks ...Check) *Readiness { return &Readiness{checks: checks} }
 
 // Drain makes the instance not ready, for good: it is about to stop.
 func (r *Readiness) Drain() { r.draining.Store(true) }
