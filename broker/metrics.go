@@ -66,8 +66,9 @@ const (
 	presenceKind messageKind = "presence"
 )
 
-// durationBuckets, in seconds, are narrow where most commands end, and reach to the longest budget.
-var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60}
+// durationBuckets, in seconds, are narrow where most commands end. The default and the longest budget are 10 s and 30 s; a
+// command without an answer ends a moment later, within 11 s and 31 s.
+var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 8, 11, 20, 31, 60}
 
 // refusalCodes are those of commands that were not sent.
 var refusalCodes = []telematics.Code{

@@ -21,7 +21,7 @@ import (
 
 type flags struct {
 	HTTP        string                 `name:"http" placeholder:"ADDR" help:"Address of the API (default ${http}, or a free port where that is taken)."`
-	Internal    string                 `placeholder:"ADDR" help:"Address of health, readiness, counters and profiles (default ${internal}, or a free port)."`
+	Internal    string                 `placeholder:"ADDR" help:"Address of health, readiness, metrics and profiles (default ${internal}, or a free port)."`
 	MQTT        string                 `name:"mqtt" placeholder:"ADDR" help:"Address of the MQTT broker's listener for units (default ${mqtt}, or a free port)."`
 	MQTTService string                 `name:"mqtt-service" placeholder:"ADDR" help:"Address of its listener for the service (default ${service}, or a free port)."`
 	Dir         string                 `default:".dev" placeholder:"DIR" help:"Folder that keeps data and keys between runs (default ${default})."`

@@ -22,7 +22,7 @@ import (
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
 	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
-	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of counters, detailed readiness and profiles; only your monitoring may reach it (default ${default})."`
+	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of metrics, detailed readiness and profiles; only your monitoring may reach it (default ${default})."`
 	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"Address of /healthz and /readyz for load balancers and orchestrators, which may reach it; empty: none (default ${default})."`
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
 	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -21,7 +22,7 @@ func newRegistry(signing *signingKeys) *prometheus.Registry {
 func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "motorpool_instance_info", Help: "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
-		ConstLabels: prometheus.Labels{"id": id, "version": c.Version},
+		ConstLabels: prometheus.Labels{"id": id, "version": cmp.Or(c.Version, "dev")},
 	}, func() float64 { return 1 }))
 }
 
