@@ -29,7 +29,7 @@ var floodRates = map[telematics.Channel]int{telematics.AckChannel: 12_000, telem
 
 // flood lets one unit publish far more than it may, without other faults, and sends orders to the other cars.
 func (r *round) flood(ctx context.Context) (audit.Flood, error) {
-	if err := r.heal(ctx); err != nil {
+	if err := r.endCarFaults(ctx); err != nil {
 		return audit.Flood{}, err
 	}
 	world.Pause(ctx, aftermath)

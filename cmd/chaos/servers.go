@@ -143,14 +143,14 @@ func (r *round) cutLine(ctx context.Context, f fault.Fault) error {
 	return line.Mend()
 }
 
-// poison returns an injector that makes a line toxic.
-func poison(toxic func(amount int64) network.Toxic) func(*round, context.Context, fault.Fault) error {
+// toxicLine returns an injector that makes a line toxic.
+func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Context, fault.Fault) error {
 	return func(r *round, ctx context.Context, f fault.Fault) error {
 		defer r.down(f.Target)()
 		line := r.lines[f.Target]
-		line.Poison(toxic(f.Amount))
+		line.SetToxic(toxic(f.Amount))
 		world.Pause(ctx, f.For)
-		line.Cure()
+		line.RemoveToxic()
 		return nil
 	}
 }

@@ -28,7 +28,7 @@ const (
 // settle ends the faults of cars, lets one client flood the service, and waits until no state changes any more. The audit checks
 // what has not settled in time.
 func (r *round) settle(ctx context.Context, injections []injection) (flood audit.ClientFlood, err error) {
-	if err := r.heal(ctx); err != nil {
+	if err := r.endCarFaults(ctx); err != nil {
 		return flood, fmt.Errorf("settle: %w", err)
 	}
 	world.Pause(ctx, floodAfter)
@@ -69,8 +69,8 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 	return flood, ctx.Err()
 }
 
-// heal ends the faults of cars, and waits until all cars are connected and all instances ready.
-func (r *round) heal(ctx context.Context) error {
+// endCarFaults ends the faults of cars, and waits until all cars are connected and all instances ready.
+func (r *round) endCarFaults(ctx context.Context) error {
 	for i, c := range r.fleet.Cars() {
 		c.SetClock(simulator.Clock{})
 		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to reconnect connects now

@@ -1,28 +1,31 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"motorpool/rental"
 	"motorpool/simulator"
 )
 
 // announce prints and writes how to use the environment, to files first.
-func (e *environment) announce(here place) error {
+func (e *environment) announce(here endpoints) error {
 	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
 	}
-	e.greet(here.base, here.units)
+	e.printUsage(here.base, here.units)
 	return nil
 }
 
-func (e *environment) greet(base, units string) {
+func (e *environment) printUsage(base, units string) {
 	env := filepath.Join(e.flags.Dir, envFile)
 	var fleet strings.Builder
 	for _, v := range e.fleet.record.Vehicles {
-		what := "not simulated: connect a unit of your own (" + filepath.Join(e.flags.Dir, unitsFile) + ")"
+		what := "not simulated: connect a unit yourself (" + filepath.Join(e.flags.Dir, unitsFile) + ")"
 		if profile, ok := simulator.Demo(v.ID); ok && e.fleet.simulates(v.ID) {
 			what = profile.Name
 		}
@@ -48,4 +51,12 @@ Paste into another terminal, in this folder:
 Ctrl-C stops everything; the data stays in %s.
 
 `, time.Since(e.started).Seconds(), base, base, units, fleet.String(), env, e.flags.Dir)
+}
+
+//go:embed docs.js
+var docsInterceptor string
+
+// docsScript lets the page /docs of this world sign clients' calls with the key of the demo's app.
+func docsScript(key rental.AgencyKey) string {
+	return fmt.Sprintf("const AGENCY_KEY_ID = %q, AGENCY_SECRET = %q;\n%s", key.ID, hex.EncodeToString(key.Secret), docsInterceptor)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/stripe"
 	"motorpool/store"
 	"motorpool/telematics"
 )
@@ -66,13 +68,13 @@ type demo struct {
 // vehicle is not available: changes by the developer come first.
 func (d *demo) create(ctx context.Context) ([]variable, error) {
 	for _, w := range wallets {
-		if err := d.fill(ctx, w.client, w.cards); err != nil {
+		if err := d.addCards(ctx, w.client, w.cards); err != nil {
 			return nil, fmt.Errorf("demo cards of %s: %w", w.client.Subject, err)
 		}
 	}
 	var ids []variable
 	for _, b := range demoBookings {
-		id, err := d.book(ctx, b)
+		id, err := d.findOrCreate(ctx, b)
 		var refusal *telematics.Error
 		if errors.As(err, &refusal) {
 			d.log.Warn("demo booking left out; start afresh to have it again", "variable", b.variable, "vehicle", b.vehicle, "err", err)
@@ -89,8 +91,8 @@ func (d *demo) create(ctx context.Context) ([]variable, error) {
 	return ids, nil
 }
 
-// fill gives a client its cards, unless it has some.
-func (d *demo) fill(ctx context.Context, client telematics.Actor, cards []string) error {
+// addCards gives a client its cards, unless it has some.
+func (d *demo) addCards(ctx context.Context, client telematics.Actor, cards []string) error {
 	held, err := d.wallet.List(ctx, client)
 	if err != nil || len(held) > 0 {
 		return err
@@ -122,8 +124,8 @@ func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 	return nil
 }
 
-// book returns the existing booking, with valid dates, or creates it.
-func (d *demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+// findOrCreate returns the existing booking, with valid dates, or creates it.
+func (d *demo) findOrCreate(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
 	})
@@ -131,13 +133,13 @@ func (d *demo) book(ctx context.Context, b demoBooking) (rental.BookingID, error
 		return 0, err
 	}
 	if len(there) == 0 {
-		return d.open(ctx, b)
+		return d.createBooking(ctx, b)
 	}
 	return there[0].ID, d.redate(ctx, b, there[0])
 }
 
-// open creates a booking, and brings it into its state.
-func (d *demo) open(ctx context.Context, b demoBooking) (rental.BookingID, error) {
+// createBooking creates a booking, and brings it into its state.
+func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	if b.state != rental.Upcoming {
 		if err := d.makeSolvent(ctx, b.client); err != nil {
 			return 0, err
@@ -208,4 +210,70 @@ func (d *demo) request(id rental.BookingID, activity string) rental.Request {
 
 func (*demo) line(actor telematics.Actor, activity string) telematics.Activity {
 	return telematics.Activity{At: time.Now().UTC(), Actor: actor, Agency: actor.Agency, Action: activity, Outcome: telematics.Executed}
+}
+
+// createDemo creates the demo's cards and bookings, and adds variables for them and for the app of agency 1. It
+// returns when the charges are paid.
+func (e *environment) createDemo(ctx context.Context, here *endpoints, postgres *store.Postgres, key rental.AgencyKey, processorURL string) error {
+	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
+		variable{"SANDBOX_URL", processorURL})
+	processor := stripe.New(stripe.Config{Key: e.PaymentsKey, BaseURL: processorURL, Logger: e.log})
+	defer processor.Close()
+	d := &demo{postgres: postgres, log: e.log, wallet: rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: processor, Log: e.log})}
+	ids, err := d.create(ctx)
+	if err != nil {
+		return err
+	}
+	here.env = append(here.env, ids...)
+	return e.settle(ctx, here, d)
+}
+
+// settleWithin is how long a start waits for the payments of the demo's bookings.
+const settleWithin = 10 * time.Second
+
+// settle waits until they are paid. If the sandbox was made to fail, or lost its file, the environment starts
+// nevertheless.
+func (e *environment) settle(ctx context.Context, here *endpoints, d *demo) error {
+	within, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	err := here.await(within, "the demo bookings are paid", d.paid)
+	if err != nil && ctx.Err() == nil {
+		e.log.Warn("payments of the demo bookings are still pending", "bookings", d.begun, "waited", settleWithin)
+		return nil
+	}
+	return err
+}
+
+// agencyKey returns the first key of agency 1's app that can be decrypted, else a new one.
+func (e *environment) agencyKey(ctx context.Context, postgres *store.Postgres) (rental.AgencyKey, error) {
+	sealer, err := store.NewSealer(e.AgencySecrets)
+	if err != nil {
+		return rental.AgencyKey{}, err
+	}
+	keys := postgres.AgencyKeys(sealer)
+	there, err := keys.List(ctx)
+	if err != nil {
+		return rental.AgencyKey{}, err
+	}
+	for _, k := range there {
+		if k.Agency != firstClient.Agency || k.State != rental.KeyActive {
+			continue
+		}
+		if key, ok, err := keys.AgencyKey(ctx, k.ID); err == nil && ok {
+			return key, nil
+		}
+	}
+	key, _, err := keys.Add(ctx, firstClient.Agency, telematics.OperatorAt(demoOperator.Subject))
+	return key, err
+}
+
+// paid reports whether no payment for the demo's bookings that have begun is pending.
+func (d *demo) paid(ctx context.Context) bool {
+	for _, id := range d.begun {
+		there, err := d.postgres.Dossier(ctx, id)
+		if err != nil || there.Payment().Status == rental.PaymentPending {
+			return false
+		}
+	}
+	return true
 }

@@ -305,11 +305,11 @@ func TestAnAddressThatWasAskedForMustBeFree(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	log := slog.New(slog.DiscardHandler)
-	if _, err := open(log, "http", address, defaultHTTP, listenTCP); err == nil || err.Error() != "--http: "+address+" is in use by another program" {
+	if _, err := listenOn(log, "http", address, defaultHTTP, listenTCP); err == nil || err.Error() != "--http: "+address+" is in use by another program" {
 		t.Errorf("asked for a taken address: %v", err)
 	}
 	var said bytes.Buffer
-	other, err := open(slog.New(slog.NewTextHandler(&said, nil)), "http", "", address, listenTCP)
+	other, err := listenOn(slog.New(slog.NewTextHandler(&said, nil)), "http", "", address, listenTCP)
 	if err != nil {
 		t.Fatalf("a taken default address is not replaced: %v", err)
 	}

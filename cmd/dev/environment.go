@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"syscall"
 	"time"
@@ -99,7 +98,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	service, ctx := errgroup.WithContext(ctx)
 	service.Go(func() error { return app.Serve(ctx, config, listeners, e.log) })
 	service.Go(func() error {
-		here, err := e.place(s, listeners)
+		here, err := e.endpoints(s, listeners)
 		if err != nil {
 			return err
 		}
@@ -107,12 +106,12 @@ func (e *environment) run(ctx context.Context) (err error) {
 			return err
 		}
 		s.processor.SetWebhook(here.base + "/webhooks/stripe")
-		if err := e.rent(ctx, &here, postgres, key, s.processor.URL()); err != nil {
+		if err := e.createDemo(ctx, &here, postgres, key, s.processor.URL()); err != nil {
 			return err
 		}
 		// Only now: reports that come before the service subscribes are lost.
 		e.startCars(ctx, s.mqtt.UnitsURL())
-		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.prompt()) }); err != nil {
+		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
 			return err
 		}
 		return e.announce(here)
@@ -133,28 +132,6 @@ func (e *environment) startCars(ctx context.Context, unitsURL string) {
 	var provisioning errgroup.Group
 	provisioning.Go(func() error { return e.provision(ctx, cars) })
 	e.OnClose(func() error { stop(); return provisioning.Wait() })
-}
-
-func (e *environment) listen() (app.Listeners, error) {
-	public, err := open(e.log, "http", e.HTTP, defaultHTTP, listenTCP)
-	if err != nil {
-		return app.Listeners{}, err
-	}
-	internal, err := open(e.log, "internal", e.Internal, defaultInternal, listenTCP)
-	if err != nil {
-		return app.Listeners{}, errors.Join(err, public.Close())
-	}
-	return app.Listeners{Public: public, Internal: internal}, nil
-}
-
-// closeListeners closes what the service has not closed already.
-func closeListeners(l app.Listeners) error {
-	for _, listener := range []net.Listener{l.Public, l.Internal} {
-		if err := listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-	}
-	return nil
 }
 
 func (e *environment) startServers(ctx context.Context) (s servers, err error) {
@@ -192,8 +169,8 @@ func (e *environment) startPostgres(ctx context.Context) (string, error) {
 }
 
 func (e *environment) startMQTT() (*devstack.MQTT, error) {
-	return open(e.log, "mqtt", e.MQTT, defaultMQTT, func(units string) (*devstack.MQTT, error) {
-		return open(e.log, "mqtt-service", e.MQTTService, defaultMQTTService, func(service string) (*devstack.MQTT, error) {
+	return listenOn(e.log, "mqtt", e.MQTT, defaultMQTT, func(units string) (*devstack.MQTT, error) {
+		return listenOn(e.log, "mqtt-service", e.MQTTService, defaultMQTTService, func(service string) (*devstack.MQTT, error) {
 			return devstack.StartMQTT(devstack.MQTTConfig{
 				UnitsAddr: units, ServiceAddr: service, ServicePassword: e.ServicePassword, Logger: e.log,
 				UnitPassword: func(user string) (string, bool) {
@@ -216,7 +193,7 @@ func (e *environment) importFleet(ctx context.Context, postgres *store.Postgres)
 	if err := postgres.ForgetContacts(ctx); err != nil {
 		return err
 	}
-	_, err := postgres.Observe(ctx, e.fleet.past())
+	_, err := postgres.Observe(ctx, e.fleet.lastReports())
 	return err
 }
 

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -72,8 +76,8 @@ func (f fleet) cars(password func(telematics.Unit) string, latency simulator.Lat
 	return cars
 }
 
-// past returns the last reports of cars that were lost before the start.
-func (f fleet) past() []telematics.Observation {
+// lastReports returns the last reports of cars that were lost before the start.
+func (f fleet) lastReports() []telematics.Observation {
 	var seen []telematics.Observation
 	for _, v := range f.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
@@ -90,15 +94,35 @@ func (f fleet) past() []telematics.Observation {
 
 func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains(f.without, id) }
 
-// prompt returns the simulated vehicles that report immediately: not those that are
+// reportingFirst returns the simulated vehicles that report immediately: not those that are
 // lost, or have a slow radio.
-func (e *environment) prompt() []telematics.VehicleID {
-	var prompt []telematics.VehicleID
+func (e *environment) reportingFirst() []telematics.VehicleID {
+	var ids []telematics.VehicleID
 	for _, v := range e.fleet.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
 		if ok && profile.Gone == 0 && profile.Latency == nil && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
-			prompt = append(prompt, v.ID)
+			ids = append(ids, v.ID)
 		}
 	}
-	return prompt
+	return ids
+}
+
+// provisionEvery is shorter than the service takes to notice an activated key, so that the
+// cars have it by then.
+const provisionEvery = 200 * time.Millisecond
+
+// provision gives the public halves of the signing keys to the cars, and writes them for other units, when the keys are
+// rotated. In production this is the operator's task.
+func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) error {
+	file := e.Path(world.SigningFile)
+	keys := keyfile.Source[telematics.Keychain]{
+		Name: file, Every: provisionEvery, Parse: telematics.ParseKeychain, Log: e.log,
+		Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
+	}
+	return keys.Watch(ctx, func(chain telematics.Keychain) { // also the first time: they may have changed since the start
+		cars.SetKeyring(chain.Keyring())
+		if err := world.WriteKeyring(e.Path(world.KeyringFile), chain); err != nil {
+			e.log.Error("public keys not written", "file", world.KeyringFile, "err", err)
+		}
+	})
 }

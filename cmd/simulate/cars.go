@@ -37,7 +37,7 @@ func (o options) cars() ([]simulator.Config, error) {
 			cars[i].Memory = simulator.File{Path: filepath.Join(o.Memory, string(cars[i].Unit)+".json")}
 		}
 		if cars[i].Profile.Name == "" { // a demo car has its own faults
-			o.Faults.strike(&cars[i].Profile, rand.New(rand.NewPCG(o.Seed, uint64(i))))
+			o.Faults.setFaults(&cars[i].Profile, rand.New(rand.NewPCG(o.Seed, uint64(i))))
 		}
 	}
 	return cars, nil
@@ -82,8 +82,8 @@ func readUnits(path string, demo bool) ([]simulator.Config, error) {
 	return cars, nil
 }
 
-// strike gives a healthy car the faults that the flags ask for.
-func (f faultOptions) strike(p *simulator.Profile, rng *rand.Rand) {
+// setFaults gives a healthy car the faults of the flags.
+func (f faultOptions) setFaults(p *simulator.Profile, rng *rand.Rand) {
 	p.Faults = simulator.Faults{
 		Drop: chance(f.Drop), DropAnswer: chance(f.DropAnswers), Duplicate: chance(f.Duplicate), Reorder: chance(f.Reorder),
 		Refuse: chance(f.Refuse), Fail: chance(f.Fail), Delay: f.Delay,

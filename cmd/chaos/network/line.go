@@ -155,8 +155,8 @@ func Reset(ms int64) Toxic { return &toxics.ResetToxic{Timeout: ms} }
 // Tear closes connections after a number of bytes.
 func Tear(bytes int64) Toxic { return &toxics.LimitDataToxic{Bytes: bytes} }
 
-// Poison changes what the line does, to open connections too.
-func (l *Line) Poison(t Toxic) {
+// SetToxic changes what the line does, to open connections too.
+func (l *Line) SetToxic(t Toxic) {
 	l.mu.Lock()
 	l.toxic = t
 	var turning sync.WaitGroup
@@ -167,5 +167,5 @@ func (l *Line) Poison(t Toxic) {
 	turning.Wait()
 }
 
-// Cure ends Poison. It also closes connections that were silent: they have lost data.
-func (l *Line) Cure() { l.Poison(&toxics.NoopToxic{}) }
+// RemoveToxic ends SetToxic. It also closes connections that were silent: they have lost data.
+func (l *Line) RemoveToxic() { l.SetToxic(&toxics.NoopToxic{}) }

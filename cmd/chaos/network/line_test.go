@@ -100,35 +100,35 @@ func TestLine_EveryToxicHurtsAndLeavesNothingBehind(t *testing.T) {
 			if ok, _ := echoes(c, "hello"); !ok {
 				t.Fatal("the line does not carry")
 			}
-			l.Poison(test.toxin)
+			l.SetToxic(test.toxin)
 			if ok, took := echoes(c, strings.Repeat("x", 200)); !test.hurts(ok, took) {
-				t.Errorf("poisoned, it carries: %t, in %v", ok, took)
+				t.Errorf("toxic, it carries: %t, in %v", ok, took)
 			}
-			l.Cure()
+			l.RemoveToxic()
 			fastest := time.Hour
-			for range 10 { // on a busy machine some take longer; under a poison, all
+			for range 10 { // on a busy machine some take longer; with a toxic, all
 				ok, took := echoes(dial(), strings.Repeat("x", 200))
 				if !ok {
-					t.Error("cured, it does not carry")
+					t.Error("mended, it does not carry")
 				}
 				fastest = min(fastest, took)
 			}
 			if fastest > 150*time.Millisecond {
-				t.Errorf("cured, it carries in %v", fastest)
+				t.Errorf("mended, it carries in %v", fastest)
 			}
 		})
 	}
 }
 
-func TestLine_CureWorksWhileAToxicHoldsDataOfClosedConnections(t *testing.T) {
+func TestLine_RemoveToxicWorksWhileAToxicHoldsDataOfClosedConnections(t *testing.T) {
 	l, dial := aLine(t)
 	for range 20 {
 		c := dial()
-		l.Poison(Delay(300))
+		l.SetToxic(Delay(300))
 		_, _ = io.WriteString(c, strings.Repeat("x", 2000))
 		time.Sleep(5 * time.Millisecond) // some of it is on its way
 		_ = c.Close()
-		l.Cure()
+		l.RemoveToxic()
 	}
 	if ok, _ := echoes(dial(), "hello"); !ok {
 		t.Error("the line does not carry any more")

@@ -3,13 +3,15 @@ package world
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-func TestWhatComesInTimeIsWaitedFor(t *testing.T) {
+func TestEventually_WaitsUntilTheConditionHoldsOrTheTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		if err := Eventually(t.Context(), time.Minute, "half a minute has gone by", func(context.Context) bool {
@@ -24,9 +26,53 @@ func TestWhatComesInTimeIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAProgramThatIsNamedIsNotBuilt(t *testing.T) {
+func TestBuild_NamedProgramIsNotBuilt(t *testing.T) {
 	binary, err := Build(t.Context(), "some/motorpool", t.TempDir(), false)
 	if err != nil || !filepath.IsAbs(binary) || filepath.Base(binary) != "motorpool" {
 		t.Errorf("%q, %v", binary, err)
+	}
+}
+
+func TestNew_SecretsStayInTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	first, err := New(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := New(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Signing.Active().ID != second.Signing.Active().ID || first.UnitPassword("car-1") != second.UnitPassword("car-1") ||
+		first.AgencySecrets != second.AgencySecrets {
+		t.Error("other secrets the second time")
+	}
+	other, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.UnitPassword("car-1") == other.UnitPassword("car-1") || first.AgencySecrets == other.AgencySecrets {
+		t.Error("the same secrets in two folders")
+	}
+}
+
+func TestClose_RunsInReverseOrderAndJoinsErrors(t *testing.T) {
+	w := &World{}
+	var order []int
+	failure := errors.New("not closed")
+	for n := range 3 {
+		w.OnClose(func() error {
+			order = append(order, n)
+			if n == 1 {
+				return failure
+			}
+			return nil
+		})
+	}
+	if err := w.Close(); !errors.Is(err, failure) || !slices.Equal(order, []int{2, 1, 0}) {
+		t.Errorf("%v, %v", order, err)
+	}
+	if err := w.Close(); err != nil || len(order) != 3 {
+		t.Errorf("again: %v, %v", order, err)
 	}
 }

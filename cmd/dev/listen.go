@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"syscall"
+
+	"motorpool/cmd/internal/app"
 )
 
 const (
@@ -18,9 +20,9 @@ const (
 
 const freePort = "127.0.0.1:0"
 
-// open starts a listener on an address. The address of a flag must be free; if a
+// listenOn starts a listener on an address. The address of a flag must be free; if a
 // default one is in use, it takes a free port, and logs that.
-func open[T any](log *slog.Logger, flag, given, fallback string, start func(address string) (T, error)) (T, error) {
+func listenOn[T any](log *slog.Logger, flag, given, fallback string, start func(address string) (T, error)) (T, error) {
 	address := cmp.Or(given, fallback)
 	// Each address is probed, as start may open more than one.
 	switch err := probe(address); {
@@ -44,3 +46,25 @@ func probe(address string) error {
 }
 
 func listenTCP(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+
+func (e *environment) listen() (app.Listeners, error) {
+	public, err := listenOn(e.log, "http", e.HTTP, defaultHTTP, listenTCP)
+	if err != nil {
+		return app.Listeners{}, err
+	}
+	internal, err := listenOn(e.log, "internal", e.Internal, defaultInternal, listenTCP)
+	if err != nil {
+		return app.Listeners{}, errors.Join(err, public.Close())
+	}
+	return app.Listeners{Public: public, Internal: internal}, nil
+}
+
+// closeListeners closes what the service has not closed already.
+func closeListeners(l app.Listeners) error {
+	for _, listener := range []net.Listener{l.Public, l.Internal} {
+		if err := listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return nil
+}

@@ -16,8 +16,8 @@ import (
 
 const readyWithin = 30 * time.Second
 
-// place is the addresses of the environment, and its variables.
-type place struct {
+// endpoints is the addresses of the environment, and its variables.
+type endpoints struct {
 	base     string // URL of the API
 	internal string // URL of health and readiness
 	units    string // URL of the MQTT broker's listener for units
@@ -32,8 +32,8 @@ func reachable(a net.Addr) string {
 	return "http://" + a.String()
 }
 
-func (e *environment) place(s servers, l app.Listeners) (place, error) {
-	p := place{
+func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
+	p := endpoints{
 		base: reachable(l.Public.Addr()), internal: reachable(l.Internal.Addr()), units: s.mqtt.UnitsURL(),
 	}
 	p.env = []variable{
@@ -57,13 +57,13 @@ func (e *environment) place(s servers, l app.Listeners) (place, error) {
 	} {
 		token, err := e.Token(t.actor, t.scopes...)
 		if err != nil {
-			return place{}, err
+			return endpoints{}, err
 		}
 		p.env = append(p.env, variable{t.name, token})
 	}
 	signing, err := filepath.Abs(e.Path(world.SigningFile))
 	if err != nil {
-		return place{}, err
+		return endpoints{}, err
 	}
 	// For the operator's tool.
 	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
@@ -72,7 +72,7 @@ func (e *environment) place(s servers, l app.Listeners) (place, error) {
 	return p, nil
 }
 
-func (p place) value(name string) string {
+func (p endpoints) value(name string) string {
 	for _, v := range p.env {
 		if v.name == name {
 			return v.value
@@ -82,14 +82,14 @@ func (p place) value(name string) string {
 }
 
 // await waits until a condition holds.
-func (p place) await(ctx context.Context, condition string, holds func(context.Context) bool) error {
+func (p endpoints) await(ctx context.Context, condition string, holds func(context.Context) bool) error {
 	if err := world.Eventually(ctx, readyWithin, condition, holds); err != nil {
 		return fmt.Errorf("%w; see the log above, and %s/readyz", err, p.internal)
 	}
 	return nil
 }
 
-func (p place) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
+func (p endpoints) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
 
 // reporting reports whether all these vehicles are online, with a state.
 func reporting(ctx context.Context, postgres *store.Postgres, vehicles []telematics.VehicleID) bool {
