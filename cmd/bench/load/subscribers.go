@@ -20,7 +20,6 @@ import (
 type Subscribers struct {
 	URLs   []string
 	Token  string
-	After  string // id of the event after which all begin
 	Number int
 }
 
@@ -35,12 +34,11 @@ type Received struct {
 	Events   int64  `json:"events"`
 	Checksum uint64 `json:"checksum"` // of the ids, in order
 	Resets   int    `json:"resets"`
-	LastID   string `json:"last_id"`
 }
 
 const (
-	// EventsPath leaves out presence, of which a fleet that only reports has none.
-	EventsPath = "/api/v1/admin/events?event=status"
+	// eventsPath leaves out presence, of which a fleet that only reports has none.
+	eventsPath = "/api/v1/admin/events?event=status"
 	// lateSample is how many events of a subscriber come to one whose time is read.
 	lateSample = 50
 )
@@ -54,13 +52,13 @@ func (s *Subscribers) Do(ctx context.Context, ready func(string)) (any, error) {
 		late[i] = NewLatencies()
 		subscribed.Add(1)
 		all.Go(func() {
-			body, err := OpenEvents(ctx, s.URLs[i%len(s.URLs)], s.Token, s.After)
+			body, err := subscribe(ctx, s.URLs[i%len(s.URLs)], s.Token)
 			if err != nil {
 				failures <- err
 			}
 			subscribed.Done()
 			if err == nil {
-				received[i].Read(body, func(at time.Time) { late[i].Add(time.Since(at)) })
+				received[i].read(body, func(at time.Time) { late[i].Add(time.Since(at)) })
 			}
 		})
 	}
@@ -82,16 +80,13 @@ func (l Latencies) AddAll(exported *hdrhistogram.Snapshot) { l.h.Merge(hdrhistog
 
 var streams = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: -1}}
 
-// OpenEvents subscribes to the live events, after an id if there is one. The stream ends with the context.
-func OpenEvents(ctx context.Context, url, token, after string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+EventsPath, nil)
+// subscribe opens a stream of the live events, which ends with the context.
+func subscribe(ctx context.Context, url, token string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+eventsPath, nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	if after != "" {
-		request.Header.Set("Last-Event-ID", after)
-	}
 	response, err := streams.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to events: %w", err)
@@ -103,21 +98,22 @@ func OpenEvents(ctx context.Context, url, token, after string) (io.ReadCloser, e
 	return response.Body, nil
 }
 
-// Read reads events until the stream ends, and calls onTime with the vehicle's time in some of them.
-func (r *Received) Read(stream io.ReadCloser, onTime func(time.Time)) {
+// read reads events until the stream ends, and calls onTime with the vehicle's time in some of them.
+func (r *Received) read(stream io.ReadCloser, onTime func(time.Time)) {
 	defer stream.Close()
 	sum := fnv.New64a()
 	var event string
+	var id []byte
 	lines := bufio.NewScanner(stream)
 	for lines.Scan() {
 		name, value, _ := bytes.Cut(lines.Bytes(), []byte(": "))
 		switch string(name) {
 		case "id":
-			r.LastID = string(value)
+			id = append(id[:0], value...)
 		case "event":
 			event = string(value)
 		case "data":
-			if event == "status" && r.Events%lateSample == 0 && onTime != nil {
+			if event == "status" && r.Events%lateSample == 0 {
 				_, text, _ := bytes.Cut(value, []byte(`"at":"`))
 				text, _, _ = bytes.Cut(text, []byte(`"`))
 				if at, err := time.Parse(time.RFC3339, string(text)); err == nil {
@@ -127,7 +123,7 @@ func (r *Received) Read(stream io.ReadCloser, onTime func(time.Time)) {
 		case "": // the event is complete
 			if event == "status" {
 				r.Events++
-				_, _ = sum.Write([]byte(r.LastID)) // never fails
+				_, _ = sum.Write(id) // never fails
 				r.Checksum = sum.Sum64()
 			} else if event == "reset" {
 				r.Resets++

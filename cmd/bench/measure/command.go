@@ -138,20 +138,15 @@ func (s Setup) newTraffic(ctx context.Context, vehicles int, r *Results) (*traff
 
 // startTraffic starts instances of the service, and the units of vehicles, each with an MQTT connection.
 func (w *testWorld) startTraffic(ctx context.Context, vehicles load.Vehicles, instances int) (*traffic, error) {
-	t := &traffic{world: w, vehicles: vehicles, processes: meters{}}
-	for i := range instances {
+	t := &traffic{world: w, vehicles: vehicles}
+	for range instances {
 		n, err := w.serve(ctx)
 		if err != nil {
 			return nil, err
 		}
 		t.instances = append(t.instances, n)
-		for name, pid := range w.processes(n) {
-			if name == "service" && i > 0 {
-				name = "service 2"
-			}
-			t.processes[name] = pid
-		}
 	}
+	t.processes = w.processes(t.instances...)
 	var err error
 	if t.units, err = w.startUnits(ctx, &load.Units{Root: load.ServiceRoot, Vehicles: vehicles, Connections: vehicles.Count, Keyring: w.Path(world.KeyringFile)}); err != nil {
 		return nil, err

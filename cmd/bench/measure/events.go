@@ -10,8 +10,7 @@ import (
 	"motorpool/cmd/internal/world"
 )
 
-// Events measures the live events: vehicles report, and many subscribers receive what has changed. One subscriber more is the reference for
-// order and number.
+// Events measures the live events: vehicles report, and many subscribers receive what has changed.
 type Events struct {
 	Subscribers int           `default:"500" placeholder:"N" help:"Divided among the instances (default ${default})."`
 	Instances   int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
@@ -26,7 +25,7 @@ type EventsResult struct {
 	Instances   int              `json:"instances"`
 	Published   int64            `json:"published"`
 	Rate        float64          `json:"published_per_second"`
-	Events      int64            `json:"events"`        // of the reference
+	Events      int64            `json:"events"`        // of the first subscriber
 	Uneven      int              `json:"uneven"`        // subscribers that received other events, or in another order
 	Fewest      int64            `json:"fewest_events"` // of one subscriber
 	Resets      int              `json:"resets"`
@@ -46,53 +45,40 @@ func (c *Events) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	all := meters{}
 	job := &load.Subscribers{Token: w.token, Number: c.Subscribers}
-	reports, counts := &reportLoad{testWorld: w}, ""
+	reports := &reportLoad{testWorld: w}
+	var instances []*world.Instance
 	for i := range c.Instances {
 		n, err := w.serve(ctx)
 		if err != nil {
 			return err
 		}
-		for name, pid := range w.processes(n) {
-			if name == "service" {
-				name = fmt.Sprintf("service %d", i+1)
-			}
-			all[name] = pid
-		}
-		job.URLs = append(job.URLs, n.Public)
+		instances, job.URLs = append(instances, n), append(job.URLs, n.Public)
 		if i == 0 { // before others receive a part: the first report of a vehicle changes everything
 			if err := reports.reportOnce(ctx, n); err != nil {
 				return err
 			}
-			counts = metricsURL(n)
 		}
 	}
-	if job.After, err = lastEvent(ctx, job.URLs[0], w.token); err != nil {
-		return err
-	}
-	reference, subscribers, err := c.subscribe(ctx, job)
+	world.Pause(ctx, lull) // until the events of those reports are published
+	subscribers, _, err := load.Serve(ctx, job)
 	if err != nil {
 		return err
 	}
-	w.OnClose(reference.Close)
 	w.OnClose(subscribers.Close)
-	used, err := all.start()
+	used, err := w.processes(instances...).start()
 	if err != nil {
 		return err
 	}
 	Say("%v of %.0f reports a second, %d subscribers", c.Duration, c.Rate, c.Subscribers)
 	var p load.Published
-	publisher, err := reports.publish(ctx, &p, counts, c.Duration, c.Rate)
+	publisher, err := reports.publish(ctx, &p, metricsURL(instances[0]), c.Duration, c.Rate)
 	if err != nil {
 		return err
 	}
 	result.Published, result.Rate = p.Messages, float64(p.Messages)/p.End.Sub(p.Begin).Seconds()
 	world.Pause(ctx, lull)
-	var expected, delivered load.Delivered
-	if _, err := reference.Finish(&expected); err != nil {
-		return err
-	}
+	var delivered load.Delivered
 	state, err := subscribers.Finish(&delivered)
 	if err != nil {
 		return err
@@ -101,44 +87,16 @@ func (c *Events) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 		return err
 	}
 	result.Used["publisher"], result.Used["subscribers"] = publisher, usageAtEnd(state)
-	result.compare(expected.Subscribers[0], delivered)
+	result.compare(delivered)
 	return result.check()
 }
 
-// subscribe starts the reference and the subscribers.
-func (c *Events) subscribe(ctx context.Context, job *load.Subscribers) (reference, subscribers *load.Process, err error) {
-	one := *job
-	one.Number = 1
-	if reference, _, err = load.Serve(ctx, &one); err != nil {
-		return nil, nil, err
-	}
-	if subscribers, _, err = load.Serve(ctx, job); err != nil {
-		return nil, nil, errors.Join(err, reference.Close())
-	}
-	return reference, subscribers, nil
-}
-
-// lastEvent returns the id of the latest event, when no more come.
-func lastEvent(ctx context.Context, url, token string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, lull)
-	defer cancel()
-	stream, err := load.OpenEvents(ctx, url, token, "")
-	if err != nil {
-		return "", err
-	}
-	var r load.Received
-	r.Read(stream, nil)
-	if r.LastID == "" {
-		return "", errors.New("subscribe to events: the stream has no id to begin at")
-	}
-	return r.LastID, nil
-}
-
-// compare compares the subscribers with the reference.
-func (r *EventsResult) compare(reference load.Received, delivered load.Delivered) {
+// compare compares the subscribers with the first one.
+func (r *EventsResult) compare(delivered load.Delivered) {
+	reference := delivered.Subscribers[0]
 	late := load.NewLatencies()
 	late.AddAll(delivered.Late)
-	r.Events, r.Late, r.Fewest, r.Resets = reference.Events, late.Quantiles(), reference.Events, reference.Resets
+	r.Events, r.Late, r.Fewest, r.Resets = reference.Events, late.Quantiles(), reference.Events, 0
 	for _, s := range delivered.Subscribers {
 		if s.Events != reference.Events || s.Checksum != reference.Checksum {
 			r.Uneven++
@@ -151,7 +109,7 @@ func (r *EventsResult) compare(reference load.Received, delivered load.Delivered
 // check returns an error where a subscriber missed an event.
 func (r *EventsResult) check() error {
 	if r.Events != r.Published || r.Uneven > 0 || r.Resets > 0 {
-		return fmt.Errorf("%d reports changed something, %d events; %d subscribers received others than the reference; %d resets", r.Published, r.Events, r.Uneven, r.Resets)
+		return fmt.Errorf("%d reports changed something, %d events; %d subscribers received others than the first; %d resets", r.Published, r.Events, r.Uneven, r.Resets)
 	}
 	return nil
 }

@@ -130,9 +130,17 @@ func (w *testWorld) serve(ctx context.Context, more ...string) (*world.Instance,
 	return n, world.Eventually(ctx, time.Minute, "the service is ready", n.Ready)
 }
 
-// processes returns the servers and an instance.
-func (w *testWorld) processes(n *world.Instance) meters {
-	return meters{"service": n.PID(), "postgres": w.Postgres.PID(), "redis": w.Redis.PID(), "mosquitto": w.Mosquitto.PID()}
+// processes returns the servers and instances of the service.
+func (w *testWorld) processes(instances ...*world.Instance) meters {
+	m := meters{"postgres": w.Postgres.PID(), "redis": w.Redis.PID(), "mosquitto": w.Mosquitto.PID()}
+	for i, n := range instances {
+		name := "service"
+		if i > 0 {
+			name = fmt.Sprintf("service %d", i+1)
+		}
+		m[name] = n.PID()
+	}
+	return m
 }
 
 // startUnits starts the units of vehicles at the gateway.

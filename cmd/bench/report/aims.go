@@ -34,6 +34,9 @@ func (a aim) verdict(median float64) string {
 }
 
 func writeAims(to io.Writer, r *measure.Results) {
+	if len(r.Spreads) == 0 {
+		return
+	}
 	fmt.Fprintln(to, "\taim\tmedian\tleast\tmost\t\t")
 	missed := false
 	for _, a := range aims {

@@ -168,7 +168,7 @@ func writeIngest(to io.Writer, r *measure.Results) {
 func writeEvents(to io.Writer, r *measure.Results) {
 	e := r.Events
 	fmt.Fprintf(to, "%d subscribers at %d instances; %d reports, %.0f a second, were %d events\n", e.Subscribers, e.Instances, e.Published, e.Rate, e.Events)
-	fmt.Fprintf(to, "fewest events of one subscriber: %d; %d received other events than the reference; %d resets\n", e.Fewest, e.Uneven, e.Resets)
+	fmt.Fprintf(to, "fewest events of one subscriber: %d; %d received other events than the first; %d resets\n", e.Fewest, e.Uneven, e.Resets)
 	fmt.Fprintf(to, "from the unit to the subscriber\tp50 ms\tp90 ms\tp99 ms\tmax ms\t\n\t%s\t\n", latency(e.Late))
 	fmt.Fprintf(to, "µs CPU per report: %s\n", costs(e.Used, e.Published))
 }
