@@ -6,7 +6,7 @@ import (
 	"motorpool/telematics"
 )
 
-// activityBody is one line of the history.
+// activityBody is one entry of the audit log.
 type activityBody struct {
 	ID         int64               `json:"id"`
 	At         string              `json:"at"`

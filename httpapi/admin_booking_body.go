@@ -7,7 +7,7 @@ import (
 	"motorpool/rental"
 )
 
-// adminBookingBody is what an administrator sees of a booking beside what its client sees.
+// adminBookingBody is what an administrator sees of a booking in addition to what its client sees.
 type adminBookingBody struct {
 	AgencyID   int64        `json:"agency_id"`
 	Client     string       `json:"client"`

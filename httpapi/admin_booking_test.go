@@ -87,8 +87,8 @@ func TestABookingThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// What is told must be a time of the interface again: four digits of a year, in UTC.
-func TestATimeOfABookingIsOneThatCanBeTold(t *testing.T) {
+// A time in an answer must be a time of the interface again: four digits of a year, in UTC.
+func TestBooking_TimesCanBeAnswered(t *testing.T) {
 	for _, text := range []string{
 		"9999-12-31T23:00:00-10:00", "0000-01-01T00:00:00+10:00", "2026-12-01T10:00:00+25:00",
 		"2016-12-31T23:59:60Z", "2026-02-30T00:00:00Z", "10000-01-01T00:00:00Z", "2026-12-01T10:00:00", "2026-12-01 10:00:00Z",

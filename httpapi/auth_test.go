@@ -155,7 +155,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 				t.Errorf("message %q, want %q", r.body.Message, c.why)
 			}
 			if a.controller.count() != 0 || len(a.history.all()) != 0 {
-				t.Error("a stranger got through to the controller or the history")
+				t.Error("a caller without a token got through to the controller or the history")
 			}
 			if strings.Contains(a.log.String(), c.token) && len(c.token) > 10 {
 				t.Error("the token is in the log")
@@ -186,7 +186,7 @@ func confused(t *testing.T, c map[string]any) string {
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))))
 }
 
-// critical asks for an extension that nobody here understands.
+// critical asks for an extension that is not supported.
 func critical(t *testing.T, c map[string]any) string {
 	header := jws.NewHeaders()
 	for name, value := range map[string]any{jws.TypeKey: "JWT", jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {

@@ -58,8 +58,8 @@ func (s *server) unhurried(c echo.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), s.ReadBudget)
 }
 
-// noteRefused writes down that a booking was not changed, or that nobody knows. What was seen of it is zero where the actor
-// may not see it.
+// noteRefused records that a booking was not changed, or that this is not known. seen is zero where the actor
+// may not see the booking.
 func (s *server) noteRefused(ctx context.Context, line telematics.Activity, id rental.BookingID, seen rental.Dossier, refusal error) {
 	line.Booking, line.Code, line.Outcome = int64(id), asError(refusal).Code, telematics.NotExecuted
 	if line.Code == serviceUnavailable || line.Code == telematics.Internal {
@@ -101,7 +101,7 @@ func (s *server) answerBooking(c echo.Context, status int, message string, d ren
 	return s.write(c, status, envelope{Success: true, Message: message, Data: newAdminBookingBody(d, s.Now())})
 }
 
-// asFields turns what the domain finds wrong with a field into what a caller is told of fields.
+// asFields turns a field error of the domain into the field errors of an answer.
 func asFields(err error) error {
 	var field *rental.FieldError
 	if errors.As(err, &field) {

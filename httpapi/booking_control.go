@@ -41,7 +41,7 @@ func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 	}
 }
 
-// control carries a client's order to the vehicle, and answers when it is settled. The controller writes its lines of the history.
+// control carries a client's order to the vehicle, and answers when it is settled. The controller adds its audit log entries.
 func (s *server) control(c echo.Context, order *telematics.Order) error {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false
@@ -91,7 +91,7 @@ func (s *server) mayControl(c echo.Context, d rental.Dossier, a telematics.Actio
 	return nil
 }
 
-// ordered returns the command that was ordered under the call's key; false: there is none, or nobody can say. The controller is not
+// ordered returns the command that was ordered under the call's key; false: there is none, or it is not known. The controller is not
 // asked: where the key is freed meanwhile, it would carry the command out.
 func (s *server) ordered(c echo.Context) (telematics.Command, bool) {
 	made, found, err := s.made(c.Request().Context(), callOf(c))

@@ -80,7 +80,7 @@ func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
 		"rental declined":          {func(d *rental.Dossier) { d.Charges[0].State = rental.Declined }, "payment_required"},
 		"deposit refused":          {func(d *rental.Dossier) { d.Charges[1].State = rental.Failed }, "payment_required"},
 		"owner to confirm":         {func(d *rental.Dossier) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
-		"payment under way":        {func(d *rental.Dossier) { d.Charges[0].State = rental.Unknown }, ""},
+		"open payment":             {func(d *rental.Dossier) { d.Charges[0].State = rental.Unknown }, ""},
 		"fee declined":             {func(d *rental.Dossier) { d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined }, ""},
 	} {
 		a := newBookingAPI(t)

@@ -20,7 +20,7 @@ import (
 // call is one request on its way.
 type call struct {
 	id         uuid.UUID // the request id
-	idText     string    // likewise, as all are told it
+	idText     string    // likewise, as text
 	started    time.Time
 	actor      telematics.Actor           // once the token was checked
 	scopes     auth.Scopes                // likewise
@@ -110,7 +110,7 @@ func (call *call) author() telematics.Author {
 	return telematics.Author{Actor: call.actor, RequestID: call.id}
 }
 
-// line returns a line of the history for what the call did. It belongs to the actor's
+// line returns the audit log entry for what the call did. It belongs to the actor's
 // agency until it is known to be about a vehicle of another.
 func (call *call) line(activity string, vehicle telematics.VehicleID, now time.Time) telematics.Activity {
 	return telematics.Activity{

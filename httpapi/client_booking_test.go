@@ -115,7 +115,7 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
 		t.Errorf("payment.status %v", got)
 	}
-	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Release }) // nobody wants it any more
+	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Release }) // it is not needed any more
 	action().wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Hold })
 	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}
@@ -125,7 +125,7 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	}
 }
 
-func TestABookingIsChangedWithoutAnybodyToNudge(t *testing.T) {
+func TestBooking_IsChangedWithoutACollector(t *testing.T) {
 	a := newBookingAPI(t, func(c *httpapi.Config) { c.Nudge = nil })
 	a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
 }

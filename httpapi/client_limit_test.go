@@ -19,7 +19,7 @@ func limitedClients(t *testing.T, clientRate, cardRate int) (*api, *limiter) {
 	}), l
 }
 
-func TestAClientMakesSoManyRequestsAMinute(t *testing.T) {
+func TestLimit_RequestsOfAClient(t *testing.T) {
 	a, _ := limitedClients(t, 3, 0)
 	for _, left := range []string{"2", "1", "0"} {
 		a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("3", left, "6")
@@ -30,12 +30,12 @@ func TestAClientMakesSoManyRequestsAMinute(t *testing.T) {
 			t.Errorf("%s: %s", method, r.text)
 		}
 	}
-	// Others have limits of their own: of another subject, of another agency.
+	// Others have separate limits: of another subject, of another agency.
 	a.get(probe, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("3", "2", "6")
 	a.get(probe, withToken(clientOf(t, 2, "client-1"))).wants(200, "").wantsQuota("3", "2", "6")
 }
 
-func TestAClientTriesSoManyCardsAnHour(t *testing.T) {
+func TestLimit_CardsOfAClient(t *testing.T) {
 	a, l := limitedClients(t, 100, 2)
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "1", "6")
 	if asked, want := l.drain(), []string{"client:1:client-1", "cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
@@ -63,8 +63,8 @@ func TestWhoIsOverTheLimitOfRequestsTriesNoCard(t *testing.T) {
 	}
 }
 
-// What is refused before the limits is counted by none of them, and what they refuse neither. Nobody can delete from the history.
-func TestNobodyWritesMoreRefusalsIntoTheHistoryThanTheyMayMakeRequests(t *testing.T) {
+// What is refused before the limits is counted by none of them, and what they refuse neither. The audit log cannot be deleted from.
+func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	a, l := limitedClients(t, 2, 0) // and 1 of an administrator
 	const lock = "/api/v1/admin/vehicles/42/control/lock"
 	for range 5 {

@@ -139,7 +139,7 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	for range most / 2 {
 		others = append(others, dial(t, bound))
 		if got := others[len(others)-1].status(t, adminToken(t)); got != 200 {
-			t.Fatalf("another caller beside %d connections of one client: status %d", most, got)
+			t.Fatalf("another caller next to %d connections of one client: status %d", most, got)
 		}
 	}
 	if got := held[0].status(t, clientToken(t)); got == 0 {

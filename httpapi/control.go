@@ -44,7 +44,7 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 	}
 }
 
-// answerCommand answers with a command: done, or, where nobody waited for it, whatever it
+// answerCommand answers with a command: done, or, for a call that did not wait, as it
 // is by now.
 func (s *server) answerCommand(c echo.Context, command *telematics.Command) error {
 	if command.State.IsOpen() {

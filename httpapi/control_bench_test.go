@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics"
 )
 
-// prompt is a controller whose vehicles did at once what they were ordered. It remembers nothing.
+// prompt is a controller whose vehicles execute every command immediately. It stores nothing.
 type prompt struct{ command telematics.Command }
 
 func (p prompt) Send(_ context.Context, o *telematics.Order) (telematics.Receipt, error) {

@@ -34,6 +34,6 @@ func (s *server) cors() echo.MiddlewareFunc {
 			echo.HeaderXRequestID, headerLimit, headerRemaining, headerReset, echo.HeaderRetryAfter, echo.HeaderLocation,
 			headerIdempotencyReplayed, headerPreferenceApplied, echo.HeaderWWWAuthenticate,
 		},
-		MaxAge: preflightAge, // no credentials: nothing here goes by cookies
+		MaxAge: preflightAge, // no credentials: there are no cookies
 	})
 }

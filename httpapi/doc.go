@@ -13,7 +13,7 @@
 //
 // # What is written down
 //
-// A command's line of the history is the broker's [LAW-9]. What is turned away here,
+// The broker adds the audit log entry of a command [LAW-9]. What is turned away here,
 // before the broker heard of it, every read of what vehicles reported (a status, a list, commands), and every stream of
 // events, is written by this package, before the answer.
 //

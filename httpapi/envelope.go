@@ -34,13 +34,13 @@ func (s *server) answerWith(c echo.Context, message string, data, meta any) erro
 	return s.write(c, http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
 }
 
-// answerClient answers an agency's app: its agency is named beside what else there is to tell of data.
+// answerClient answers an agency's app: its agency is in meta, next to the page.
 func (s *server) answerClient(c echo.Context, status int, message string, data any, page ...pageMeta) error {
 	return s.write(c, status, envelope{Success: true, Message: message, Data: data, Meta: clientMeta(callOf(c), page)})
 }
 
 // write sends an envelope. The body is complete before its first byte leaves, so that
-// what cannot be encoded still becomes an error with a status of its own.
+// what cannot be encoded still becomes an error with its status.
 func (s *server) write(c echo.Context, status int, e envelope) error {
 	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
 	e.RequestID = callOf(c).idText

@@ -175,7 +175,7 @@ func asError(err error) *telematics.Error {
 	}
 }
 
-// retryAway is when a server of ours that is away may be back.
+// retryAway is when an unavailable server of the installation may be back.
 const retryAway = 10 * time.Second
 
 func away(cause error) *telematics.Error {

@@ -54,7 +54,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 		"failed":              {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "", "locked_only", true},
 		"no answer":           {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
 		"our fault":           {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
-		"a code nobody knows": {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
+		"an unknown code":     {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
@@ -154,7 +154,7 @@ func TestAnEscapedSlashStaysInItsSegment(t *testing.T) {
 	newAPI(t).get("/api/v1/admin/vehicles/4%2F2").wants(http.StatusUnprocessableEntity, "validation_failed")
 }
 
-func TestAWrongMethodIsToldTheRightOnesBeforeTheToken(t *testing.T) {
+func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
 	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/vehicles": "GET", "/api/v1/admin/vehicles/42/status": "GET", "/openapi.yaml": "GET"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, http.MethodOptions, "BREW"} {

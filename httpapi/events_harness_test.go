@@ -43,7 +43,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 	for _, c := range change {
 		c(&config)
 	}
-	if len(l.log.All()) == 0 { // a log that somebody has followed before
+	if len(l.log.All()) == 0 { // a log that was followed before
 		if err := l.log.Tell(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}}); err != nil {
 			t.Fatal(err)
 		}

@@ -83,10 +83,10 @@ func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
 		stream *eventStream
 		want   []string
 	}{
-		"everybody's":          {l.follow(""), []string{"1", "2", "3", "3 command"}},
+		"of all agencies":      {l.follow(""), []string{"1", "2", "3", "3 command"}},
 		"an agency's own":      {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command"}},
 		"of another agency":    {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
-		"everybody's of one":   {l.follow("?agency_id=1"), []string{"1"}},
+		"all, of one agency":   {l.follow("?agency_id=1"), []string{"1"}},
 		"of a vehicle":         {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
 		"of another's vehicle": {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
 		"of a kind":            {l.follow("?event=command"), []string{"3 command"}},
@@ -101,7 +101,7 @@ func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
 		for _, e := range r.stream.await(t, len(r.want)+1) {
 			var vehicle int
 			if _, err := fmt.Sscanf(e.data, `{"vehicle_id":%d`, &vehicle); err != nil {
-				continue // the reset, which everybody gets
+				continue // the reset, which every subscriber gets
 			}
 			text := fmt.Sprint(vehicle)
 			if e.event != "presence" {
@@ -214,7 +214,7 @@ func TestALogThatIsEmptiedResetsItsReaders(t *testing.T) {
 }
 
 // Readers are cut at random, at one instance or the other, while events come; they come back
-// anywhere. Some are so long away that only the log has what they miss.
+// anywhere. Some are disconnected until only the log has what they miss.
 func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
 	const events, readers = 4000, 8
 	log := brokertest.NewEvents()
@@ -348,7 +348,7 @@ func (l *live) flood(what string, holds func() bool) {
 	})
 }
 
-func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
+func TestEvents_ASubscriberThatDoesNotReadIsCutAndDelaysNoOther(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
 	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = 200 * time.Millisecond })
@@ -361,13 +361,13 @@ func TestAReaderThatReadsNothingIsCutAndHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
+func TestEvents_ASubscriberTooFarBehindGetsTooSlow(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
 	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 16; c.WriteTimeout = 30 * time.Second })
 	conn := l.stall()
 	followed := func() int64 { return metric(t, l.feed.Metrics, "events_followed_total") }
-	l.flood("enough was told to fill every buffer on the way", func() bool { return followed() > 3000 })
+	l.flood("enough events to fill every buffer on the way", func() bool { return followed() > 3000 })
 	s := &eventStream{}
 	var reading sync.WaitGroup
 	reading.Go(func() { s.readFrom(conn) })
@@ -378,7 +378,7 @@ func TestAReaderThatFallsTooFarBehindIsToldSo(t *testing.T) {
 	reading.Wait()
 }
 
-func TestTheLogIsFollowedOnlyWhileSomebodyReads(t *testing.T) {
+func TestEvents_TheLogIsFollowedOnlyWithSubscribers(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.IdleTimeout = 20 * time.Millisecond })
 	for n := range telematics.VehicleID(3) {
 		s := l.follow("")

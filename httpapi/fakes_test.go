@@ -248,7 +248,7 @@ func (h *history) all() []telematics.Activity {
 	return slices.Clone(h.lines)
 }
 
-// gone is how a store says that its server is away.
+// gone is the store's error for an unavailable server.
 type gone struct{}
 
 func (gone) Error() string     { return "connection refused by secret-host:5432" }

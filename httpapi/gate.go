@@ -18,14 +18,14 @@ import (
 // gate is what a request must pass before its handler runs.
 type gate struct {
 	role      telematics.Role
-	order     bool   // to a vehicle, which has a limit of its own
-	refresh   bool   // a read that may ask the vehicle, which has a limit of its own and takes its time
+	order     bool   // to a vehicle, which has a separate limit
+	refresh   bool   // a read that may query the vehicle, which has a separate limit and takes its time
 	wide      bool   // about what belongs to no agency
 	keyed     bool   // by an idempotency key: it must not happen twice
 	scope     string // that the token must have, too; empty: none
 	urgent    bool   // so that no limit of requests holds it up
 	client    bool   // from an agency's app, on behalf of its client
-	card      bool   // tries a card, which has a limit of its own
+	card      bool   // tries a card, which has a separate limit
 	activity  string // under which a refusal is written down; empty: it is not
 	operation *contract.Operation
 	list      string // whose cursors it takes; empty: it is no list
@@ -50,7 +50,7 @@ func keyed(g *gate) { g.keyed = true }
 // ofClient says that it is a client's, through its agency's app.
 func ofClient(g *gate) { g.role, g.client = telematics.Client, true }
 
-// addsCard says that a card is tried, which a client may do so many times an hour.
+// addsCard says that a card is tried, which has a limit per hour.
 func addsCard(g *gate) { g.card = true }
 
 // withScope says that the role alone does not suffice.
@@ -65,7 +65,7 @@ func checkedBy(check func(*call, *contract.FieldErrors) error) func(*gate) {
 	return func(g *gate) { g.check = check }
 }
 
-// listed says that it is a list, which has cursors of its own.
+// listed says that it is a list, with cursors.
 func listed(name string) func(*gate) {
 	return func(g *gate) { g.list = name }
 }
@@ -190,9 +190,9 @@ func (s *server) within(h echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recordRefusal writes down that an actor was turned away at the gate [LAW-9]. Who has no
-// role here is a stranger, like one without a token, and so is an app that cannot sign: nobody
-// without a proof may fill the history. Nor may anybody else: see actorBound.
+// recordRefusal records that the gate refused an actor [LAW-9]. A caller without a token,
+// without a role, or without a valid signature adds no entry, so that it cannot fill the audit
+// log. For all others see actorBound.
 func (s *server) recordRefusal(c echo.Context, g gate, refusal error) {
 	call := callOf(c)
 	code := asError(refusal).Code

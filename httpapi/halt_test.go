@@ -108,7 +108,7 @@ func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
 	}
 }
 
-// What is misspelt, empty or zero must neither stop everybody nor lift the wrong halt.
+// What is misspelt, empty or zero must neither stop all agencies nor lift the wrong halt.
 func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	a := newAPI(t)
 	a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}}
@@ -147,7 +147,7 @@ func TestHalts_NoLimitHoldsThemUp(t *testing.T) {
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
 }
 
-// Each change adds an entry to the history, which nobody can delete from.
+// Each change adds an entry to the audit log, which cannot be deleted from.
 func TestHalts_OneActorCannotFillTheHistoryWithThem(t *testing.T) {
 	a := newAPI(t)
 	operator, another := withScopes(t, nil, "all_agencies halt"), withScopes(t, int64(1), "halt")
@@ -224,7 +224,7 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 }
 
 // No key is ever deleted, also not one that is revoked, and every instance reads them all.
-func TestAgencyKeys_AnAgencyGetsSoManyADay(t *testing.T) {
+func TestAgencyKeys_ArePerDayLimited(t *testing.T) {
 	const keys, most = "/api/v1/admin/agencies/1/keys", 50
 	a := newAPI(t)
 	token := withScopes(t, 1, "agency_keys")

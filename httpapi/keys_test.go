@@ -97,7 +97,7 @@ func TestUnknownKeyIDsDoNotHammerTheSource(t *testing.T) {
 	}
 }
 
-func TestWhileThereAreNoKeysNobodyIsJudged(t *testing.T) {
+func TestKeys_WithoutKeysNoTokenIsJudged(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	source.status.Store(http.StatusBadGateway)
 	keys := running(t, auth.KeysConfig{Source: source.URL})
@@ -111,7 +111,7 @@ func TestWhileThereAreNoKeysNobodyIsJudged(t *testing.T) {
 	a.post(lock).wants(200, "")
 }
 
-func TestKeysStayInForceWhileTheirSourceIsAway(t *testing.T) {
+func TestKeys_StayInForceWhileTheirSourceIsUnavailable(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Millisecond})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })

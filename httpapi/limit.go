@@ -98,8 +98,8 @@ func (s *server) applies(ctx context.Context, call *call, l limit) bool {
 	return l.Rate.Limit != 0 && s.Limiter != nil && !s.repeats(ctx, call) && (l.vehicle == 0 || s.mayOrder(ctx, call.actor, l.vehicle))
 }
 
-// urgentRate is how many urgent changes a minute an actor may make at an instance. Nobody needs so many; but each adds an entry to the
-// history, which nobody can delete from.
+// urgentRate is how many urgent changes a minute an actor may make at an instance. No operator needs as many; but each adds an entry to the
+// audit log, which cannot be deleted from.
 const urgentRate = 600
 
 // limitUrgent bounds what no other limit holds up. It counts in memory, so it needs no Redis, and other requests of the actor do not count.
@@ -149,7 +149,7 @@ func (s *server) actorLimit(actor telematics.Actor) limit {
 	}
 }
 
-// cardLimit is low: whoever tries out stolen cards needs many, and it is the declined ones that tell.
+// cardLimit is low: a person who tries stolen cards needs many, most of which are declined.
 func (s *server) cardLimit(actor telematics.Actor) limit {
 	return limit{
 		Limit:   telematics.Limit{Key: actorKey("cards", actor), Rate: perHour(s.CardRate), Cost: 1},

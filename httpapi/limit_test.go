@@ -72,7 +72,7 @@ func (r *response) wantsQuota(limit, remaining, reset string) *response {
 
 const status = "/api/v1/admin/vehicles/42/status"
 
-func TestAVehicleIsGivenSoManyCommandsAMinuteByEverybodyTogether(t *testing.T) {
+func TestLimit_CommandsOfAVehicle(t *testing.T) {
 	a, _ := limitedAPI(t, 2, 100)
 	a.post(lock).wants(200, "").wantsQuota("2", "1", "6")
 	a.post(strings.Replace(lock, "lock", "unlock", 1), withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
@@ -90,7 +90,7 @@ func TestAVehicleIsGivenSoManyCommandsAMinuteByEverybodyTogether(t *testing.T) {
 	a.post("/api/v1/admin/vehicles/2/control/lock").wants(200, "").wantsQuota("2", "1", "6")
 }
 
-func TestAnAdministratorMakesSoManyRequestsAMinute(t *testing.T) {
+func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 	a, _ := limitedAPI(t, 10, 8)
 	for range reads {
 		a.get("/api/v1/admin/vehicles/42").wants(200, "")
@@ -106,7 +106,7 @@ func TestAnAdministratorMakesSoManyRequestsAMinute(t *testing.T) {
 	if r := a.post(lock).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
 		t.Errorf("a refused order reads %s", r.text)
 	}
-	// Others have limits of their own: of another subject, of another agency.
+	// Others have separate limits: of another subject, of another agency.
 	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("8", "7", "6")
 	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("8", "7", "6")
 }
@@ -163,7 +163,7 @@ func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	}
 	// A path that names no vehicle counts for its caller alone.
 	a.post("/api/v1/admin/vehicles/x/control/lock").wants(422, "validation_failed").wantsQuota("100", "99", "6")
-	// What breaks a rule was an attempt; and at the limit nobody looks at the fields.
+	// What breaks a rule was an attempt; and at the limit the fields are not checked.
 	attention := strings.Replace(lock, "lock", "attention", 1)
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(422, "validation_failed").wantsQuota("1", "0", "6")
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(429, "rate_limited")
@@ -212,16 +212,16 @@ func TestAnotherAgencysVehicleReadsAsNoneAndLosesNothing(t *testing.T) {
 	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
 	}
-	stranger := withToken(agencyToken(t, 2))
-	a.post(lock, stranger).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
-	a.post("/api/v1/admin/vehicles/43/control/lock", stranger).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
+	outsider := withToken(agencyToken(t, 2))
+	a.post(lock, outsider).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
+	a.post("/api/v1/admin/vehicles/43/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
 	if asked := strings.Join(l.drain(), " "); strings.Contains(asked, "vehicle") {
 		t.Errorf("took of %s", asked)
 	}
-	a.post("/api/v1/admin/vehicles/9/control/lock", stranger).wants(404, "vehicle_not_found").wantsQuota("5", "4", "6")
+	a.post("/api/v1/admin/vehicles/9/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("5", "4", "6")
 }
 
-func TestWhoHangsUpAtOnceIsCounted(t *testing.T) {
+func TestLimit_ACallerThatHangsUpIsCounted(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 0)
 	left := func(r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())

@@ -153,15 +153,15 @@ func TestARemovedCardIsGoneAndTheDefaultStays(t *testing.T) {
 func TestAnothersPaymentMethodReadsLikeAMissingOne(t *testing.T) {
 	p := newPurse(t)
 	own := p.add("pm_1").wants(201, "").id()
-	stranger := withToken(edKey().mint(t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+	other := withToken(edKey().mint(t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
 	for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
-		theirs := p.asClient(method, methods+"/"+own+tail, stranger).wants(404, "payment_method_not_found")
-		missing := p.asClient(method, methods+"/99"+tail, stranger).wants(404, "payment_method_not_found")
+		theirs := p.asClient(method, methods+"/"+own+tail, other).wants(404, "payment_method_not_found")
+		missing := p.asClient(method, methods+"/99"+tail, other).wants(404, "payment_method_not_found")
 		if strings.ReplaceAll(missing.body.Message, "99", own) != theirs.body.Message || *missing.body.Error != *theirs.body.Error {
 			t.Errorf("%s\n%s", theirs.text, missing.text)
 		}
 	}
-	if list := p.asClient(http.MethodGet, methods, stranger).wants(200, "").body.Data.([]any); len(list) != 0 {
+	if list := p.asClient(http.MethodGet, methods, other).wants(200, "").body.Data.([]any); len(list) != 0 {
 		t.Errorf("%v", list)
 	}
 	if len(p.list()) != 1 {
@@ -189,8 +189,8 @@ func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
 		"another client's": {
 			issue: func(p purse) {
 				p.card("pm_1")
-				stranger := withToken(edKey().mint(p.t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
-				p.asClient(http.MethodPost, methods, stranger, withJSON(`{"payment_method_id":"pm_1"}`)).wants(201, "")
+				other := withToken(edKey().mint(p.t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+				p.asClient(http.MethodPost, methods, other, withJSON(`{"payment_method_id":"pm_1"}`)).wants(201, "")
 			}, status: 422, code: "payment_method_invalid"},
 		"expired": {
 			issue: func(p purse) {
@@ -317,7 +317,7 @@ func TestARefusalThatIsNoDeclineFreesTheKey(t *testing.T) {
 	p.add("pm_1", key).wants(201, "")
 }
 
-func TestWhenTheRecordIsAwayAClientIsToldToTryAgain(t *testing.T) {
+func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 	p := newPurse(t)
 	id := p.add("pm_1").wants(201, "").id()
 	p.cards.FailWith(gone{})

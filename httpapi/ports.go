@@ -8,7 +8,7 @@ import (
 
 // Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the
 // vehicle exists, and is the actor's to see, is checked there, and every refusal leaves
-// its line of the history there, except that a vehicle of an order to many does not exist: its caller adds one line for all
+// its audit log entry there, except that a vehicle of an order to many does not exist: its caller adds one line for all
 // of them. An order that repeats an earlier one, by its idempotency
 // key, is answered from what that one made.
 type Controller interface {
@@ -61,14 +61,14 @@ type Fleet interface {
 	// VehicleCommands returns the commands that an agency, or any for zero, gave a vehicle, by
 	// falling Seq, which is the position of a page.
 	VehicleCommands(context.Context, telematics.VehicleID, telematics.AgencyID, telematics.Page) ([]telematics.Command, error)
-	// Activities returns lines of the history by falling id, which is the position of a page.
+	// Activities returns audit log entries by falling id, which is the position of a page.
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 
 // Places says where vehicles stand, in words.
 type Places interface {
 	// Address returns the address of a vehicle of an agency that stands somewhere, or "". It
-	// answers from memory, at once.
+	// answers from memory, immediately.
 	Address(telematics.AgencyID, telematics.Position) string
 }
 

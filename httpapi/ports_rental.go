@@ -19,7 +19,7 @@ type Bookings interface {
 	// OpenBooking makes a booking. It reports true where an earlier request under the same idempotency key
 	// has made it.
 	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.Dossier, bool, error)
-	// Amend changes a booking as it is decided while nobody else can change it, and returns it as it is then. It
+	// Amend changes a booking as it is decided while it is locked, and returns it as it is then. It
 	// reports true where an earlier request under the same idempotency key did.
 	Amend(context.Context, rental.Request, rental.Decision) (rental.Dossier, bool, error)
 }
@@ -51,7 +51,7 @@ type AgencyKeyRegistry interface {
 	Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error)
 	// Retire lets a key end at a time. It reports false where the agency has no such key, or it is revoked.
 	Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error)
-	// Revoke ends a key for good. It reports false where the agency has no such key.
+	// Revoke ends a key permanently. It reports false where the agency has no such key.
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
 }
 

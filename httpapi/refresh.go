@@ -17,7 +17,7 @@ func refreshes(r *http.Request) bool {
 }
 
 // refresh asks the vehicle's unit to report its state, and returns what it reported. The
-// controller writes the command's line of the history; the line of the read that fails
+// controller adds the command's audit log entry; the entry of the read that fails
 // with it is written here [LAW-9].
 func (s *server) refresh(c echo.Context) (*telematics.Command, error) {
 	call := callOf(c)

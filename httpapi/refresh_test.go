@@ -91,7 +91,7 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 		"not supported": {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "3600", true},
 		"never sent":    {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
 		"no unit":       {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
-		"under way":     {telematics.InProgress(c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
+		"in flight":     {telematics.InProgress(c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
 		"away":          {telematics.AwayFor(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
 		"halted":        {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
 	} {
@@ -155,7 +155,7 @@ func TestACallerSaysHowLongARefreshMayTake(t *testing.T) {
 		}
 	}
 	if r := a.get(status42, withHeader("Prefer", "wait=20")).wants(200, ""); r.header.Get("Preference-Applied") != "" {
-		t.Error("a plain read waits for nobody")
+		t.Error("a plain read does not wait")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestRefreshIsTrueOrFalseAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAVehicleIsRefreshedSoManyTimesAMinuteByEverybodyTogether(t *testing.T) {
+func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.RefreshRate, c.AdminRate = l, 10, 2, 100 })
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
@@ -191,7 +191,7 @@ func TestAVehicleIsRefreshedSoManyTimesAMinuteByEverybodyTogether(t *testing.T) 
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
 		t.Errorf("took of %q, want %q", asked, want)
 	}
-	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // which has a limit of its own
+	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // which has a separate limit
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1)))
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 2))).wantsQuota("2", "1", "6")
 	if a.controller.count() == 0 {

@@ -10,7 +10,7 @@ import (
 // maxBoundActors bounds the actors that are counted at a time.
 const maxBoundActors = 10_000
 
-// actorBound bounds how many entries of each actor an instance adds to the history, which nobody can delete from: refusals, as many a
+// actorBound bounds how many entries of each actor an instance adds to the audit log, which cannot be deleted from: refusals, as many a
 // minute as the actor may make requests, and changes that no other limit bounds. It counts in memory, so that it also holds while Redis
 // is unavailable, and costs a flood no trip. The zero value is ready; it is safe for concurrent use.
 type actorBound struct {

@@ -118,7 +118,7 @@ func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, "docsRequestInterceptor") {
-		t.Error("the page has an interceptor that nobody asked for")
+		t.Error("the page has an unexpected interceptor")
 	}
 	for path, item := range document().Paths.Map() {
 		for method, operation := range item.Operations() {

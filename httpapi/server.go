@@ -38,7 +38,7 @@ type Config struct {
 	Signatures auth.SignatureUses
 	// AgencyKeyRegistry serves administrators of agencies' keys.
 	AgencyKeyRegistry AgencyKeyRegistry
-	// Webhooks takes what the payment processor tells. Without them it is told that nobody listens.
+	// Webhooks takes the payment processor's notices. Without it they are refused with 503.
 	Webhooks Webhooks
 	// LiveMoney says that notices about real money are wanted, and no others.
 	LiveMoney bool
@@ -139,7 +139,7 @@ func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
 const (
 	headerBudget = 5 * time.Second
 	bodyBudget   = 15 * time.Second
-	answerSlack  = 10 * time.Second // for what a command needs beside its budget
+	answerSlack  = 10 * time.Second // for what a command needs in addition to its budget
 	idleBudget   = 2 * time.Minute
 	maxHeader    = 32 << 10 // bytes
 )

@@ -147,7 +147,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	}
 }
 
-func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
+func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 	a := newAPI(t)
 	tokens := []string{adminToken(t), agencyToken(t, 1), clientToken(t)}
 	wants := []int{200, 200, 403}

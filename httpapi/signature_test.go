@@ -167,7 +167,7 @@ func TestASignatureIsGoodForOneChange(t *testing.T) {
 	}
 }
 
-// A read that is repeated changes nothing, and whoever repeats it needs the token, too.
+// A read that is repeated changes nothing, and the repetition needs the token, too.
 func TestAReadWritesNoSignature(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
@@ -280,7 +280,7 @@ func TestWithoutTheMemoryOfSignaturesReadsGoOnAndChangesAreRefused(t *testing.T)
 	}
 }
 
-func TestWithoutTheKeysNobodyIsLetIn(t *testing.T) {
+func TestSignature_WithoutKeysNoClientIsLetIn(t *testing.T) {
 	for name, change := range map[string]func(*httpapi.Config){
 		"away":   func(c *httpapi.Config) { c.AgencyKeys = &agencyKeys{err: gone{}} },
 		"frozen": func(c *httpapi.Config) { c.AgencyKeys, c.ReadBudget = &agencyKeys{block: true}, 10*time.Millisecond },
@@ -301,7 +301,7 @@ func TestWithoutTheKeysNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-func TestWhoHangsUpAtOnceHasUsedTheSignature(t *testing.T) {
+func TestSignature_ACallerThatHangsUpHasUsedIt(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	a.asClient(http.MethodPost, probe, again, func(r *http.Request) {

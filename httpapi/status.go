@@ -171,7 +171,7 @@ func newStatusMeta(t telematics.Twin, source string) statusMeta {
 // vehicleStatus answers GET /admin/vehicles/{vehicle}/status, from what is known or, where
 // that is asked for, after the unit was asked. A unit has longer for its answer than a read has.
 func (s *server) vehicleStatus(c echo.Context) error {
-	var refreshed *telematics.Command // nil: nobody was asked
+	var refreshed *telematics.Command // nil: the unit was not queried
 	if refreshes(c.Request()) {
 		var err error
 		if refreshed, err = s.refresh(c); err != nil {
@@ -182,7 +182,7 @@ func (s *server) vehicleStatus(c echo.Context) error {
 }
 
 // tellStatus answers with the status, and with what the unit has just reported if it was asked. Who
-// read it is written down before anything is told [LAW-9].
+// read it is recorded before the answer [LAW-9].
 func (s *server) tellStatus(c echo.Context, refreshed *telematics.Command) error {
 	twin, err := s.twin(c)
 	if err != nil && asError(err).Code != telematics.VehicleNotFound {

@@ -39,7 +39,7 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 		"new booking":       {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
 		"attention":         {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs", "is unknown: did you mean `duration_ms`?"},
 		"case counts":       {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
-		"nobody knows":      {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume", "is unknown: the members are duration_ms, signal"},
+		"unknown":           {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume", "is unknown: the members are duration_ms, signal"},
 		"bulk":              {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id", "is unknown: did you mean `vehicle_ids`?"},
 		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
 		"lock":              {admin("vehicles/42/control/lock"), `{"force":true}`, "force", "is unknown: this request takes no members"},
@@ -83,7 +83,7 @@ func TestBody_WhereNoneIsDescribed(t *testing.T) {
 	}
 }
 
-func TestUnknownMember_OnlySoManyAreNamed(t *testing.T) {
+func TestUnknownMember_TheNumberNamedIsLimited(t *testing.T) {
 	var members []string
 	for i := range 5_000 {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))

@@ -18,11 +18,11 @@ import (
 
 // More than a thousand orders wait concurrently, and all get the same answer; so do the next requests on their connections.
 func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
-	const crowd = 1100
+	const waiting = 1100
 	a := newAPI(t)
 	all, vehicles := make(chan struct{}), make(chan struct{})
 	var ordered sync.WaitGroup
-	ordered.Add(crowd)
+	ordered.Add(waiting)
 	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
 		ordered.Done()
 		<-vehicles
@@ -39,9 +39,9 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	token := adminToken(t)
-	answers, next := make([]string, crowd), make([]string, crowd)
+	answers, next := make([]string, waiting), make([]string, waiting)
 	var callers sync.WaitGroup
-	for i := range crowd {
+	for i := range waiting {
 		callers.Go(func() {
 			c, err := net.Dial("tcp", listener.Addr().String())
 			if err != nil {
@@ -92,8 +92,8 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	if !strings.HasPrefix(answers[0], "200 OKfalse") || !strings.Contains(answers[0], "Preference-Applied") || !strings.HasPrefix(next[0], "422 ") {
 		t.Errorf("%s\n%s", answers[0], next[0])
 	}
-	if a.controller.count() != crowd {
-		t.Errorf("%d orders, want %d", a.controller.count(), crowd)
+	if a.controller.count() != waiting {
+		t.Errorf("%d orders, want %d", a.controller.count(), waiting)
 	}
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

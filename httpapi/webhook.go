@@ -26,7 +26,7 @@ func (s *server) stripeWebhook(c echo.Context) error {
 		return err // 413
 	}
 	if s.Webhooks == nil {
-		return nobodyListens()
+		return noProcessor()
 	}
 	notice, err := s.Webhooks.Read(request.Header, call.body)
 	if err != nil {
@@ -75,6 +75,6 @@ func forgedNotice(cause error) *telematics.Error {
 	return &telematics.Error{Code: webhookSignatureInvalid, Cause: cause, Message: "The notice is not signed as the payment processor signs."}
 }
 
-func nobodyListens() *telematics.Error {
+func noProcessor() *telematics.Error {
 	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryAway, Message: "No payment processor is set up here."}
 }

@@ -85,7 +85,7 @@ func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
 
 const aboutPayment = `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`
 
-func TestANoticeIsKeptOnceAndTheCollectorIsTold(t *testing.T) {
+func TestWebhook_ANoticeIsKeptOnceAndNudgesTheCollector(t *testing.T) {
 	e := &ear{}
 	a := newAPI(t, listening(e))
 	for range 3 {
@@ -139,7 +139,7 @@ func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	}
 }
 
-func TestANoticeHasALimitOfItsOwn(t *testing.T) {
+func TestWebhook_ANoticeHasASeparateLimit(t *testing.T) {
 	e := &ear{}
 	a := newAPI(t, listening(e))
 	fill := func(size int) string { return aboutPayment + strings.Repeat(" ", size-len(aboutPayment)) }
@@ -203,7 +203,7 @@ func TestANoticeAboutNothingOfOursIsNotKept(t *testing.T) {
 
 type awayError struct{}
 
-func (awayError) Error() string     { return "the store is away" }
+func (awayError) Error() string     { return "the store is unavailable" }
 func (awayError) Unavailable() bool { return true }
 
 func TestANoticeThatCannotBeKeptComesAgain(t *testing.T) {
@@ -213,7 +213,7 @@ func TestANoticeThatCannotBeKeptComesAgain(t *testing.T) {
 	e.err = errors.New("something broke")
 	a.post(hook, noticed(aboutPayment)...).wants(500, "internal")
 	if e.nudges != 0 {
-		t.Error("the collector was told of nothing")
+		t.Error("the collector was not nudged")
 	}
 	newAPI(t).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	synctest.Test(t, func(t *testing.T) {

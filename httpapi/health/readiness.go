@@ -41,7 +41,7 @@ type healthBody struct {
 // New returns readiness that needs all checks to succeed.
 func New(checks ...Check) *Readiness { return &Readiness{checks: checks} }
 
-// Drain makes the instance not ready, for good: it is about to stop.
+// Drain makes the instance not ready, permanently: it is about to stop.
 func (r *Readiness) Drain() { r.draining.Store(true) }
 
 // Internal returns the handler for the internal listener: /healthz answers while the
@@ -99,7 +99,7 @@ func (r *Readiness) recent(ctx context.Context) probe {
 	return r.last
 }
 
-// run asks all checks at once, so that one slow server does not hide another.
+// run makes all checks concurrently, so that one slow server does not hide another.
 func run(ctx context.Context, checks []Check) map[string]error {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
