@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"rental/stripe":               {"rental", "telematics"},
 	"simulator/sandbox":           {},
 	"broker":                      {"telematics", "rental"},
+	"broker/link":                 {"telematics"},
 	"broker/brokertest":           {"broker", "telematics", "rental"},
 	"httpapi":                     {"telematics", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/stream"},
 	"httpapi/connections":         {"telematics"},
@@ -38,8 +39,8 @@ var arrows = map[string][]string{
 
 // Third-party names stay in one place each.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang":        {"broker", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
-	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                            // bench: floors with the service's library
+	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
+	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                 // bench: floors with the service's library
 	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
 	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench/measure"},                                                                             // bench reads what is stored without the service
 	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up

@@ -238,7 +238,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	}
 	if w != nil && unit == w.command.Unit {
 		if took, first := w.firstWord(); first {
-			b.usual.heard(took)
+			b.roundTrip.observe(took)
 		}
 	}
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
@@ -303,7 +303,7 @@ func (b *Broker) countSettled(c *telematics.Command) {
 // wake tells the caller: in process, or by a hint to the instance where it waits.
 func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	if w := b.waiters.find(c.ID); w != nil {
-		w.tell(c)
+		w.notify(c)
 		return
 	}
 	if c.Instance == b.Instance || c.Late {
@@ -316,4 +316,30 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 			b.Logger.Debug("wake-up lost; the waiter asks the record", "command", c.ID, "err", err)
 		}
 	})
+}
+
+// noteUnrecorded writes down a final answer that the record of commands did not take, where the command is not on record at all: it was
+// executed, and a failover or a restore has lost it. It reports false where the answer is to be looked into again: the unit repeats it [TEL-3].
+//
+// A rejected command was not executed. Rejections are not written down, since anybody who can publish to a unit can cause them.
+func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) bool {
+	if b.Unrecorded == nil || a.State.IsOpen() || a.State == telematics.Rejected {
+		return true
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	fate, err := b.Unrecorded.NoteUnrecorded(ctx, telematics.Unrecorded{Unit: unit, Answer: a, At: at})
+	switch {
+	case err != nil:
+		b.metrics.dropped.answersNotStored.Inc()
+		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		return false
+	case fate.Noted:
+		b.metrics.answersUnrecorded.Inc()
+		b.Logger.Warn("a vehicle answered a command that is not on record; the answer is written down", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
+	case fate.Unknown:
+		b.metrics.answersUnrecorded.Inc()
+		b.Logger.Debug("answer to a command that is not on record, beyond what is written down of a unit", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
+	}
+	return true
 }

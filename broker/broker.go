@@ -51,11 +51,8 @@ type Broker struct {
 	Config
 	metrics    *metrics
 	waiters    waiters
-	usual      usual // until units say something about a command
-	owed       owed
-	released   later[telematics.Pending]     // from the pending table
-	notes      later[telematics.Note]        // of commands that are under way
-	owedLines  gathered[telematics.Activity] // that the history could not take
+	roundTrip  roundTrip
+	outbox     outbox
 	halts      halts
 	clock      clock
 	behind     clockBehind
@@ -74,7 +71,7 @@ type Broker struct {
 	done       *done          // results that no report can change any more
 	events     *teller        // what has changed
 	background sync.WaitGroup // what Send leaves to be done beside it
-	flights    sync.WaitGroup // commands that Start carries
+	started    sync.WaitGroup // commands of Start in flight
 }
 
 // New assembles a broker. It does nothing before Run.
@@ -95,22 +92,22 @@ func New(c Config) *Broker {
 		c.Metrics = prometheus.NewRegistry()
 	}
 	b := &Broker{
-		Config:    c,
-		noisy:     noisy{units: make(map[telematics.Unit]*limited)},
-		first:     make(chan answered, c.QueueSize),
-		answers:   make(chan answered, c.QueueSize),
-		doubts:    make(chan answered, c.QueueSize/4+1),
-		strays:    make(chan stray, c.QueueSize/16+1),
-		recalls:   newRecalls(c.QueueSize),
-		done:      newDone(),
-		hints:     make(chan telematics.CommandID, c.QueueSize),
-		reports:   newReports(c.QueueSize),
-		owedLines: gathered[telematics.Activity]{most: maxOwedLines},
+		Config:  c,
+		noisy:   noisy{units: make(map[telematics.Unit]*limited)},
+		first:   make(chan answered, c.QueueSize),
+		answers: make(chan answered, c.QueueSize),
+		doubts:  make(chan answered, c.QueueSize/4+1),
+		strays:  make(chan stray, c.QueueSize/16+1),
+		recalls: newRecalls(c.QueueSize),
+		done:    newDone(),
+		hints:   make(chan telematics.CommandID, c.QueueSize),
+		reports: newReports(c.QueueSize),
+		outbox:  outbox{settlements: map[telematics.CommandID]telematics.Settlement{}},
 	}
 	b.intakes.answers, b.intakes.pending, b.intakes.doubts = newIntake(answerAllowance), newIntake(answerAllowance), newIntake(doubtAllowance)
 	b.intakes.reports, b.intakes.presence = newIntake(reportAllowance), newIntake(presenceAllowance)
-	b.released = later[telematics.Pending]{after: releaseAfter, do: b.releaseAll, background: &b.background}
-	b.notes = later[telematics.Note]{after: noteTogether, do: b.noteAll, background: &b.background}
+	b.outbox.releases = debouncer[telematics.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
+	b.outbox.progress = debouncer[telematics.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
@@ -168,7 +165,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	keeper.Wait()
 	b.background.Wait()
 	b.writeStrangers(ctx)
-	b.settleDebts(context.WithoutCancel(ctx))
+	b.closeOutbox(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}

@@ -9,14 +9,15 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	mqttlink "motorpool/broker/link"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -245,6 +246,42 @@ pattern write morse/%u/%u/metric/+
 pattern write morse/%u/%u/connected
 `
 
+const servicePassword, unitPassword = "service-secret", "unit-secret"
+
+func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
+	t.Helper()
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(unit)).
+		SetUsername(string(unit)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
+	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("connect unit: %v", token.Error())
+	}
+	t.Cleanup(func() { client.Disconnect(0) })
+	if commands != nil {
+		token := client.Subscribe(telematics.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
+		if !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+			t.Fatalf("subscribe unit: %v", token.Error())
+		}
+	}
+	return client
+}
+
+func say(t *testing.T, client mqtt.Client, channel telematics.Channel, retained bool, payload string) {
+	t.Helper()
+	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+		t.Fatalf("publish %s: %v", channel, token.Error())
+	}
+}
+
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not: %s", within, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
 func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
 		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: servicePassword,
@@ -270,7 +307,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	}
 
 	var to hall
-	link := broker.NewLink(broker.MQTTConfig{
+	l := mqttlink.New(mqttlink.Config{
 		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword, Dialects: spoken,
 		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -278,12 +315,12 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := link.Run(ctx, &to); err != nil && !errors.Is(err, context.Canceled) {
+		if err := l.Run(ctx, &to); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
-	awaitReady(t, link)
+	eventually(t, 10*time.Second, "ready", func() bool { return l.AllReady() == nil })
 
 	publish(root+"metric/soc", "81")
 	publish(root+"response/7", "done")
@@ -307,7 +344,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	if p := to.of("presence")[0]; p.Dialect != (morse{}) || !p.Retained || string(p.Payload) != "yes" {
 		t.Errorf("presence %+v, want the one that was retained", p)
 	}
-	if err := link.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}); err != nil {
+	if err := l.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -323,9 +360,13 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 // What differs between protocols is asked of the dialect; naming one here is where an if
 // would begin.
 func TestTheBrokerNamesNoDialect(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
+	var files []string
+	for _, folder := range []string{".", "link"} {
+		in, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(in) == 0 {
+			t.Fatalf("no files: %v", err)
+		}
+		files = append(files, in...)
 	}
 	named := regexp.MustCompile(`telematics\.(V1|DefaultProtocol|ParseTopic|Decode[A-Z]\w*|[A-Z]\w*Channel)\b|(?i:ovms)|"v1"`)
 	for _, file := range files {

@@ -82,6 +82,12 @@ func (b *Broker) knownHalt(agency telematics.AgencyID) (telematics.Halt, bool) {
 	return last.Stops(agency)
 }
 
+// isHalted reports whether a halt is known to keep an agency's commands from leaving.
+func (b *Broker) isHalted(agency telematics.AgencyID) bool {
+	_, halted := b.knownHalt(agency)
+	return halted
+}
+
 // mayLeave reports whether a message to a vehicle of the agency may be handed over now.
 // Who cannot know whether there is a halt hands nothing over, and neither does one whose clock is wrong.
 func (b *Broker) mayLeave(agency telematics.AgencyID) bool {

@@ -83,7 +83,7 @@ func (b *Broker) readNews(ctx context.Context, of waiting) error {
 	}
 	for i := range news {
 		if w := b.waiters.find(news[i].ID); w != nil {
-			w.tell(&news[i])
+			w.notify(&news[i])
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	mqttlink "motorpool/broker/link"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -38,6 +39,12 @@ func (s *slowTwins) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.units)
+}
+
+// mqttServer is an MQTT broker with the rules of production.
+type mqttServer interface {
+	UnitsURL() string
+	ServiceURL() string
 }
 
 // fleetMQTT is an MQTT broker that retains the presence of a fleet.
@@ -76,7 +83,7 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 			}
 			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
 			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-			link := broker.NewLink(broker.MQTTConfig{
+			link := mqttlink.New(mqttlink.Config{
 				URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
 				Group:       func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 				ReplayAfter: 50 * time.Millisecond, Logger: logger,

@@ -3,38 +3,45 @@ package broker
 import (
 	"container/list"
 	"context"
+	"fmt"
+	"runtime/trace"
 	"sync"
 	"time"
 
 	"motorpool/telematics"
 )
 
-// waiters are the callers whose commands are being claimed or carried in this process, by command.
+// waiters are the commands that are claimed or in flight in this process.
 type waiters struct {
 	mu    sync.Mutex
 	byID  map[telematics.CommandID]*waiter
-	turns list.List // of waiters: who was not asked about for the longest time is in front
+	turns list.List // of waiters: in front is the one that was not polled for the longest time
 }
 
-// waiter is one caller that waits for its command.
+// waiter correlates a command in flight with its answers.
 type waiter struct {
-	command *telematics.Command      // which nobody changes once it has its lane
-	news    chan *telematics.Command // holds the latest; a newer one replaces it
+	command *telematics.Command      // not changed once it has its lane
+	updates chan *telematics.Command // holds the latest; a newer one replaces it
 	turn    *list.Element
 
-	// Of whoever carries the command, and of nobody else.
-	added   func(context.Context) error // waits until it is in the pending table; nil: it is
-	agenda  agenda
-	patient bool // the unit has it, so it is asked less often
+	// Of the goroutine that sends the command.
+	added    func(context.Context) error // waits until it is in the pending table; nil: it is
+	message  *telematics.Transmission
+	timers   timers
+	received bool // the unit has it, so it is retransmitted less often
 
-	wrongClock error // it was dated by a wrong clock, and must not leave
+	// What keeps the command from leaving.
+	wrongClock error  // it was dated by a wrong clock
+	halted     bool   // by an operator
+	unsent     error  // a server or a key is unavailable
+	missing    string // likewise, in words for the caller
 
 	mu       sync.Mutex
 	known    telematics.Progress
-	spoken   bool // the unit has said something about it
+	spoken   bool // the unit has answered
 	answered bool // finally
 	silenced bool // it is not published any more
-	unnoted  bool // the record did not take a note
+	unstored bool // the record did not take its progress
 	heard    struct{ open, final int }
 }
 
@@ -55,7 +62,7 @@ func (w *waiter) goesFirst(state telematics.State) bool {
 }
 
 func (ws *waiters) add(c *telematics.Command) *waiter {
-	w := &waiter{command: c, news: make(chan *telematics.Command, 1)}
+	w := &waiter{command: c, updates: make(chan *telematics.Command, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byID == nil {
@@ -81,20 +88,20 @@ func (ws *waiters) count() int {
 	return len(ws.byID)
 }
 
-// find returns nil where nobody waits here.
+// find returns nil for a command of another process, or of none.
 func (ws *waiters) find(id telematics.CommandID) *waiter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	return ws.byID[id]
 }
 
-// waiting are commands that are waited for.
+// waiting are commands in flight.
 type waiting struct {
-	unheard  []telematics.CommandID // nothing has been heard of them
+	unheard  []telematics.CommandID // not answered
 	received []telematics.CommandID // their units have them
 }
 
-// next returns so many of those that were not asked about for the longest time.
+// next returns n of those that were not polled for the longest time.
 func (ws *waiters) next(n int) (of waiting) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -111,9 +118,9 @@ func (ws *waiters) next(n int) (of waiting) {
 	return of
 }
 
-// tell gives the caller news, which nobody changes any more, and never blocks. A settled command is not
+// notify passes on a newer reading of the command, which is not changed any more. It never blocks. A settled command is not
 // replaced by an older reading of it.
-func (w *waiter) tell(c *telematics.Command) {
+func (w *waiter) notify(c *telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.State == telematics.Received && w.known.ReceivedAt.IsZero() { // another instance heard it
@@ -125,14 +132,14 @@ func (w *waiter) tell(c *telematics.Command) {
 
 func (w *waiter) replace(c *telematics.Command) {
 	select {
-	case old := <-w.news:
+	case old := <-w.updates:
 		if !old.State.IsOpen() && c.State.IsOpen() {
-			w.news <- old
+			w.updates <- old
 			return
 		}
 	default:
 	}
-	w.news <- c
+	w.updates <- c
 }
 
 // hasReceived reports whether the unit has said that it has the command. For each copy of it the unit says so again.
@@ -179,24 +186,24 @@ func (w *waiter) isSilenced() bool {
 	return w.silenced
 }
 
-// missNote notes that the record did not take a note.
-func (w *waiter) missNote() {
+// loseProgress notes that the record did not take the command's progress.
+func (w *waiter) loseProgress() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unnoted = true
+	w.unstored = true
 }
 
-// missedNote reports whether the record did not take a note. It reports so once.
-func (w *waiter) missedNote() bool {
+// progressWasLost reports whether the record did not take the command's progress. It reports so once.
+func (w *waiter) progressWasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	missed := w.unnoted
-	w.unnoted = false
-	return missed
+	lost := w.unstored
+	w.unstored = false
+	return lost
 }
 
-// handed notes that the MQTT client took the message.
-func (w *waiter) handed(at time.Time) {
+// published notes that the MQTT client took the message.
+func (w *waiter) published(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known.Attempts == 0 {
@@ -211,8 +218,8 @@ func (w *waiter) progress() telematics.Progress {
 	return w.known
 }
 
-// complete returns a command with what only this process may know yet.
-func (w *waiter) complete(c *telematics.Command) *telematics.Command {
+// withProgress returns a command with what only this process may know yet.
+func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 	p := w.progress()
 	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts {
 		return c
@@ -226,4 +233,68 @@ func (w *waiter) complete(c *telematics.Command) *telematics.Command {
 	}
 	more.Attempts = max(more.Attempts, p.Attempts)
 	return &more
+}
+
+// timers say when something is due for a command in flight; zero: never.
+type timers struct {
+	deadline   time.Time
+	retransmit time.Time
+	progress   time.Time // it is stored
+}
+
+// next returns the time until something is due.
+func (t *timers) next() time.Duration {
+	first := t.deadline
+	for _, at := range [...]time.Time{t.retransmit, t.progress} {
+		if !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return time.Until(first)
+}
+
+// due reports whether a timer has expired.
+func due(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
+
+// register adds a waiter for a command that is about to be claimed [LAW-2], and begins to add the command to the pending table. That is
+// concurrent with writing the command's row: only publishing needs both [LAW-1].
+func (b *Broker) register(c *telematics.Command) *waiter {
+	w := b.waiters.add(c)
+	w.added = b.Pending.Register(b.entry(c))
+	return w
+}
+
+// awaitRegistration waits until a registered command is in the pending table.
+func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
+	defer trace.StartRegion(ctx, telematics.StepRegister).End()
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	added := w.added
+	w.added = nil // it would be kept for as long as the command is in flight
+	if err := added(ctx); err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	return nil
+}
+
+// unregister removes a command that was not claimed, or of which no store has said so. A trip to Redis that
+// takes longer than a step may add it after that; then the entry expires.
+func (b *Broker) unregister(ctx context.Context, w *waiter) {
+	b.waiters.remove(w.command.ID)
+	entry := b.entry(w.command)
+	b.background.Go(func() {
+		_ = b.awaitRegistration(ctx, w) // it may have been added all the same
+		b.outbox.releases.add(ctx, entry)
+	})
+}
+
+// release removes a settled command.
+func (b *Broker) release(ctx context.Context, c *telematics.Command) {
+	b.outbox.releases.add(ctx, b.entry(c))
+	b.waiters.remove(c.ID)
+}
+
+// entry is the command's in the pending table.
+func (b *Broker) entry(c *telematics.Command) telematics.Pending {
+	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
 }

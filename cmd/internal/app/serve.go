@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
+	"motorpool/broker/link"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
@@ -68,14 +69,14 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer money.Close()
 
-	link := broker.NewLink(broker.MQTTConfig{
+	mqtt := link.New(link.Config{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
 		Contacts: postgres, Events: redis.Events(), Strangers: postgres, Unrecorded: postgres,
-		Air: link, Key: signing, Now: now, Logger: log, Metrics: registry,
+		Air: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
@@ -101,7 +102,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	ready := health.New(
 		health.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
 		health.Check{Name: "redis", Ready: redis.Ready},
-		health.Check{Name: "mqtt", Ready: func(context.Context) error { return link.AllReady() }},
+		health.Check{Name: "mqtt", Ready: func(context.Context) error { return mqtt.AllReady() }},
 		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
 	internal := c.internalHandler(ready, serveMetrics(registry, log), signing)
 
@@ -117,7 +118,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(listening, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(listening, func(ctx context.Context) error { return link.Run(ctx, carrier) })
+		return carrier.WhileClockRight(listening, func(ctx context.Context) error { return mqtt.Run(ctx, carrier) })
 	})
 	parts.Go(func() error {
 		err := database.run(below)

@@ -1,4 +1,4 @@
-package broker
+package link
 
 import (
 	"hash/maphash"
@@ -78,13 +78,13 @@ func (r *replay) watch(first time.Duration, log *slog.Logger, line string, subsc
 		case !quiet: // they are still coming
 		case missed == 0:
 			if rounds > 1 {
-				log.Info("all retained messages taken", "line", line, "count", taken, "subscriptions", rounds)
+				log.Info("all retained messages taken", "connection", line, "count", taken, "subscriptions", rounds)
 			}
 			pause, rounds = first, 1
 		default:
 			rounds++
 			pause = min(time.Duration(float64(pause)*replayGrow), longestPause)
-			log.Warn("messages did not fit, subscribing again to what is retained", "line", line, "missed", missed, "taken", taken, "next_in", pause)
+			log.Warn("queue full, subscribing again to retained messages", "connection", line, "missed", missed, "taken", taken, "next_in", pause)
 			if err := subscribe(); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package broker_test
+package link_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/broker"
+	"motorpool/broker/link"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -24,7 +24,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	var log alarms
-	link := broker.NewLink(broker.MQTTConfig{
+	link := link.New(link.Config{
 		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -41,7 +41,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	cause := func(line string) int {
 		n := 0
 		for entry := range strings.Lines(log.String()) {
-			if strings.Contains(entry, "line="+line) && strings.Contains(entry, "delivers nothing through it") && strings.Contains(entry, "mosquitto/README.md") {
+			if strings.Contains(entry, "connection="+line) && strings.Contains(entry, "delivers nothing through it") && strings.Contains(entry, "mosquitto/README.md") {
 				n++
 			}
 		}

@@ -14,35 +14,35 @@ func cellular(dice *rand.Rand) time.Duration {
 
 func TestWhatIsUsualIsLearned(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
-	var u usual
-	if u.wait() != leastUsual {
-		t.Errorf("at first %v, want %v", u.wait(), leastUsual)
+	var u roundTrip
+	if u.estimate() != minRoundTrip {
+		t.Errorf("at first %v, want %v", u.estimate(), minRoundTrip)
 	}
 	for range 300 {
-		u.heard(cellular(dice))
+		u.observe(cellular(dice))
 	}
-	if w := u.wait(); w < 4*time.Second || w > 6500*time.Millisecond {
+	if w := u.estimate(); w < 4*time.Second || w > 6500*time.Millisecond {
 		t.Errorf("of a cellular network %v, want about 5 s", w)
 	}
 	for range 1000 {
-		u.heard(50 * time.Millisecond)
+		u.observe(50 * time.Millisecond)
 	}
-	if u.wait() != leastUsual {
-		t.Errorf("of a fast network %v, want %v", u.wait(), leastUsual)
+	if u.estimate() != minRoundTrip {
+		t.Errorf("of a fast network %v, want %v", u.estimate(), minRoundTrip)
 	}
 }
 
 func TestLossesDoNotMakeUsPatient(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	const budget = 30 * time.Second
-	var u usual
+	var u roundTrip
 	for range 2000 { // three of ten messages are lost, and heard of when they were repeated
 		took := 300 * time.Millisecond
 		for attempt := 1; dice.Float64() < 0.3; attempt++ {
-			took += resendAfter(firstResend(u.wait(), budget), attempt, false, dice.Float64())
+			took += retransmitAfter(firstRetransmit(u.estimate(), budget), attempt, false, dice.Float64())
 		}
-		u.heard(took)
-		if first := firstResend(u.wait(), budget); first > 3*time.Second {
+		u.observe(took)
+		if first := firstRetransmit(u.estimate(), budget); first > 3*time.Second {
 			t.Fatalf("asked again after %v", first)
 		}
 	}
@@ -56,16 +56,16 @@ func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *test
 		{3 * time.Second, 30 * time.Second, 6 * time.Second},
 		{5 * time.Second, time.Second, 2 * time.Second},
 	} {
-		if got := firstResend(c.usual, c.budget); got != c.want {
+		if got := firstRetransmit(c.usual, c.budget); got != c.want {
 			t.Errorf("usual %v, budget %v: %v, want %v", c.usual, c.budget, got, c.want)
 		}
 	}
 	const latest = 0.999999 // jitter
-	for usual := leastUsual; usual <= mostUsual; usual += 100 * time.Millisecond {
+	for usual := minRoundTrip; usual <= maxRoundTrip; usual += 100 * time.Millisecond {
 		for budget := time.Second; budget <= 30*time.Second; budget += time.Second {
-			first := firstResend(usual, budget)
-			second := resendAfter(first, 1, false, latest) + resendAfter(first, 2, false, latest)
-			if first > leastResend && second+usual > budget+time.Millisecond {
+			first := firstRetransmit(usual, budget)
+			second := retransmitAfter(first, 1, false, latest) + retransmitAfter(first, 2, false, latest)
+			if first > minRetransmit && second+usual > budget+time.Millisecond {
 				t.Errorf("usual %v, budget %v: repeated after %v, the second time after %v", usual, budget, first, second)
 			}
 		}

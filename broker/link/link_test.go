@@ -1,4 +1,4 @@
-package broker_test
+package link_test
 
 import (
 	"context"
@@ -14,11 +14,13 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"motorpool/broker"
+	"motorpool/broker/link"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
+
+const unit = telematics.Unit("358240051111110")
 
 const servicePassword, unitPassword = "service-secret", "unit-secret"
 
@@ -84,9 +86,9 @@ func command(payload []byte) telematics.Transmission {
 }
 
 // startLink runs a link until the test ends.
-func startLink(t *testing.T, url string, to broker.Receiver) *broker.Link {
+func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	t.Helper()
-	link := broker.NewLink(broker.MQTTConfig{
+	link := link.New(link.Config{
 		URL: url, Username: mosquitto.ServiceUser, Password: servicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -138,7 +140,7 @@ func eventually(t *testing.T, within time.Duration, what string, holds func() bo
 	}
 }
 
-func awaitReady(t *testing.T, link *broker.Link) {
+func awaitReady(t *testing.T, link *link.Link) {
 	t.Helper()
 	eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }

@@ -1,4 +1,5 @@
-package broker
+// Package link keeps the connections with the MQTT broker: one for commands and answers, one for telemetry, one for presence.
+package link
 
 import (
 	"cmp"
@@ -20,8 +21,8 @@ import (
 	"motorpool/telematics"
 )
 
-// MQTTConfig says how to reach the MQTT broker.
-type MQTTConfig struct {
+// Config says how to reach the MQTT broker.
+type Config struct {
 	URL      string // tcp://host:port, or ssl://host:port
 	Username string
 	Password string
@@ -33,7 +34,7 @@ type MQTTConfig struct {
 	Dialects telematics.Dialects
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
-	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below expiryGuard, or a message could leave too late [LAW-4]. Defaults to 400 ms.
+	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below the half second before its expiry in which nothing is published, or a message could leave too late [LAW-4]. Defaults to 400 ms.
 	ReplayAfter    time.Duration // first pause before presence is subscribed to again, because of what it retains not all did fit. Defaults to 1 s.
 	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
 	Logger         *slog.Logger  // Defaults to slog.Default().
@@ -61,7 +62,7 @@ type Receiver interface {
 //     the library, and an answer to what was published before would be lost.
 //   - Granted is not enough for a shared one: a message must have come through one.
 type Link struct {
-	config MQTTConfig
+	config Config
 	lines  []*line
 	air    *line
 }
@@ -77,8 +78,8 @@ type line struct {
 	why    atomic.Pointer[error]       // the latest connection ended, or did not come up; nil: there was none
 }
 
-// NewLink assembles a link. It does nothing before Run.
-func NewLink(c MQTTConfig) *Link {
+// New assembles a link. It does nothing before Run.
+func New(c Config) *Link {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
@@ -187,7 +188,7 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 		}
 		ln.why.Store(&err)
 		pause := wait.NextBackOff()
-		l.config.Logger.Warn("mqtt connection not up", "line", ln.name, "err", err, "again_in", pause.Round(time.Millisecond))
+		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "err", err, "retry_in", pause.Round(time.Millisecond))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -228,7 +229,7 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 	ln.client.Store(&client)
 	defer ln.client.Store(nil)
 	up()
-	l.config.Logger.Info("mqtt connection up", "line", ln.name)
+	l.config.Logger.Info("mqtt connected", "connection", ln.name)
 	again := make(chan error, 1)
 	if !ln.shared { // a shared subscription brings nothing that is retained
 		var watching sync.WaitGroup
@@ -264,7 +265,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
 		unit, subject, err := d.ParseTopic(m.Topic())
 		if err != nil {
-			l.config.Logger.Debug("message on a strange topic", "line", ln.name, "err", err)
+			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
 			return
 		}
 		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}

@@ -1,4 +1,4 @@
-package broker
+package link
 
 import (
 	"bytes"
@@ -227,7 +227,7 @@ func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 			}()
 			lost := make(chan error, 1)
 			heard := make(chan struct{})
-			link := NewLink(MQTTConfig{URL: "tcp://x:1", KeepAlive: time.Minute})
+			link := New(Config{URL: "tcp://x:1", KeepAlive: time.Minute})
 			o := link.options(lost).
 				SetDefaultPublishHandler(func(mqtt.Client, mqtt.Message) { close(heard) }).
 				SetCustomOpenConnectionFn(func(_ *url.URL, o mqtt.ClientOptions) (net.Conn, error) {

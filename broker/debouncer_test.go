@@ -15,7 +15,7 @@ func TestWhatCanWaitIsDoneTogetherAndOneAfterTheOther(t *testing.T) {
 		var done []int
 		var lists, busy atomic.Int32
 		var background sync.WaitGroup
-		l := later[int]{after: 50 * time.Millisecond, background: &background, do: func(_ context.Context, list []int) {
+		l := debouncer[int]{after: 50 * time.Millisecond, background: &background, flush: func(_ context.Context, list []int) {
 			if busy.Add(1) > 1 {
 				t.Error("two at a time")
 			}

@@ -1,0 +1,126 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+const (
+	// ownerGrace is how long after a deadline its owner may settle a command before
+	// another instance believes it gone.
+	ownerGrace = time.Second
+	sweepBatch = 256
+)
+
+// errInFlight means that a command is overdue while this process still waits for a store to
+// claim it or to register it, which ends with the step. Then this process settles it.
+var errInFlight = errors.New("the command is in flight")
+
+// sweep settles open commands whose owner is gone [LAW-6]. Others do while the clock is wrong.
+func (b *Broker) sweep(ctx context.Context) error {
+	return each(ctx, b.SweepEvery, func() {
+		b.retryOutbox(ctx)
+		for b.clock.err() == nil && b.sweepOnce(ctx) {
+		}
+	})
+}
+
+// sweepOnce settles a batch, and reports whether there may be more.
+func (b *Broker) sweepOnce(ctx context.Context) bool {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	overdue, err := b.Commands.Overdue(ctx, b.now().Add(-ownerGrace), sweepBatch)
+	if err != nil {
+		b.Logger.Warn("overdue commands not read, retrying", "err", err)
+		return false
+	}
+	var group errgroup.Group
+	for _, c := range overdue {
+		group.Go(func() error { return b.abandon(ctx, c) })
+	}
+	return group.Wait() == nil && len(overdue) == sweepBatch
+}
+
+// abandon settles a command whose owner is gone: it may have reached the air. Where this
+// process is the owner, it knows better.
+func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
+	finding, known := b.outbox.settlement(c.ID)
+	if b.waiters.find(c.ID) != nil && !known {
+		return errInFlight
+	}
+	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
+		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
+	}
+	settled, ok, err := b.Commands.Settle(ctx, finding)
+	if err != nil {
+		b.Logger.Warn("overdue command not settled, retrying", "command", c.ID, "vehicle", c.Vehicle, "err", err)
+		return err
+	}
+	if ok {
+		b.metrics.commandsSwept.Inc()
+		b.Logger.Info("overdue command of another process settled", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
+		b.wake(ctx, settled)
+		b.outbox.releases.add(ctx, b.entry(settled))
+	}
+	return nil
+}
+
+// expireUnsent settles a command that never left, because a server or a key of the service is unavailable.
+func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
+	c, missing, cause := w.command, w.missing, w.unsent
+	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
+	settled := b.expire(ctx, w)
+	err := settled.Err()
+	if settled.State == telematics.Expired {
+		err.Message, err.Cause = telematics.Unavailable(missing, cause).Message, cause
+	}
+	return settled, err
+}
+
+// expire settles a command without an answer. This process alone knows whether
+// the MQTT client ever took the message: if not, nothing was executed.
+func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
+	c := w.command
+	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
+	switch {
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced(): // which the unit has heard
+		finding.State = telematics.Unknown
+	default:
+		if halt, halted := b.knownHalt(c.Agency); halted {
+			finding.Reason, finding.Detail = telematics.ByHalt, halt.Why
+		}
+	}
+	b.outbox.addSettlement(finding)
+	stepping, cancel := b.step(ctx)
+	defer cancel()
+	settled, ok, err := b.Commands.Settle(stepping, finding)
+	if err == nil {
+		b.outbox.removeSettlement(c.ID)
+	}
+	if err == nil && ok {
+		return w.withProgress(settled)
+	}
+	if err == nil { // an answer came first
+		looking, cancel := b.step(ctx)
+		defer cancel()
+		if news, err := b.Commands.News(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
+			if !news[0].State.IsOpen() {
+				return w.withProgress(&news[0])
+			}
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
+			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
+				return w.withProgress(settled)
+			}
+		}
+	}
+	// The record is unavailable. What we know is still true, and stays in the outbox.
+	b.Logger.Error("command not settled, retrying", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
+	given := *c // others read it
+	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
+	return w.withProgress(&given)
+}

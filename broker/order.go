@@ -1,0 +1,147 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+func newCommand(order *telematics.Order, instance string, now time.Time) *telematics.Command {
+	budget := order.Budget
+	if budget == 0 {
+		budget = telematics.DefaultBudget
+	}
+	budget = min(max(budget, telematics.MinBudget), telematics.MaxBudget)
+	now = now.Truncate(time.Millisecond)
+	return &telematics.Command{
+		// Version 7 grows with time, which keeps the index of commands compact.
+		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
+		Action: order.Action, Attention: order.Attention, Lane: order.Action.Lane(),
+		Instance: instance, Actor: order.Actor, RequestID: order.RequestID, Bulk: order.Bulk, Booking: order.Booking, Key: order.Idempotency,
+		State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
+	}
+}
+
+type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
+
+// check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids it.
+func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup, read readVehicle) (telematics.Receipt, *telematics.Error) {
+	twin, refusal := b.resolveVehicle(ctx, c, read)
+	if refusal != nil {
+		return telematics.Receipt{Command: c}, refusal
+	}
+	receipt, refusal := b.findDuplicate(ctx, c, lookup)
+	if refusal != nil || receipt.Replayed {
+		return receipt, refusal
+	}
+	return receipt, b.checkPreconditions(ctx, twin, c.Action, c.Requested)
+}
+
+// resolveVehicle reads the vehicle of a command, and addresses the command to its unit.
+func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read readVehicle) (*telematics.Twin, *telematics.Error) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	twin, err := read(ctx, c.Vehicle)
+	var known *telematics.Error
+	switch {
+	case errors.As(err, &known):
+		return nil, known
+	case err != nil:
+		return nil, telematics.Unavailable("Postgres", err)
+	case !c.Actor.Sees(twin.AgencyID):
+		return nil, telematics.NoSuchVehicle(c.Vehicle)
+	}
+	c.Agency, c.Unit, c.Protocol, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Version
+	return &twin, nil
+}
+
+// findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup of the key or, for nil, by one of now.
+// Where there was none, the receipt is the command's own: a claim still finds a key that was used since.
+func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup) (telematics.Receipt, *telematics.Error) {
+	key, own := c.Key, telematics.Receipt{Command: c}
+	if key == nil {
+		return own, nil
+	}
+	if lookup == nil {
+		ctx, cancel := b.step(ctx)
+		defer cancel()
+		made, found, err := b.Commands.Made(ctx, *key)
+		if err != nil {
+			return own, telematics.Unavailable("Postgres", err)
+		}
+		lookup = &telematics.KeyLookup{Made: made, Found: found}
+	}
+	switch {
+	case !lookup.Found:
+		return own, nil
+	case lookup.Made.Fingerprint != key.Fingerprint:
+		return own, telematics.KeyMismatch()
+	}
+	command := lookup.Made.Command
+	return telematics.Receipt{Command: &command, Replayed: true}, nil
+}
+
+// checkPreconditions refuses every action while the clock is wrong, and what an operator has halted, the vehicle does not
+// support, or recent telemetry forbids; and all actions of a unit that is offline.
+func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
+	if wrong := b.clock.err(); wrong != nil {
+		return telematics.Unavailable(theExactTime, wrong)
+	}
+	halt, halted, err := b.halt(ctx, twin.AgencyID)
+	switch {
+	case err != nil:
+		return telematics.Unavailable("Postgres", err)
+	case halted:
+		return telematics.Halted(halt)
+	}
+	if refusal := b.Dialects.Refuse(*twin, action, now); refusal != nil {
+		return refusal
+	}
+	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
+		return forbidden
+	}
+	if err := b.Air.Ready(); err != nil {
+		return telematics.Unavailable("The MQTT broker", err)
+	}
+	return nil
+}
+
+// recordRefusal adds the audit log entry of an order whose command was not sent [LAW-9]. A bulk has one entry for all its vehicles that do not
+// exist.
+func (b *Broker) recordRefusal(ctx context.Context, order *telematics.Order, c *telematics.Command, refusal *telematics.Error) {
+	b.metrics.refused(refusal.Code)
+	if order.Bulk != telematics.NoCommand && refusal.Code == telematics.VehicleNotFound {
+		return
+	}
+	entry := b.newEntry(order, c)
+	entry.Code = refusal.Code
+	if refusal.Code == telematics.TelematicsUnavailable { // whose vehicle it is was not confirmed
+		entry.Agency = order.Actor.Agency
+	}
+	if refusal.Code == telematics.IdempotencyInProgress { // of the first request
+		entry.Command = refusal.Command
+	} else {
+		entry.Outcome, entry.Latency = telematics.NotExecuted, b.now().Sub(c.Requested)
+	}
+	b.Note(ctx, entry)
+}
+
+// recordDuplicate adds the audit log entry of an order that repeats an earlier one.
+func (b *Broker) recordDuplicate(ctx context.Context, order *telematics.Order, earlier *telematics.Command) {
+	entry := b.newEntry(order, earlier)
+	entry.Code, entry.Command = telematics.IdempotencyReplayed, earlier.ID
+	b.Note(ctx, entry)
+}
+
+// newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is answered immediately, and has no latency.
+func (b *Broker) newEntry(order *telematics.Order, c *telematics.Command) telematics.Activity {
+	return telematics.Activity{
+		At: b.recordTime(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle, Booking: order.Booking,
+		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
+		RequestID: order.RequestID,
+	}
+}

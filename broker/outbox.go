@@ -1,0 +1,247 @@
+package broker
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+const (
+	// settlementRetryFor is how long a settlement is offered to the record. A row whose claim was believed
+	// lost may appear for as long as a statement may take.
+	settlementRetryFor = time.Minute
+	// maxOutboxEntries bounds the audit log entries that the log did not take. Each is offered again while this process
+	// lives [LAW-9]; an entry whose writing was only believed to have failed may then be there twice, which misleads
+	// less than a missing one.
+	maxOutboxEntries = 4096
+	entryRetryFor    = 10 * time.Minute
+	// releaseDebounce is how long entries of the pending table outlive their commands, so that others are released with them.
+	releaseDebounce = 20 * time.Millisecond
+	// progressAfter is how long after its first attempt, and after it was received, the progress of a command is stored:
+	// a final answer that comes sooner stores it, too, and saves writing the row twice.
+	progressAfter = 250 * time.Millisecond
+	// progressDebounce is how much later the progress of other commands is stored with the first.
+	progressDebounce = 50 * time.Millisecond
+)
+
+// outbox holds what is written to the stores later. Settlements and audit log entries that a store did not take stay until it takes them;
+// progress of commands and releases of pending entries, of which each may be lost, are written in batches.
+type outbox struct {
+	releases debouncer[telematics.Pending] // from the pending table
+	progress debouncer[telematics.Note]    // of commands in flight
+
+	mu sync.Mutex
+	// Only this process knows these for certain: what a caller got must not be overwritten by a guess.
+	settlements map[telematics.CommandID]telematics.Settlement
+	entries     []telematics.Activity // at most maxOutboxEntries
+}
+
+func (o *outbox) addSettlement(s telematics.Settlement) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settlements[s.Command] = s
+}
+
+func (o *outbox) removeSettlement(id telematics.CommandID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.settlements, id)
+}
+
+func (o *outbox) settlement(id telematics.CommandID) (telematics.Settlement, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, ok := o.settlements[id]
+	return s, ok
+}
+
+func (o *outbox) allSettlements() []telematics.Settlement {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Values(o.settlements))
+}
+
+// addEntry reports false where there is no room.
+func (o *outbox) addEntry(entry telematics.Activity) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.entries) >= maxOutboxEntries {
+		return false
+	}
+	o.entries = append(o.entries, entry)
+	return true
+}
+
+func (o *outbox) takeEntries() []telematics.Activity {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	entries := o.entries
+	o.entries = nil
+	return entries
+}
+
+// retryOutbox offers to the stores what they did not take.
+func (b *Broker) retryOutbox(ctx context.Context) {
+	b.retrySettlements(ctx)
+	b.retryEntries(ctx)
+}
+
+// closeOutbox writes what can be written before the end, and logs what cannot.
+func (b *Broker) closeOutbox(ctx context.Context) {
+	b.retryOutbox(ctx)
+	for _, entry := range b.outbox.takeEntries() {
+		b.logLost(entry, context.Canceled)
+	}
+}
+
+func (b *Broker) retrySettlements(ctx context.Context) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(sweepBatch) // they share statements
+	for _, settlement := range b.outbox.allSettlements() {
+		group.Go(func() error {
+			_, ok, err := b.Commands.Settle(ctx, settlement)
+			if ok || b.recordTime().Sub(settlement.At) > settlementRetryFor {
+				b.outbox.removeSettlement(settlement.Command)
+			}
+			if err != nil {
+				b.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "state", settlement.State, "err", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+func (b *Broker) retryEntries(ctx context.Context) {
+	entries := b.outbox.takeEntries()
+	if len(entries) == 0 {
+		return
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(sweepBatch) // they share statements
+	for _, entry := range entries {
+		group.Go(func() error {
+			err := b.History.Add(ctx, entry)
+			if err != nil && (b.isOld(entry) || !b.outbox.addEntry(entry)) {
+				b.logLost(entry, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// isOld reports whether an entry is not offered any more. Entries are dated by this instance's clock, or by that clock corrected.
+func (b *Broker) isOld(entry telematics.Activity) bool {
+	return b.now().Sub(entry.At) > entryRetryFor && b.recordTime().Sub(entry.At) > entryRetryFor
+}
+
+func (b *Broker) logLost(entry telematics.Activity, err error) {
+	b.Logger.Error("audit log entry lost", "vehicle", entry.Vehicle, "action", entry.Action,
+		"code", entry.Code, "request_id", entry.RequestID, "err", err)
+}
+
+// Note adds an entry to the audit log, now or as soon as the log takes it.
+func (b *Broker) Note(ctx context.Context, entry telematics.Activity) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	err := b.History.Add(ctx, entry)
+	if err == nil {
+		return
+	}
+	if !b.outbox.addEntry(entry) {
+		b.logLost(entry, err)
+		return
+	}
+	b.Logger.Debug("audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
+}
+
+// Omit counts an entry that is not added to the audit log, because its actor was refused too often.
+func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
+	b.metrics.refusalsNotRecorded.Inc()
+	b.Logger.DebugContext(ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
+		"code", entry.Code, "request_id", entry.RequestID)
+}
+
+// storeProgress stores a moment later how far a command has come. Nothing depends on it but what a reader of the command
+// sees. Progress that is not stored is stored with the next attempt.
+func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
+	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
+		b.outbox.progress.add(ctx, telematics.Note{Command: w.command.ID, Progress: p})
+	}
+}
+
+func (b *Broker) writeProgress(ctx context.Context, notes []telematics.Note) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	err := b.Commands.Note(ctx, notes)
+	if err == nil {
+		return
+	}
+	b.Logger.Debug("progress of commands not stored", "commands", len(notes), "err", err)
+	for _, n := range notes {
+		if w := b.waiters.find(n.Command); w != nil {
+			w.loseProgress()
+		}
+	}
+}
+
+func (b *Broker) writeReleases(ctx context.Context, entries []telematics.Pending) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	if err := b.Pending.Release(ctx, entries...); err != nil {
+		b.Logger.Debug("pending entries not released, left to expire", "commands", len(entries), "err", err)
+	}
+}
+
+// debouncer collects values for a short time, and flushes them as one batch. What is added during a flush waits until it has
+// ended: batches are flushed one after the other.
+type debouncer[T any] struct {
+	after      time.Duration
+	flush      func(context.Context, []T)
+	background *sync.WaitGroup
+
+	mu      sync.Mutex
+	values  []T
+	running bool
+}
+
+func (d *debouncer[T]) add(ctx context.Context, v T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.values = append(d.values, v); d.running {
+		return // it is flushed with the others
+	}
+	d.running = true
+	d.background.Go(func() { d.run(context.WithoutCancel(ctx)) })
+}
+
+func (d *debouncer[T]) run(ctx context.Context) {
+	for {
+		time.Sleep(d.after)
+		batch := d.take()
+		if len(batch) == 0 {
+			return
+		}
+		d.flush(ctx, batch)
+	}
+}
+
+// take returns the next batch. An empty one ends the run.
+func (d *debouncer[T]) take() []T {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	batch := d.values
+	d.values, d.running = nil, len(batch) > 0
+	return batch
+}

@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"runtime/trace"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// sign returns the signed message of a claimed command.
+func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
+	defer trace.StartRegion(ctx, telematics.StepSign).End()
+	message, err := b.Dialects.Encode(c, b.Key)
+	return &message, err
+}
+
+// publish publishes the message of a command, unless it could arrive too late, and sets the timer of its retransmission.
+func (b *Broker) publish(ctx context.Context, w *waiter) {
+	message := w.message
+	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
+	over := attempts > 0 && message.Once || w.isSilenced()
+	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
+		w.timers.retransmit = time.Time{}
+		return
+	}
+	if !b.mayLeave(c.Agency) {
+		w.timers.retransmit = now.Add(publishRetry)
+		return
+	}
+	publishing := trace.StartRegion(ctx, telematics.StepPublish)
+	err := b.Air.Publish(*message)
+	publishing.End()
+	if err != nil {
+		b.metrics.publishFailures.Inc()
+		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
+	} else {
+		b.metrics.publications.Inc()
+		if attempts == 0 {
+			b.metrics.commandsPublished.Inc()
+			b.events.sent(*c, now) // before it can be received
+		}
+		w.published(now)
+	}
+	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
+}
+
+// runTimers does what is due for a command. It reports true where the command is over: its deadline has passed, or a halt keeps it
+// from leaving.
+func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
+	if due(w.timers.deadline) {
+		return true
+	}
+	if due(w.timers.retransmit) {
+		first := w.progress().Attempts == 0
+		if first && b.isHalted(w.command.Agency) {
+			return true
+		}
+		b.publish(ctx, w)
+		if first || w.progressWasLost() {
+			w.timers.progress = time.Now().Add(progressAfter)
+		}
+	}
+	if due(w.timers.progress) {
+		w.timers.progress = time.Time{}
+		b.storeProgress(ctx, w)
+	}
+	return false
+}
+
+// backOff retransmits a command that its unit has received less often, and sets the timer that stores its progress.
+func (b *Broker) backOff(w *waiter, update *telematics.Command) {
+	if update.State != telematics.Received || w.received {
+		return
+	}
+	w.received = true
+	now := time.Now()
+	w.timers.retransmit = now.Add(b.retransmissionTimeout(w))
+	if w.timers.progress.IsZero() {
+		w.timers.progress = now.Add(progressAfter)
+	}
+}
