@@ -7,13 +7,14 @@
 //	err = w.StartServers(ctx, ...)          // Mosquitto, Redis, Postgres
 //	err = w.Import(ctx, fleet)              // agencies and vehicles, after w.Migrate
 //	n, err := w.StartInstance(ctx, ...)     // a process of the service
-//	cars, err := w.StartCars(ctx, ...)      // simulated units
+//	cars := w.StartCars(ctx, ...)           // simulated units
 //	token, err := w.Token(actor, scopes...) // for the HTTP interface
 //
 // Each part works without the others.
 package world
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"motorpool/simulator/devstack"
 )
@@ -101,4 +103,29 @@ func lineOnly(_ []string, a slog.Attr) slog.Attr {
 		}
 	}
 	return a
+}
+
+// pollInterval is between two checks of a condition.
+const pollInterval = 50 * time.Millisecond
+
+// Eventually waits until a condition holds. The error names the condition that did not hold in time.
+func Eventually(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for !holds(ctx) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %v: %s: %w", within, condition, ctx.Err())
+		case <-time.After(pollInterval):
+		}
+	}
+	return nil
+}
+
+// Pause waits, unless the context ends first.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
