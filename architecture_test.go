@@ -30,7 +30,11 @@ var arrows = map[string][]string{
 	"httpapi/auth":                {"telematics", "rental"},
 	"httpapi/contract":            {"telematics"},
 	"httpapi/stream":              {"telematics"},
-	"store":                       {"telematics", "rental"},
+	"store":                       {"telematics", "rental", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/pg":                    {"store/groupcommit", "store/migrations", "store/unavailable"},
+	"store/groupcommit":           {},
+	"store/unavailable":           {},
+	"store/migrations":            {},
 	"simulator":                   {"telematics", "rental", "mosquitto"},
 	"simulator/devstack":          {"telematics", "rental", "mosquitto"},
 	"telematics/places":           {"telematics"},
@@ -42,9 +46,9 @@ var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
 	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                 // bench: floors with the service's library
 	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
-	"github.com/jmoiron/sqlx":                    {"store", "cmd/bench/measure"},                                                                             // bench reads what is stored without the service
-	"github.com/lib/pq":                          {"store", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up
-	"github.com/redis/go-redis/":                 {"store", "cmd/chaos"},                                                                                     // chaos is a witness: it must not look through the eyes of what it watches
+	"github.com/jmoiron/sqlx":                    {"store", "store/pg", "cmd/bench/measure"},                                                                                                  // bench reads what is stored without the service
+	"github.com/lib/pq":                          {"store", "store/pg", "store/unavailable", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up
+	"github.com/redis/go-redis/":                 {"store", "store/unavailable", "cmd/chaos"},                                                                                                 // chaos is a witness: it must not look through the eyes of what it watches
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -36,11 +39,11 @@ type activityRow struct {
 
 func newActivityRow(a telematics.Activity) activityRow {
 	return activityRow{
-		At: written(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
-		ActorAgencyID: nullable(int64(a.Actor.Agency)), AgencyID: nullable(int64(a.Agency)),
-		VehicleID: nullable(int64(a.Vehicle)), Action: a.Action,
-		BookingID: nullable(a.Booking), Written: encodeParameters(a),
-		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: nullable(a.Command), RequestID: nullable(a.RequestID),
+		At: pg.Timestamp(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
+		ActorAgencyID: pg.Nullable(int64(a.Actor.Agency)), AgencyID: pg.Nullable(int64(a.Agency)),
+		VehicleID: pg.Nullable(int64(a.Vehicle)), Action: a.Action,
+		BookingID: pg.Nullable(a.Booking), Written: encodeParameters(a),
+		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: pg.Nullable(a.Command), RequestID: pg.Nullable(a.RequestID),
 		LatencyUS: a.Latency.Microseconds(), Late: a.Late, Note: a.Note,
 	}
 }
@@ -76,13 +79,13 @@ func (r activityRow) decodeParameters(a *telematics.Activity) error {
 
 func (r activityRow) activity() (telematics.Activity, error) {
 	line := telematics.Activity{
-		ID: r.ID, At: read(r.At),
+		ID: r.ID, At: pg.FromTimestamp(r.At),
 		Actor: telematics.Actor{
-			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
 		},
-		Agency: telematics.AgencyID(value(r.AgencyID)), Vehicle: telematics.VehicleID(value(r.VehicleID)),
-		Booking: value(r.BookingID), Action: r.Action, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
-		Command: value(r.CommandID), RequestID: value(r.RequestID),
+		Agency: telematics.AgencyID(pg.Deref(r.AgencyID)), Vehicle: telematics.VehicleID(pg.Deref(r.VehicleID)),
+		Booking: pg.Deref(r.BookingID), Action: r.Action, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
+		Command: pg.Deref(r.CommandID), RequestID: pg.Deref(r.RequestID),
 		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late, Note: r.Note,
 	}
 	if err := r.decodeParameters(&line); err != nil {
@@ -94,15 +97,15 @@ func (r activityRow) activity() (telematics.Activity, error) {
 // Add adds a line to the history. The lines of commands that are settled are added by
 // Settle.
 func (p *Postgres) Add(ctx context.Context, line telematics.Activity) error {
-	_, err := p.lines.do(ctx, line)
-	return wrap("add to the history", err)
+	_, err := p.lines.Do(ctx, line)
+	return unavailable.Wrap("add to the history", err)
 }
 
 func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]struct{}, error) {
-	return make([]struct{}, len(lines)), insertLines(ctx, p.commands, lines)
+	return make([]struct{}, len(lines)), insertLines(ctx, p.Prepared, lines)
 }
 
-func insertLines(ctx context.Context, db execer, lines []telematics.Activity) error {
+func insertLines(ctx context.Context, db pg.Execer, lines []telematics.Activity) error {
 	rows := make([]activityRow, len(lines))
 	for i, line := range lines {
 		rows[i] = newActivityRow(line)
@@ -114,18 +117,26 @@ func insertLines(ctx context.Context, db execer, lines []telematics.Activity) er
 			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
 			vehicle_id bigint, booking_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
 			request_id uuid, latency_us bigint, late boolean, note text)`,
-		recordset(rows))
+		pg.JSONRecords(rows))
 	return err
+}
+
+// addLines adds lines to the history, as a part of a transaction.
+func addLines(ctx context.Context, tx *sqlx.Tx, lines ...telematics.Activity) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	return insertLines(ctx, tx, lines)
 }
 
 // Activities returns lines of the history, newest first. Their ids are the positions
 // in the page.
 func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {
-	if !searchable(q.Actor, q.Action, string(q.Outcome)) {
+	if !pg.Searchable(q.Actor, q.Action, string(q.Outcome)) {
 		return nil, nil
 	}
 	var rows []activityRow
-	err := p.lists.SelectContext(ctx, &rows, `
+	err := p.Lists.SelectContext(ctx, &rows, `
 		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
 			outcome, code, command_id, request_id, latency_us, late, note
 		from activity
@@ -140,14 +151,14 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 			and ($10::bigint = 0 or booking_id = $10)
 		order by id desc
 		limit nullif($9::bigint, 0)`,
-		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, written(q.From), written(q.To), q.Before, q.Limit, q.Booking)
+		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking)
 	if err != nil {
-		return nil, wrap("read the history", err)
+		return nil, unavailable.Wrap("read the history", err)
 	}
 	lines := make([]telematics.Activity, len(rows))
 	for i, row := range rows {
 		if lines[i], err = row.activity(); err != nil {
-			return nil, wrap("read the history", err)
+			return nil, unavailable.Wrap("read the history", err)
 		}
 	}
 	return lines, nil

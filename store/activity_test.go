@@ -23,7 +23,7 @@ func TestTheHistoryCannotBeChanged(t *testing.T) {
 		`update activity set outcome = 'executed'`, `delete from activity`, `truncate activity`,
 		`update activity set code = '' where false`, `truncate activity cascade`,
 	} {
-		_, err := p.db.ExecContext(t.Context(), statement)
+		_, err := p.Pool.ExecContext(t.Context(), statement)
 		if err == nil || !strings.Contains(err.Error(), "activity is append-only") {
 			t.Errorf("%s: %v", statement, err)
 		}

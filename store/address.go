@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -17,17 +19,17 @@ func (p *Postgres) Addresses(ctx context.Context, after int64, limit int) ([]tel
 		Address   *string   `db:"address"`
 		AskedAt   time.Time `db:"asked_at"`
 	}
-	err := p.lists.SelectContext(ctx, &rows, `
+	err := p.Lists.SelectContext(ctx, &rows, `
 		select * from (select id, latitude, longitude, address, asked_at from addresses where id > $1 order by id desc limit $2) newest
 		order by id`, after, limit)
 	if err != nil {
-		return nil, wrap("read addresses", err)
+		return nil, unavailable.Wrap("read addresses", err)
 	}
 	addresses := make([]telematics.Address, len(rows))
 	for i, row := range rows {
 		addresses[i] = telematics.Address{
 			ID: row.ID, Position: telematics.Position{Latitude: row.Latitude, Longitude: row.Longitude},
-			Text: value(row.Address), AskedAt: row.AskedAt.UTC(),
+			Text: pg.Deref(row.Address), AskedAt: row.AskedAt.UTC(),
 		}
 	}
 	return addresses, nil
@@ -36,9 +38,9 @@ func (p *Postgres) Addresses(ctx context.Context, after int64, limit int) ([]tel
 // ForgetAddresses removes the addresses that are older than so long, and all but the last
 // so many.
 func (p *Postgres) ForgetAddresses(ctx context.Context, age time.Duration, keep int) error {
-	_, err := p.lists.ExecContext(ctx, `
+	_, err := p.Lists.ExecContext(ctx, `
 		delete from addresses
 		where asked_at < clock_timestamp() - $1 * interval '1 second'
 			or id <= (select id from addresses order by id desc offset $2 limit 1)`, age.Seconds(), keep)
-	return wrap("forget addresses", err)
+	return unavailable.Wrap("forget addresses", err)
 }

@@ -129,7 +129,7 @@ func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
 func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
 	p := open(t, newDatabase(t))
 	ctx := t.Context()
-	if _, err := p.db.Exec(`
+	if _, err := p.Pool.Exec(`
 		insert into addresses (latitude, longitude, address, asked_at)
 		select 48, n, 'number ' || n, clock_timestamp() - case when n <= 3 then interval '31 days' else interval '0' end
 		from generate_series(1, 10) n`); err != nil {
@@ -194,7 +194,7 @@ func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
 
 func BenchmarkParked(b *testing.B) {
 	p := open(b, newDatabase(b))
-	if _, err := p.db.Exec(`
+	if _, err := p.Pool.Exec(`
 		insert into agencies values (1, 'MUC', 'Isar Mobility');
 		insert into vehicles select n, 1, 'available', 'electric', 'M ' || n, '', '', 2024, '', '', '', '{}', '{}' from generate_series(1, 10000) n;
 		insert into snapshots (vehicle_id, fields) select n, (

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -74,17 +76,17 @@ func (k *AgencyKeys) fresh(ctx context.Context) (*knownKeys, error) {
 	reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
 	select {
 	case <-ctx.Done():
-		return nil, wrap("read agency keys", ctx.Err())
+		return nil, unavailable.Wrap("read agency keys", ctx.Err())
 	case result := <-reading:
 		if result.Err != nil {
-			return nil, wrap("read agency keys", result.Err)
+			return nil, unavailable.Wrap("read agency keys", result.Err)
 		}
 		return result.Val.(*knownKeys), nil
 	}
 }
 
 func (k *AgencyKeys) read(ctx context.Context) (*knownKeys, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.postgres.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, k.postgres.Timeout())
 	defer cancel()
 	k.mu.Lock()
 	changes := k.changes
@@ -132,7 +134,7 @@ type agencyKeyRow struct {
 func (r agencyKeyRow) key() rental.AgencyKey {
 	return rental.AgencyKey{
 		ID: r.ID, Agency: telematics.AgencyID(r.AgencyID), AgencyCode: r.AgencyCode,
-		State: rental.KeyState(r.State), Retires: read(r.RetiresAt), Created: r.CreatedAt.UTC(),
+		State: rental.KeyState(r.State), Retires: pg.FromTimestamp(r.RetiresAt), Created: r.CreatedAt.UTC(),
 	}
 }
 
@@ -143,7 +145,7 @@ const agencyKeyColumns = `k.id, k.agency_id, a.code, k.sealed, k.state, k.retire
 
 func (k *AgencyKeys) rows(ctx context.Context) ([]agencyKeyRow, error) {
 	var rows []agencyKeyRow
-	err := k.postgres.db.SelectContext(ctx, &rows, `
+	err := k.postgres.Pool.SelectContext(ctx, &rows, `
 		select `+agencyKeyColumns+` from agency_keys k join agencies a on a.id = k.agency_id
 		order by k.agency_id, k.created_at, k.id`)
 	return rows, err
@@ -153,7 +155,7 @@ func (k *AgencyKeys) rows(ctx context.Context) ([]agencyKeyRow, error) {
 func (k *AgencyKeys) List(ctx context.Context) ([]rental.AgencyKey, error) {
 	rows, err := k.rows(ctx)
 	if err != nil {
-		return nil, wrap("list agency keys", err)
+		return nil, unavailable.Wrap("list agency keys", err)
 	}
 	keys := make([]rental.AgencyKey, len(rows))
 	for i, row := range rows {
@@ -186,7 +188,7 @@ func (k *AgencyKeys) Add(ctx context.Context, agency telematics.AgencyID, by tel
 func (k *AgencyKeys) Opened(ctx context.Context) (opened, all int, err error) {
 	rows, err := k.rows(ctx)
 	if err != nil {
-		return 0, 0, wrap("open agency keys", err)
+		return 0, 0, unavailable.Wrap("open agency keys", err)
 	}
 	for _, row := range rows {
 		if row.State == string(rental.KeyRevoked) {
@@ -207,7 +209,7 @@ func (k *AgencyKeys) Retire(ctx context.Context, agency telematics.AgencyID, id 
 		with k as (
 			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked' and $3::bigint in (0, agency_id)
 			returning *
-		)`, id, written(until), agency)
+		)`, id, pg.Timestamp(until), agency)
 }
 
 // Revoke ends a key at once and for good, with its line of the history. It reports false where there is no such key. An agency other than zero must be the key's.
@@ -223,13 +225,13 @@ func (k *AgencyKeys) Revoke(ctx context.Context, agency telematics.AgencyID, id 
 func (k *AgencyKeys) change(ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any) (rental.AgencyKey, bool, error) {
 	defer k.forget()
 	for _, arg := range args {
-		if text, ok := arg.(string); ok && !searchable(text) {
+		if text, ok := arg.(string); ok && !pg.Searchable(text) {
 			return rental.AgencyKey{}, false, nil
 		}
 	}
 	var row agencyKeyRow
 	n := len(args)
-	err := k.postgres.db.GetContext(ctx, &row, fmt.Sprintf(change+`, told as (
+	err := k.postgres.Pool.GetContext(ctx, &row, fmt.Sprintf(change+`, told as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
 			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
 		)
@@ -238,7 +240,7 @@ func (k *AgencyKeys) change(ctx context.Context, doing, activity string, by tele
 	if errors.Is(err, sql.ErrNoRows) {
 		return rental.AgencyKey{}, false, nil
 	}
-	return row.key(), err == nil, wrap(doing, err)
+	return row.key(), err == nil, unavailable.Wrap(doing, err)
 }
 
 // Reseal seals all secrets with the first key, so that the others are of no more use. It returns how many were
@@ -246,7 +248,7 @@ func (k *AgencyKeys) change(ctx context.Context, doing, activity string, by tele
 func (k *AgencyKeys) Reseal(ctx context.Context) (int, error) {
 	rows, err := k.rows(ctx)
 	if err != nil {
-		return 0, wrap("reseal agency keys", err)
+		return 0, unavailable.Wrap("reseal agency keys", err)
 	}
 	done := 0
 	var failed []error
@@ -258,7 +260,7 @@ func (k *AgencyKeys) Reseal(ctx context.Context) (int, error) {
 			}
 		}
 		if err != nil {
-			failed = append(failed, wrap("reseal agency key "+row.ID, err))
+			failed = append(failed, unavailable.Wrap("reseal agency key "+row.ID, err))
 		}
 	}
 	return done, errors.Join(failed...)
@@ -269,6 +271,6 @@ func (k *AgencyKeys) reseal(ctx context.Context, row agencyKeyRow, secret []byte
 	if err != nil {
 		return err
 	}
-	_, err = k.postgres.db.ExecContext(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
+	_, err = k.postgres.Pool.ExecContext(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
 	return err
 }

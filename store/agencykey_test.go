@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -70,7 +72,7 @@ func TestAnAgencysKeyIsReadWithItsSecretByEveryInstance(t *testing.T) {
 		t.Errorf("of an agency that is not there: %v %v", ok, err)
 	}
 	var plain int
-	if err := p.db.Get(&plain, `select count(*) from agency_keys where position($1::bytea in sealed) > 0`, one.Secret); err != nil || plain != 0 {
+	if err := p.Pool.Get(&plain, `select count(*) from agency_keys where position($1::bytea in sealed) > 0`, one.Secret); err != nil || plain != 0 {
 		t.Errorf("%d secrets are in the database as they are, %v", plain, err)
 	}
 	if list, err := k.List(t.Context()); err != nil || len(list) != 2 || list[0].ID != one.ID || list[0].Secret != nil || list[1].AgencyCode != "BER" {
@@ -149,7 +151,7 @@ func TestManyThatAskAtOnceCostOneReading(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
-	lock, err := p.db.Beginx()
+	lock, err := p.Pool.Beginx()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestManyThatAskAtOnceCostOneReading(t *testing.T) {
 	}
 	waitForLock(t, p)
 	var waiting int
-	if err := p.db.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`); err != nil || waiting != 1 {
+	if err := p.Pool.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`); err != nil || waiting != 1 {
 		t.Errorf("%d statements wait, %v", waiting, err)
 	}
 	if err := lock.Rollback(); err != nil {
@@ -189,30 +191,30 @@ func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
 	p := withAgencies(t)
 	a, b := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyB)
 	mine, theirs := addKey(t, a, 1), addKey(t, b, 1)
-	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !Away(err) || !strings.Contains(err.Error(), theirs.ID) {
+	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !unavailable.Is(err) || !strings.Contains(err.Error(), theirs.ID) {
 		t.Errorf("sealed with another key: %v", err)
 	}
 	found(t, a, mine.ID) // the others are not affected
 	// A sealed secret that somebody with the database copies to another key does not open there.
-	if _, err := p.db.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1) where id = $2`, mine.ID, theirs.ID); err != nil {
+	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1) where id = $2`, mine.ID, theirs.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.forget()
-	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !Away(err) {
+	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !unavailable.Is(err) {
 		t.Errorf("copied to another key: %v", err)
 	}
-	if _, err := p.db.Exec(`update agency_keys set agency_id = 2 where id = $1`, mine.ID); err != nil {
+	if _, err := p.Pool.Exec(`update agency_keys set agency_id = 2 where id = $1`, mine.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.forget()
-	if _, _, err := a.AgencyKey(t.Context(), mine.ID); !Away(err) {
+	if _, _, err := a.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
 		t.Errorf("moved to another agency: %v", err)
 	}
 	for name, none := range map[string]*AgencyKeys{"nil": p.AgencyKeys(nil), "empty": keysOf(t, p)} {
-		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !Away(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
+		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, _, err := none.Add(t.Context(), 1, telematics.OperatorAt("eva")); !Away(err) {
+		if _, _, err := none.Add(t.Context(), 1, telematics.OperatorAt("eva")); !unavailable.Is(err) {
 			t.Errorf("%s adds: %v", name, err)
 		}
 		if list, err := none.List(t.Context()); err != nil || len(list) != 2 {
@@ -222,12 +224,12 @@ func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
 			t.Errorf("%s cannot revoke: %v", name, err)
 		}
 	}
-	nowhere, err := New(Config{URL: "postgres://127.0.0.1:1/none"})
+	nowhere, err := New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nowhere.Close()
-	if _, _, err := keysOf(t, nowhere, sealKeyA).AgencyKey(t.Context(), mine.ID); !Away(err) {
+	if _, _, err := keysOf(t, nowhere, sealKeyA).AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
 		t.Errorf("without Postgres: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -37,7 +38,7 @@ func (t *Twins) writeBehind(ctx context.Context, tell func([]telematics.Change))
 		share := recordShare
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.config.Timeout)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.postgres.Timeout())
 			defer cancel()
 			t.write(last, tell, 1)
 			return
@@ -95,7 +96,7 @@ func (t *Twins) write(ctx context.Context, tell func([]telematics.Change), share
 func (t *Twins) keep(ctx context.Context, sightings []sighting, tell func([]telematics.Change)) bool {
 	seen, err := t.postgres.keep(ctx, sightings)
 	switch {
-	case Away(err) || errors.Is(err, context.Canceled):
+	case unavailable.Is(err) || errors.Is(err, context.Canceled):
 		t.log.Warn("postgres is behind with the state of vehicles", "vehicles", t.toRecord.size(), "err", err)
 		return false
 	case err != nil:
@@ -124,7 +125,7 @@ func (t *Twins) offerBehind(ctx context.Context, tell func([]telematics.Change))
 			t.restBeforeOffer(ctx, pause(time.Since(began), offerShare))
 		} else {
 			t.hurry()
-			rest(ctx, holdOff)
+			rest(ctx, unavailable.RetryAfter)
 		}
 	}
 }

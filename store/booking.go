@@ -10,22 +10,24 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // Dossier returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
 func (p *Postgres) Dossier(ctx context.Context, id rental.BookingID) (rental.Dossier, error) {
 	var rows []dossierRow
-	if err := p.commands.selectAll(ctx, &rows, selectDossier, written(time.Now()), id); err != nil {
-		return rental.Dossier{}, wrap("read booking", err)
+	if err := p.Prepared.Select(ctx, &rows, selectDossier, pg.Timestamp(time.Now()), id); err != nil {
+		return rental.Dossier{}, unavailable.Wrap("read booking", err)
 	}
 	d, err := oneDossier(id, rows)
-	return d, wrap("read booking", err)
+	return d, unavailable.Wrap("read booking", err)
 }
 
 func dossier(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.Dossier, error) {
 	var rows []dossierRow
-	if err := sqlx.SelectContext(ctx, db, &rows, selectDossier, written(now), id); err != nil {
+	if err := sqlx.SelectContext(ctx, db, &rows, selectDossier, pg.Timestamp(now), id); err != nil {
 		return rental.Dossier{}, err
 	}
 	return oneDossier(id, rows)
@@ -46,11 +48,11 @@ func oneDossier(id rental.BookingID, rows []dossierRow) (rental.Dossier, error) 
 
 // Dossiers returns bookings by descending id, which is also the position in the page.
 func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
-	if !searchable(q.Client, string(q.State)) {
+	if !pg.Searchable(q.Client, string(q.State)) {
 		return nil, nil
 	}
 	// The page is found first, so that charges and neighbours are read of what is on it alone.
-	found, err := dossiersOf(ctx, p.lists, `
+	found, err := dossiersOf(ctx, p.Lists, `
 		with page as materialized (
 			select b.id
 			from bookings b join clients c on c.id = b.client_id
@@ -64,8 +66,8 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 		)`+selectDossiers+`
 		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
-		written(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
-	return found, wrap("read bookings", err)
+		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
+	return found, unavailable.Wrap("read bookings", err)
 }
 
 // followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
@@ -80,7 +82,7 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 			where vehicle_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)
 		) n
 		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`,
-		vehicle, written(now))
+		vehicle, pg.Timestamp(now))
 	return err
 }
 
@@ -88,7 +90,7 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 // whether there may be others. The end is judged by Postgres's clock.
 func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err error) {
 	var left []telematics.VehicleID
-	err = p.within(ctx, func(tx *sqlx.Tx) error {
+	err = p.Within(ctx, func(tx *sqlx.Tx) error {
 		var now time.Time
 		if err := tx.GetContext(ctx, &now, `select now()`); err != nil {
 			return err
@@ -99,7 +101,7 @@ func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err 
 			where status = 'booked' and not exists (
 				select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))
 			order by id limit $2
-			for no key update skip locked`, written(now), limit)
+			for no key update skip locked`, pg.Timestamp(now), limit)
 		if err != nil {
 			return err
 		}
@@ -110,22 +112,22 @@ func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err 
 		}
 		return nil
 	})
-	return len(left) == limit, wrap("free vehicles that nobody came for", err)
+	return len(left) == limit, unavailable.Wrap("free vehicles that nobody came for", err)
 }
 
 // changeAttempts is how often a change is tried that the database gives up in favour of others. All together wait for a lock
 // for about as long as one statement may take: many who change the same thing at once stand in line.
-const changeAttempts = lockShare
+const changeAttempts = pg.LockShare
 
 // change runs a transaction, and again where it was given up: then it has done nothing.
 func (p *Postgres) change(ctx context.Context, run func(*sqlx.Tx) error) error {
 	var err error
 	for range changeAttempts {
-		if err = p.within(ctx, run); !isGivenUp(err) || ctx.Err() != nil {
+		if err = p.Within(ctx, run); !isGivenUp(err) || ctx.Err() != nil {
 			return translated(err)
 		}
 	}
-	return awayError{err}
+	return unavailable.Mark(err)
 }
 
 // errKeyCame says that an idempotency key came into use after it was looked for.
@@ -135,7 +137,7 @@ var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 // over a key.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
-	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == lockNotAvailable) || errors.Is(err, errKeyCame)
+	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame)
 }
 
 // keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.

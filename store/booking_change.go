@@ -8,6 +8,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -24,7 +26,7 @@ func (p *Postgres) Amend(ctx context.Context, r rental.Request, decide rental.De
 		return err
 	})
 	if err != nil {
-		return rental.Dossier{}, false, wrap("change booking", err)
+		return rental.Dossier{}, false, unavailable.Wrap("change booking", err)
 	}
 	return after, replayed, nil
 }
@@ -104,8 +106,8 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 		set state = $2, start_at = $3, end_at = $4, started_at = $5, ended_at = $6, hourly_rate = $7, hours = $8, subtotal = $9, tax = $10,
 			deposit = $11, payment_method_id = $12, extensions = $13
 		where id = $1`,
-		b.ID, b.State, written(b.Start), written(b.End), written(b.ActualStart), written(b.ActualEnd), b.Price.HourlyRate, b.Price.Hours,
-		b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit, nullable(b.Method), b.Extensions)
+		b.ID, b.State, pg.Timestamp(b.Start), pg.Timestamp(b.End), pg.Timestamp(b.ActualStart), pg.Timestamp(b.ActualEnd), b.Price.HourlyRate, b.Price.Hours,
+		b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit, pg.Nullable(b.Method), b.Extensions)
 	return err
 }
 
@@ -124,9 +126,9 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Cha
 		rows[i] = chargeRow{
 			// Version 7 grows with time: what is made together stays in this order.
 			ID: uuid.Must(uuid.NewV7()), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: last[c.Kind], State: string(c.State),
-			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: nullable(string(c.Goal)),
-			RefundsChargeID: nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
-			NextAttemptAt: written(c.NextAttempt), PaidAt: written(c.PaidAt), CreatedAt: value(written(c.Created)),
+			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: pg.Nullable(string(c.Goal)),
+			RefundsChargeID: pg.Nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
+			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)),
 		}
 	}
 	_, err := tx.ExecContext(ctx, `
@@ -135,7 +137,7 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Cha
 		select * from json_to_recordset($1) as c (
 			id uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
 			refunds_charge_id uuid, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz)`,
-		recordset(rows))
+		pg.JSONRecords(rows))
 	return err
 }
 
@@ -148,7 +150,7 @@ func amendCharges(ctx context.Context, tx *sqlx.Tx, booking rental.BookingID, no
 			set goal = $3, capture_amount = $4, reason = $5, woken_at = $6,
 				next_attempt_at = case when state in ('paid', 'captured', 'released') then next_attempt_at else $6 end
 			where id = $1 and booking_id = $2`,
-			c.ID, booking, nullable(string(c.Goal)), c.CaptureAmount, c.Reason, written(now))
+			c.ID, booking, pg.Nullable(string(c.Goal)), c.CaptureAmount, c.Reason, pg.Timestamp(now))
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -82,7 +84,7 @@ func (w *rentalWorld) everything() (rows [5]string) {
 		`select json_agg(v order by id)::text from vehicles v`, `select coalesce(json_agg(k order by key)::text, '') from idempotency_keys k`,
 		`select json_agg(a order by id)::text from activity a`,
 	} {
-		if err := w.here.db.Get(&rows[i], query); err != nil {
+		if err := w.here.Pool.Get(&rows[i], query); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -113,7 +115,7 @@ func TestAChangeThatFailsLeavesNothing(t *testing.T) {
 		},
 	} {
 		_, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"), decide)
-		if err == nil || replayed || Away(err) || name == "decided" && !errors.Is(err, refusal) {
+		if err == nil || replayed || unavailable.Is(err) || name == "decided" && !errors.Is(err, refusal) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if after := w.everything(); after != before {
@@ -220,20 +222,20 @@ func TestAVehiclesStatusFollowsItsBookings(t *testing.T) {
 func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
-	hurried, err := New(Config{URL: w.address, Timeout: time.Second})
+	hurried, err := New(pg.Config{URL: w.address, Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer hurried.Close()
 	for _, table := range []string{"clients", "bookings", "vehicles"} {
-		tx, err := w.there.db.Beginx()
+		tx, err := w.there.Pool.Beginx()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(`select from ` + table + ` for update`); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !Away(err) {
+		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !unavailable.Is(err) {
 			t.Errorf("%s are held: %v", table, err)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -249,7 +251,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 	order := []string{"clients where subject = 'anna'", "bookings", "vehicles where id = 1", "charges"}
 	for i, held := range order {
-		tx, err := w.there.db.Beginx()
+		tx, err := w.there.Pool.Beginx()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +268,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 			if j == i {
 				continue
 			}
-			_, err := w.there.db.Exec(`select from ` + other + ` for update nowait`)
+			_, err := w.there.Pool.Exec(`select from ` + other + ` for update nowait`)
 			if free := err == nil; free != (j > i) {
 				t.Errorf("while %s are held by somebody else, %s are free: %v (%v)", held, other, free, err)
 			}
@@ -293,7 +295,7 @@ func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 		if err != nil || attempts != changeAttempts {
 			t.Errorf("%s: %d attempts, %v", failure.Code, attempts, err)
 		}
-		if err := w.here.change(t.Context(), func(*sqlx.Tx) error { return failure }); !Away(err) {
+		if err := w.here.change(t.Context(), func(*sqlx.Tx) error { return failure }); !unavailable.Is(err) {
 			t.Errorf("%s for ever: %v", failure.Code, err)
 		}
 	}
@@ -307,7 +309,7 @@ func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 func TestWhoeverLocksTheWrongWayRoundBreaksNoChange(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
-	tx, err := w.there.db.Beginx()
+	tx, err := w.there.Pool.Beginx()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +325,7 @@ func TestWhoeverLocksTheWrongWayRoundBreaksNoChange(t *testing.T) {
 	waitForLock(t, w.there)
 	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`) // one of the two is given up
 	_ = tx.Rollback()
-	if err := <-done; err != nil && !Away(err) {
+	if err := <-done; err != nil && !unavailable.Is(err) {
 		t.Error(err)
 	}
 }

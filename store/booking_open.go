@@ -9,6 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -24,7 +26,7 @@ func (p *Postgres) OpenBooking(ctx context.Context, draft rental.Draft, r rental
 		return err
 	})
 	if err != nil {
-		return rental.Dossier{}, false, wrap("make booking", err)
+		return rental.Dossier{}, false, unavailable.Wrap("make booking", err)
 	}
 	return made, replayed, nil
 }
@@ -91,7 +93,7 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Fa
 	err = tx.GetContext(ctx, &client, `
 		select id, default_payment_method_id from clients where agency_id = $1 and subject = $2 for no key update`,
 		draft.Agency, draft.Client)
-	facts.Client.ID, facts.Client.Default = client.ID, value(client.Default)
+	facts.Client.ID, facts.Client.Default = client.ID, pg.Deref(client.Default)
 	return facts, err
 }
 
@@ -156,7 +158,7 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		returning id`,
-		b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, written(b.Start), written(b.End),
+		b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, pg.Timestamp(b.Start), pg.Timestamp(b.End),
 		b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
-		nullable(b.Method), written(b.Created))
+		pg.Nullable(b.Method), pg.Timestamp(b.Created))
 }

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"motorpool/httpapi"
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -215,13 +217,13 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 		last = w.book(draft(1, float64(i), float64(i)+1)).ID
 	}
 	var queries atomic.Int64
-	connector, err := w.here.config.connector(time.Minute, time.Minute, patientDialer(time.Minute), nil)
+	connector, err := pq.NewConnector(w.address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
 	defer db.Close()
-	p := &Postgres{config: w.here.config, db: db, commands: newPlans(db, 1), lists: db}
+	p := &Postgres{DB: &pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Lists: db}}
 	if _, err := p.Dossier(t.Context(), last); err != nil || queries.Swap(0) != 1 {
 		t.Errorf("a booking: more or less than one query, or %v", err)
 	}

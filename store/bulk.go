@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -30,10 +32,10 @@ func (p *Postgres) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bo
 		*keyRow
 	}{
 		ID: b.ID, Action: string(b.Action), Parameters: encodeAttention(b.Attention),
-		ActorSubject: b.Actor.Subject, ActorRole: string(b.Actor.Role), ActorAgency: nullable(int64(b.Actor.Agency)),
-		RequestID: nullable(b.RequestID), RequestedAt: written(b.Requested), keyRow: newKeyRow(b.Key),
+		ActorSubject: b.Actor.Subject, ActorRole: string(b.Actor.Role), ActorAgency: pg.Nullable(int64(b.Actor.Agency)),
+		RequestID: pg.Nullable(b.RequestID), RequestedAt: pg.Timestamp(b.Requested), keyRow: newKeyRow(b.Key),
 	}
-	_, err = p.db.ExecContext(ctx, `
+	_, err = p.Pool.ExecContext(ctx, `
 		with bulk as (
 			select * from json_to_record($1) as bulk (
 				id uuid, action text, parameters jsonb, actor_subject text, actor_role text, actor_agency_id bigint,
@@ -48,11 +50,11 @@ func (p *Postgres) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bo
 		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
 		from bulk join opened using (id)
 		where key is not null`,
-		recordset(row), pq.Array(vehicles))
+		pg.JSONRecords(row), pq.Array(vehicles))
 	if isKeyTaken(err) {
 		return true, nil
 	}
-	return false, wrap("write down a bulk", err)
+	return false, unavailable.Wrap("write down a bulk", err)
 }
 
 // refusalRow is the JSON of why there is no command.
@@ -82,12 +84,12 @@ func (p *Postgres) RefuseBulk(ctx context.Context, id telematics.BulkID, items [
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.Pool.ExecContext(ctx, `
 		insert into bulk_refusals (bulk_id, vehicle_id, error)
 		select $1, vehicle_id, error from json_to_recordset($2) as refusal (vehicle_id bigint, error jsonb)
 		on conflict do nothing`,
-		id, recordset(rows))
-	return wrap("note the refusals of a bulk", err)
+		id, pg.JSONRecords(rows))
+	return unavailable.Wrap("note the refusals of a bulk", err)
 }
 
 // Bulk returns an order to many vehicles, and what has become of each; or a
@@ -96,7 +98,7 @@ func (p *Postgres) Bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 	b, found, err := p.bulk(ctx, id)
 	switch {
 	case err != nil:
-		return telematics.Bulk{}, wrap("read bulk", err)
+		return telematics.Bulk{}, unavailable.Wrap("read bulk", err)
 	case !found:
 		return telematics.Bulk{}, telematics.NoSuchBulk(id)
 	}
@@ -108,13 +110,13 @@ func (p *Postgres) bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 	if err != nil || !found {
 		return b, found, err
 	}
-	// Refusals are written once, after the last command: read them first, so that a
+	// refusals are written once, after the last command: read them first, so that a
 	// vehicle is not missed by both.
 	refusals, err := p.bulkRefusals(ctx, id)
 	if err != nil {
 		return b, true, err
 	}
-	commands, err := selectCommands(ctx, unplanned{p.db}, `select `+commandColumns+` from commands where bulk_id = $1`, id)
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: p.Pool}, `select `+commandColumns+` from commands where bulk_id = $1`, id)
 	if err != nil {
 		return b, true, err
 	}
@@ -145,7 +147,7 @@ func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (b telem
 		RequestedAt   time.Time     `db:"requested_at"`
 		Now           time.Time     `db:"now"`
 	}
-	err = p.db.SelectContext(ctx, &rows, `
+	err = p.Pool.SelectContext(ctx, &rows, `
 		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at, clock_timestamp() as now
 		from bulks where id = $1`, id)
 	if err != nil || len(rows) == 0 {
@@ -156,9 +158,9 @@ func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (b telem
 	b = telematics.Bulk{
 		ID: id, Action: telematics.Action(row.Action), Attention: attention,
 		Actor: telematics.Actor{
-			Subject: row.ActorSubject, Role: telematics.Role(row.ActorRole), Agency: telematics.AgencyID(value(row.ActorAgencyID)),
+			Subject: row.ActorSubject, Role: telematics.Role(row.ActorRole), Agency: telematics.AgencyID(pg.Deref(row.ActorAgencyID)),
 		},
-		RequestID: value(row.RequestID), Requested: row.RequestedAt.UTC(),
+		RequestID: pg.Deref(row.RequestID), Requested: row.RequestedAt.UTC(),
 	}
 	for _, v := range row.VehicleIDs {
 		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
@@ -171,7 +173,7 @@ func (p *Postgres) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[
 		VehicleID int64  `db:"vehicle_id"`
 		Error     string `db:"error"`
 	}
-	if err := p.db.SelectContext(ctx, &rows, `select vehicle_id, error from bulk_refusals where bulk_id = $1`, id); err != nil {
+	if err := p.Pool.SelectContext(ctx, &rows, `select vehicle_id, error from bulk_refusals where bulk_id = $1`, id); err != nil {
 		return nil, err
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))

@@ -129,7 +129,7 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 		}
 	}
 	for _, k := range keys[:2] {
-		if _, err := p.db.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, k.Key); err != nil {
+		if _, err := p.Pool.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, k.Key); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"motorpool/store/groupcommit"
+	"motorpool/store/pg"
 )
 
 // crowds are how many call at once.
@@ -48,12 +51,12 @@ func callers[T any](b *testing.B, crowd int, fresh func(n int) []T, call func(T)
 	b.StopTimer()
 }
 
-// batches counts the batches of a group from now on.
-func batches[Req, Res any](g *group[Req, Res]) *atomic.Int64 {
-	counted, run := new(atomic.Int64), g.run
-	g.run = func(ctx context.Context, reqs []Req) ([]Res, error) {
+// countBatches replaces a batcher by one that counts its batches.
+func countBatches[Req, Res any](db *pg.DB, batcher **groupcommit.Batcher[Req, Res], run func(context.Context, []Req) ([]Res, error)) *atomic.Int64 {
+	counted := new(atomic.Int64)
+	*batcher = pg.NewBatcher(db, func(ctx context.Context, reqs []Req) ([]Res, error) {
 		counted.Add(1)
 		return run(ctx, reqs)
-	}
+	})
 	return counted
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 )
 
 // heldCharge is what of a charge only its worker, and who wakes it, has to do with.
@@ -43,12 +45,12 @@ func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
 
 // changed reports whether the charge is another job by now than the one that its worker was given.
 func (h heldCharge) changed(job rental.Job) bool {
-	return h.Woken || rental.Goal(value(h.Goal)) != job.Goal
+	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
 }
 
 // WriteCharge writes down what is known now, and keeps the job. A job that has become another one is given back.
 func (p *Postgres) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
-	err = p.within(ctx, func(tx *sqlx.Tx) error {
+	err = p.Within(ctx, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
 			// Before the charge: who changes a card holds its client, and then charges and the card, in any order.
 			if err := keepClient(ctx, tx, job.Client); err != nil {
@@ -74,7 +76,7 @@ func (p *Postgres) WriteCharge(ctx context.Context, job rental.Job, r rental.Res
 		}
 		return writeLine(ctx, tx, r)
 	})
-	return ok && err == nil, wrap("write down what is about to be done about a charge", err)
+	return ok && err == nil, unavailable.Wrap("write down what is about to be done about a charge", err)
 }
 
 func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
@@ -87,7 +89,7 @@ func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
 // writeAttempt says that the charge is being carried out, and with which card: who finds it so later knows whose
 // outcome it is, and whether the client has chosen another default since.
 func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) error {
-	card := value(r.Card)
+	card := pg.Deref(r.Card)
 	_, err := tx.ExecContext(ctx, `
 		update charges set
 			state = $2, settled = $3, decline_code = $4,
@@ -103,7 +105,7 @@ func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
 		where id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
-		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), nullable(int64(job.Default)))
+		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), pg.Nullable(int64(job.Default)))
 	return err
 }
 
@@ -116,7 +118,7 @@ func oneIf(b bool) int {
 
 // SettleCharge writes down what was learned, and gives the job back.
 func (p *Postgres) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
-	err = p.within(ctx, func(tx *sqlx.Tx) error {
+	err = p.Within(ctx, func(tx *sqlx.Tx) error {
 		// The client's row first, as everybody does: a default that is being set is seen here, or sees what is written here.
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
@@ -135,7 +137,7 @@ func (p *Postgres) SettleCharge(ctx context.Context, job rental.Job, r rental.Re
 		}
 		return writeLine(ctx, tx, r)
 	})
-	return ok && err == nil, wrap("settle a charge", err)
+	return ok && err == nil, unavailable.Wrap("settle a charge", err)
 }
 
 // standing is a client's default payment method; zero: there is none.
@@ -179,7 +181,7 @@ func refused(s rental.ChargeState) bool {
 // writeOutcome writes what was learned. What happened meanwhile makes the charge due again at once: another goal, or a default
 // that was set since the card was tried.
 func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s standing) error {
-	other := s.ID != 0 && s.ID != value(held.TriedDefault) && s.Card != held.Tried
+	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
 		with now as (
 			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (barred) and $21 <> all (barred)) as again,
@@ -207,8 +209,8 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 		from now
 		where charges.id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked), r.Again, r.Declined, r.Hard,
-		written(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
-		written(r.LookAt), written(r.PaidAt), s.Token, r.Gone)
+		pg.Timestamp(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
+		pg.Timestamp(r.LookAt), pg.Timestamp(r.PaidAt), s.Token, r.Gone)
 	return err
 }
 
@@ -219,18 +221,18 @@ func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 
 // WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can change it any more.
 func (p *Postgres) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
-	if object == "" || !searchable(object) {
+	if object == "" || !pg.Searchable(object) {
 		return "", false, nil
 	}
 	var rows []struct {
 		State rental.ChargeState `db:"state"`
 		Kind  rental.ChargeKind  `db:"kind"`
 	}
-	err = p.db.SelectContext(ctx, &rows, `
+	err = p.Pool.SelectContext(ctx, &rows, `
 		update charges set look_at = case when state = any ($2) and kind <> 'refund' then look_at else clock_timestamp() end
 		where intent = $1 returning state, kind`, object, pq.Array(rental.FinalChargeStates()))
 	if err != nil || len(rows) == 0 {
-		return "", false, wrap("wake a charge", err)
+		return "", false, unavailable.Wrap("wake a charge", err)
 	}
 	return rows[0].State, !isOver(rows[0].Kind, rows[0].State), nil
 }

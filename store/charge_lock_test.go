@@ -41,7 +41,7 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 			if len(jobs) != 1 || jobs[0].Card == nil || jobs[0].Card.ID != first.ID {
 				t.Fatalf("took %+v", jobs)
 			}
-			inTheWay, err := watch.db.Beginx()
+			inTheWay, err := watch.Pool.Beginx()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 			}
 			waiting := func(n int) func() bool {
 				return func() (there bool) {
-					err := watch.db.Get(&there, `
+					err := watch.Pool.Get(&there, `
 						select count(*) = $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`, n)
 					if err != nil {
 						t.Error(err)

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -41,7 +42,7 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 		Declines int    `db:"declines"`
 		Hard     bool   `db:"hard"`
 	}
-	err := o.db.Get(&row, `
+	err := o.Pool.Get(&row, `
 		select next_attempt_at is not null and next_attempt_at <= clock_timestamp() as due, woken_at is not null as woken,
 			payment_method_id, last_four, declines, hard
 		from charges where id = $1`, id)
@@ -51,7 +52,7 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 	if row.Due != (card != 0) || row.Woken != row.Due {
 		o.tb.Errorf("%s: due %v, woken %v; want %v", what, row.Due, row.Woken, card != 0)
 	}
-	if card != 0 && (value(row.Method) != int64(card) || row.LastFour != "4242" || row.Declines != 0 || row.Hard) {
+	if card != 0 && (pg.Deref(row.Method) != int64(card) || row.LastFour != "4242" || row.Declines != 0 || row.Hard) {
 		o.tb.Errorf("%s: %+v, want to be tried with %d", what, row, card)
 	}
 }
@@ -171,7 +172,7 @@ func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
 	decline := func() {
 		t.Helper()
-		if _, err := p.db.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day', woken_at = null where id = $1`, fee); err != nil {
+		if _, err := p.Pool.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day', woken_at = null where id = $1`, fee); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +229,7 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
 	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
-	worker, err := p.db.BeginTxx(t.Context(), nil)
+	worker, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -38,15 +40,15 @@ type jobRow struct {
 func (r jobRow) job() rental.Job {
 	j := rental.Job{
 		Charge: r.charge(), Lease: r.Lease, Look: r.Look, Tries: r.Tries,
-		Client: rental.ClientID(r.ClientID), Customer: value(r.Customer), Default: rental.MethodID(value(r.Default)), Payment: value(r.Payment), Reference: r.Reference,
+		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 	}
 	if r.CardID != nil {
 		j.Card = &rental.Method{
-			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: value(r.CardDefault), Created: read(r.CardCreatedAt),
+			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault), Created: pg.FromTimestamp(r.CardCreatedAt),
 			Card: rental.Card{
-				Token: value(r.CardToken), Brand: value(r.CardBrand), LastFour: value(r.CardLastFour),
-				ExpMonth: value(r.CardExpMonth), ExpYear: value(r.CardExpYear), Fingerprint: value(r.CardFingerprint),
+				Token: pg.Deref(r.CardToken), Brand: pg.Deref(r.CardBrand), LastFour: pg.Deref(r.CardLastFour),
+				ExpMonth: pg.Deref(r.CardExpMonth), ExpYear: pg.Deref(r.CardExpYear), Fingerprint: pg.Deref(r.CardFingerprint),
 			},
 		}
 	}
@@ -58,7 +60,7 @@ func (r jobRow) job() rental.Job {
 // that it must not be tried with.
 func (p *Postgres) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
 	var rows []jobRow
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.Pool.SelectContext(ctx, &rows, `
 		with due as (
 			select id from charges
 			where due_at <= now() and (lease_until is null or lease_until <= now())
@@ -89,7 +91,7 @@ func (p *Postgres) TakeCharges(ctx context.Context, limit int, lease time.Durati
 		order by c.due_at, c.id`,
 		limit, lease.Microseconds())
 	if err != nil {
-		return nil, wrap("take charges", err)
+		return nil, unavailable.Wrap("take charges", err)
 	}
 	jobs := make([]rental.Job, len(rows))
 	for i, row := range rows {

@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -63,14 +64,14 @@ func newMarket(t testing.TB, p *Postgres) *market {
 
 func (m *market) get(into any, query string, args ...any) {
 	m.t.Helper()
-	if err := m.p.db.Get(into, query, args...); err != nil {
+	if err := m.p.Pool.Get(into, query, args...); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
 func (m *market) exec(query string, args ...any) {
 	m.t.Helper()
-	if _, err := m.p.db.Exec(query, args...); err != nil {
+	if _, err := m.p.Pool.Exec(query, args...); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -121,7 +122,7 @@ func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {
 	m.exec(`
 		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, capture_amount, refunds_charge_id, next_attempt_at, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), $10, $11, $12, $13)`,
-		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount, nullable(c.Refunds), written(c.NextAttempt), c.Created)
+		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount, pg.Nullable(c.Refunds), pg.Timestamp(c.NextAttempt), c.Created)
 	return c
 }
 
@@ -222,7 +223,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 	if ok, err := p.WriteCharge(t.Context(), jobs[0], rental.Result{State: rental.Unknown, Intent: "pi_1", Asked: true, Card: jobs[0].Card}); !ok || err != nil {
 		t.Fatalf("WriteCharge = %v, %v", ok, err)
 	}
-	tx, err := p.db.Beginx()
+	tx, err := p.Pool.Beginx()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestOldNoticesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.db.Exec(`update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`); err != nil {
+	if _, err := p.Pool.Exec(`update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`); err != nil {
 		t.Fatal(err)
 	}
 	for _, more := range []bool{true, false} {
@@ -272,7 +273,7 @@ func TestOldNoticesAreForgotten(t *testing.T) {
 		}
 	}
 	var left []string
-	if err := p.db.Select(&left, `select id from processor_notices order by id`); err != nil {
+	if err := p.Pool.Select(&left, `select id from processor_notices order by id`); err != nil {
 		t.Fatal(err)
 	}
 	if len(left) != 2 || left[0] != "new" || left[1] != "open" {

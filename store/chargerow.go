@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 )
 
 // chargeColumns are the columns of a chargeRow, of charges under the name c.
@@ -46,10 +47,10 @@ func (r chargeRow) charge() rental.Charge {
 		ID: r.ID, Booking: rental.BookingID(r.BookingID), Kind: rental.ChargeKind(r.Kind), Number: r.Number,
 		State: rental.ChargeState(r.State), Currency: rental.Currency(r.Currency),
 		Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
-		Goal: rental.Goal(value(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: value(r.RefundsChargeID),
+		Goal: rental.Goal(pg.Deref(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: pg.Deref(r.RefundsChargeID),
 		Fee: r.Fee, Reason: r.Reason,
-		Method: rental.MethodID(value(r.PaymentMethodID)), Brand: r.Brand, LastFour: r.LastFour,
-		Intent: value(r.Intent), Seen: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,
-		NextAttempt: read(r.NextAttemptAt), PaidAt: read(r.PaidAt), Created: r.CreatedAt.UTC(),
+		Method: rental.MethodID(pg.Deref(r.PaymentMethodID)), Brand: r.Brand, LastFour: r.LastFour,
+		Intent: pg.Deref(r.Intent), Seen: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,
+		NextAttempt: pg.FromTimestamp(r.NextAttemptAt), PaidAt: pg.FromTimestamp(r.PaidAt), Created: r.CreatedAt.UTC(),
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // claimColumns are what is written down of an accepted command. A version that is null is not to be checked.
-var claimColumns = given{"claim", []string{
+var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
 	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
 	"requested_at timestamptz", "deadline timestamptz", "bulk_id uuid", "booking_id bigint", "version bigint",
@@ -24,12 +26,12 @@ var claimColumns = given{"claim", []string{
 func claimRow(c *telematics.Command) []any {
 	var attention any
 	if c.Attention != nil {
-		attention = asJSON(encodeAttention(c.Attention))
+		attention = pg.JSON(encodeAttention(c.Attention))
 	}
 	row := []any{
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
-		c.Instance, c.Actor.Subject, string(c.Actor.Role), nullable(int64(c.Actor.Agency)), nullable(c.RequestID),
-		written(c.Requested), written(c.Deadline), nullable(c.Bulk), nullable(c.Booking), nullable(c.Version),
+		c.Instance, c.Actor.Subject, string(c.Actor.Role), pg.Nullable(int64(c.Actor.Agency)), pg.Nullable(c.RequestID),
+		pg.Timestamp(c.Requested), pg.Timestamp(c.Deadline), pg.Nullable(c.Bulk), pg.Nullable(c.Booking), pg.Nullable(c.Version),
 	}
 	if c.Key == nil {
 		return append(row, nil, nil, nil, nil)
@@ -64,13 +66,13 @@ var errStale = errors.New("the vehicle's record has changed")
 // record has that version, too, by a read that is not older than the claim. A caller whose context ends meanwhile may leave
 // an open command behind.
 func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-	claim, err := p.claims.do(ctx, &c)
+	claim, err := p.claims.Do(ctx, &c)
 	for range claimAttempts - 1 {
 		if err != nil || !claim.undecided() {
 			break
 		}
 		// The occupant was settled before we could see it: the lane may be free now.
-		claim, err = p.claims.do(ctx, &c)
+		claim, err = p.claims.Do(ctx, &c)
 	}
 	if err == nil && claim.undecided() {
 		err = errLaneFlaps
@@ -84,7 +86,7 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
 		return telematics.Claim{}, known
 	}
-	return claim.Claim, wrap("claim lane", cmp.Or(err, claim.err))
+	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))
 }
 
 // claim takes the lanes that are free, and finds the occupants of the others.
@@ -137,7 +139,7 @@ func (p *Postgres) takeLanes(ctx context.Context, commands []*telematics.Command
 	var missing sql.NullInt64
 	var claim claimed
 	var at sql.NullTime
-	err := p.commands.each(ctx, claimStatements[kind], parameters(rows), func(decided *sql.Rows) error {
+	err := p.Prepared.Each(ctx, claimStatements[kind], pg.Parameters(rows), func(decided *sql.Rows) error {
 		err := decided.Scan(&id, &claim.Seq, &claim.stale, &missing, &at)
 		claim.At = at.Time
 		if missing.Valid {
@@ -169,10 +171,10 @@ func claimStatement(held, keys string) string {
 }
 
 var (
-	claimMany = claimColumns.many() + `, held as materialized (
+	claimMany = claimColumns.Many() + `, held as materialized (
 		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
 	)`
-	claimOne = claimColumns.one() + `, held as materialized (
+	claimOne = claimColumns.One() + `, held as materialized (
 		select id, agency_id, powertrain, capabilities from vehicles where id = $2 for no key update
 	)`
 )
@@ -218,7 +220,7 @@ func (p *Postgres) occupants(ctx context.Context, refused []*telematics.Command)
 	for i, c := range refused {
 		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
 	}
-	open, err := selectCommands(ctx, p.commands, `
+	open, err := selectCommands(ctx, p.Prepared, `
 		select occupant.* from unnest($1::bigint[], $2::text[]) as wanted (vehicle, wanted_lane), lateral (
 			select `+commandColumns+` from commands
 			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')

@@ -29,9 +29,9 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	unused, _ := add()
 	vehicle, _ := add()
 	takeOut := func(vehicle telematics.VehicleID) error {
-		_, err := p.db.Exec(`with unit as (update units set vehicle_id = null where vehicle_id = $1) select`, vehicle)
+		_, err := p.Pool.Exec(`with unit as (update units set vehicle_id = null where vehicle_id = $1) select`, vehicle)
 		if err == nil {
-			_, err = p.db.Exec(`delete from vehicles where id = $1`, vehicle)
+			_, err = p.Pool.Exec(`delete from vehicles where id = $1`, vehicle)
 		}
 		return err
 	}
@@ -43,7 +43,7 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 
 	// The claim of another is under way.
 	raced, _ := add()
-	claiming, err := p.db.BeginTxx(t.Context(), nil)
+	claiming, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestOneVehicleCannotHaveANumberTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := p.db.Exec(`update commands set seq = (select max(seq) from commands)`)
+	_, err := p.Pool.Exec(`update commands set seq = (select max(seq) from commands)`)
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_vehicle_seq" {
 		t.Errorf("one number twice: %v", err)
 	}

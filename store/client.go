@@ -7,6 +7,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -25,14 +27,14 @@ const clientColumns = `id, agency_id, subject, customer, customer_key, default_p
 func (r clientRow) client() rental.Client {
 	return rental.Client{
 		ID: rental.ClientID(r.ID), Agency: telematics.AgencyID(r.AgencyID), Subject: r.Subject,
-		Customer: value(r.Customer), Key: r.Key.String(), Default: rental.MethodID(value(r.Default)),
+		Customer: pg.Deref(r.Customer), Key: r.Key.String(), Default: rental.MethodID(pg.Deref(r.Default)),
 	}
 }
 
 // Client returns the client, which is made at first use.
 func (p *Postgres) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
-	c, err := clientOf(ctx, p.db, agency, subject)
-	return c, wrap("read client", err)
+	c, err := clientOf(ctx, p.Pool, agency, subject)
+	return c, unavailable.Wrap("read client", err)
 }
 
 // clientOf returns the client, which is made at first use.
@@ -66,7 +68,7 @@ func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Cl
 // is then.
 func (p *Postgres) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
 	var row clientRow
-	err := p.db.GetContext(ctx, &row, `
+	err := p.Pool.GetContext(ctx, &row, `
 		update clients set customer = coalesce(customer, $2) where id = $1 returning `+clientColumns, id, customer)
-	return row.client(), wrap("write down a customer", err)
+	return row.client(), unavailable.Wrap("write down a customer", err)
 }

@@ -21,7 +21,7 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 		fmt.Sprintf(`create function shifted.now() returns timestamptz language sql stable as 'select pg_catalog.now() + %s'`, quoted(by)),
 		fmt.Sprintf(`create function shifted.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + %s'`, quoted(by)),
 	} {
-		if _, err := open(t, address).db.Exec(statement); err != nil {
+		if _, err := open(t, address).Pool.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	p := open(t, address)
 	exec := func(statement string, args ...any) {
 		t.Helper()
-		if _, err := p.db.Exec(statement, args...); err != nil {
+		if _, err := p.Pool.Exec(statement, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		var left int
-		if err := p.db.Get(&left, what.rows); err != nil || left != 1 {
+		if err := p.Pool.Get(&left, what.rows); err != nil || left != 1 {
 			t.Errorf("%s: %d left, want 1 (%v)", what.name, left, err)
 		}
 	}

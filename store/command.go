@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -63,13 +65,13 @@ func (r commandRow) command() (telematics.Command, error) {
 		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
 		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
 		Actor: telematics.Actor{
-			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(value(r.ActorAgencyID)),
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
 		},
-		RequestID: value(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
+		RequestID: pg.Deref(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
 		Reported: reported, Late: r.Late, Overruled: r.Overruled, Attempts: r.Attempts,
-		Requested: r.RequestedAt.UTC(), SentAt: read(r.SentAt), ReceivedAt: read(r.ReceivedAt),
-		Completed: read(r.CompletedAt), Deadline: r.Deadline.UTC(),
-		Bulk: value(r.BulkID), Booking: value(r.BookingID),
+		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
+		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
+		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
 	}, nil
 }
 
@@ -119,9 +121,9 @@ func decodeReported(message *string) (*telematics.Report, error) {
 }
 
 // selectCommands returns the commands of a query.
-func selectCommands(ctx context.Context, db querier, query string, args ...any) ([]telematics.Command, error) {
+func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
-	if err := db.selectAll(ctx, &rows, query, args...); err != nil {
+	if err := db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	commands := make([]telematics.Command, len(rows))
@@ -136,9 +138,9 @@ func selectCommands(ctx context.Context, db querier, query string, args ...any) 
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.
 func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
-	found, err := selectCommands(ctx, unplanned{p.db}, `select `+commandColumns+` from commands where id = $1`, id)
+	found, err := selectCommands(ctx, pg.Unprepared{DB: p.Pool}, `select `+commandColumns+` from commands where id = $1`, id)
 	if err != nil {
-		return telematics.Command{}, wrap("read command", err)
+		return telematics.Command{}, unavailable.Wrap("read command", err)
 	}
 	if len(found) == 0 {
 		return telematics.Command{}, telematics.NoSuchCommand(id)
@@ -149,13 +151,13 @@ func (p *Postgres) Command(ctx context.Context, id telematics.CommandID) (telema
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
 func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, unplanned{p.lists}, `
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: p.Lists}, `
 		select `+commandColumns+` from commands
 		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
 		order by seq desc
 		limit nullif($4::bigint, 0)`,
 		vehicle, agency, page.Before, page.Limit)
-	return commands, wrap("read the vehicle's commands", err)
+	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
 // News returns those of the commands that are not open any more, and of the unheard ones also those that a
@@ -164,24 +166,24 @@ func (p *Postgres) News(ctx context.Context, unheard, received []telematics.Comm
 	if len(unheard)+len(received) == 0 {
 		return nil, nil
 	}
-	commands, err := selectCommands(ctx, p.commands, `
+	commands, err := selectCommands(ctx, p.Prepared, `
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
 		pq.Array(unheard), pq.Array(received))
-	return commands, wrap("read news of commands", err)
+	return commands, unavailable.Wrap("read news of commands", err)
 }
 
 // Overdue returns up to limit open commands with a deadline before an instant, the
 // longest overdue first. The instant counts at most up to Postgres's own time: a process
 // whose clock is ahead must not end what others still wait for.
 func (p *Postgres) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, unplanned{p.db}, `
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: p.Pool}, `
 		select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received') and deadline < $1 -- which ends the look at the index; a clock, by itself, does not
 			and deadline < clock_timestamp()
 		order by deadline
 		limit $2`,
-		written(before), limit)
-	return commands, wrap("read overdue commands", err)
+		pg.Timestamp(before), limit)
+	return commands, unavailable.Wrap("read overdue commands", err)
 }

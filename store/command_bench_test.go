@@ -57,7 +57,7 @@ func (r *commandRecord) fresh(n int) []telematics.Command {
 func (r *commandRecord) claimed(n int) []telematics.Command {
 	r.b.Helper()
 	commands := r.fresh(n)
-	for batch := range slices.Chunk(commands, r.config.MaxBatch) {
+	for batch := range slices.Chunk(commands, r.MaxBatch()) {
 		if _, err := r.claim(r.b.Context(), pointers(batch)); err != nil {
 			r.b.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func (r *commandRecord) claimed(n int) []telematics.Command {
 
 func (r *commandRecord) settleAll() {
 	r.b.Helper()
-	for batch := range slices.Chunk(r.open, r.config.MaxBatch) {
+	for batch := range slices.Chunk(r.open, r.MaxBatch()) {
 		settlements := make([]telematics.Settlement, len(batch))
 		for i, c := range batch {
 			settlements[i] = success(c)
@@ -135,7 +135,7 @@ func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, c
 // one after the other, as each command makes them, while others' steps share the disk.
 func BenchmarkCommandRecord(b *testing.B) {
 	r := newCommandRecord(b)
-	claims, settlements := batches(r.claims), batches(r.settlements)
+	claims, settlements := countBatches(r.DB, &r.claims, r.claim), countBatches(r.DB, &r.settlements, r.settle)
 	r.run("claim", r.fresh, r.take, 1, claims)
 	r.run("settle", r.claimed, r.end, 1, settlements)
 	r.run("life", r.fresh, func(c telematics.Command) error {

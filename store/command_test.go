@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -122,12 +123,12 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)
 	drawn := func() (n int64) {
-		if err := p.db.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
+		if err := p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	other, err := p.db.BeginTxx(t.Context(), nil)
+	other, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 			batch = append(batch, brokertest.NewCommand(id, telematics.Lock))
 		}
 	}
-	holder, err := p.db.BeginTxx(t.Context(), nil)
+	holder, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestABatchThatFailsHasSettledNothing(t *testing.T) {
 	}
 	s := telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning}
 	bad := telematics.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
-	if _, err := p.settle(t.Context(), []*telematics.Settlement{&s, &bad}); !splits(err) {
+	if _, err := p.settle(t.Context(), []*telematics.Settlement{&s, &bad}); !pg.Splits(err) {
 		t.Fatalf("settle = %v, want an error of the value", err)
 	}
 	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {
@@ -268,7 +269,7 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 			if bad {
 				s.Reason, line.Action = "\x00", "\x00"
 			}
-			if _, ok, err := p.Settle(t.Context(), s); ok == bad || (err != nil) != bad || Away(err) {
+			if _, ok, err := p.Settle(t.Context(), s); ok == bad || (err != nil) != bad || unavailable.Is(err) {
 				t.Errorf("Settle = %v, %v; bad: %v", ok, err, bad)
 			}
 			if err := p.Add(t.Context(), line); (err != nil) != bad {
@@ -291,7 +292,7 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 	id, _ := addVehicle(t, p, 1)
 	wantViolation := func(constraint string, err error) {
 		t.Helper()
-		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint || Away(err) {
+		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint || unavailable.Is(err) {
 			t.Errorf("%v, want a violation of %s", err, constraint)
 		}
 	}
@@ -323,7 +324,7 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 		wantViolation(name, p.Add(t.Context(), line))
 	}
 	var written int
-	if err := p.db.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
+	if err := p.Pool.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
 		t.Errorf("%d rows written, %v", written, err)
 	}
 }
@@ -341,7 +342,7 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 		`attempts = -1`:                        "commands_attempts_positive",
 		`vehicle_id = 4711`:                    "commands_vehicle_exists",
 	} {
-		_, err := p.db.Exec(`update commands set ` + change)
+		_, err := p.Pool.Exec(`update commands set ` + change)
 		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint {
 			t.Errorf("%s: %v, want a violation of %s", change, err, constraint)
 		}

@@ -10,6 +10,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -49,7 +50,7 @@ func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
 	t.Helper()
 	exec := func(query string, args ...any) {
 		t.Helper()
-		if _, err := p.db.Exec(query, args...); err != nil {
+		if _, err := p.Pool.Exec(query, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,8 +75,8 @@ func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
 					values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 					on conflict (serial) do update set vehicle_id = $2, protocol = $3, status = $4, session = $5, said_at = $6,
 						changed_at = $7, last_seen = $8, actions = $9, firmware = $10, gap_ms = $11`,
-					twin.Unit, id, twin.Protocol, nullable(c.Status), c.Session, written(c.SaidAt), written(c.ChangedAt), written(c.LastSeen),
-					pq.Array(c.Actions), c.Firmware, nullable(c.Gap.Milliseconds()))
+					twin.Unit, id, twin.Protocol, pg.Nullable(c.Status), c.Session, pg.Timestamp(c.SaidAt), pg.Timestamp(c.ChangedAt), pg.Timestamp(c.LastSeen),
+					pq.Array(c.Actions), c.Firmware, pg.Nullable(c.Gap.Milliseconds()))
 			}
 		},
 		Remove: func(id telematics.VehicleID) {

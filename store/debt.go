@@ -6,13 +6,14 @@ import (
 	"slices"
 	"sync"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // maxDebts bounds the units of which Postgres is owed something.
 const maxDebts = 1 << 17
 
-var errTooManyDebts = awayError{errors.New("postgres is behind by too many units")}
+var errTooManyDebts = unavailable.Mark(errors.New("postgres is behind by too many units"))
 
 // debts is what came of units that could not be looked up, joined by unit: Postgres is
 // owed it all the same.

@@ -10,6 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/lib/pq"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -36,7 +37,7 @@ type owner struct {
 // does not go by it.
 type directory struct {
 	postgres *Postgres
-	outage   *outage
+	outage   *unavailable.Breaker
 
 	mu    sync.Mutex // lets one at a time ask Postgres
 	known *lru.Cache[telematics.Unit, entry]
@@ -52,9 +53,9 @@ func newDirectory(p *Postgres, log *slog.Logger) *directory {
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return &directory{postgres: p, known: known, outage: &outage{
-		begins: "units are not looked up in postgres; those that were known still are",
-		ends:   "units are looked up in postgres again", log: log,
+	return &directory{postgres: p, known: known, outage: &unavailable.Breaker{
+		Opened: "units are not looked up in postgres; those that were known still are",
+		Closed: "units are looked up in postgres again", Log: log,
 	}}
 }
 
@@ -106,7 +107,7 @@ func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[tel
 				known.until = now.Add(strangerFor)
 			}
 		case remembered:
-			known.until = now.Add(holdOff)
+			known.until = now.Add(unavailable.RetryAfter)
 		default:
 			continue
 		}
@@ -116,16 +117,16 @@ func (d *directory) owners(ctx context.Context, units []telematics.Unit) map[tel
 	return found
 }
 
-var errNotLookedUp = awayError{errors.New("look up units: postgres did not answer a moment ago")}
+var errNotLookedUp = unavailable.Mark(errors.New("look up units: postgres did not answer a moment ago"))
 
 func (d *directory) ask(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
-	if !d.outage.mayAsk() {
+	if !d.outage.Allow() {
 		return nil, errNotLookedUp
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookUpFor)
 	defer cancel()
 	found, err := d.postgres.owners(ctx, units)
-	d.outage.learn(err)
+	d.outage.Record(err)
 	return found, err
 }
 
@@ -151,8 +152,8 @@ func (d *directory) watchMoves(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		if err := d.updateMoved(ctx); err != nil && ctx.Err() == nil && !d.outage.isOn() {
-			d.outage.log.Warn("moved vehicles not read, retrying", "err", err)
+		if err := d.updateMoved(ctx); err != nil && ctx.Err() == nil && !d.outage.IsOpen() {
+			d.outage.Log.Warn("moved vehicles not read, retrying", "err", err)
 		}
 	}
 }
@@ -176,16 +177,16 @@ func (p *Postgres) owners(ctx context.Context, units []telematics.Unit) (map[tel
 		serials[i] = string(unit)
 	}
 	var rows []ownerRow
-	err := p.commands.selectAll(ctx, &rows, selectOwners+` where u.serial = any ($1)`, pq.Array(serials))
-	return ownersByUnit(rows), wrap("look up units", err)
+	err := p.Prepared.Select(ctx, &rows, selectOwners+` where u.serial = any ($1)`, pq.Array(serials))
+	return ownersByUnit(rows), unavailable.Wrap("look up units", err)
 }
 
 // movedOwners returns the owners of vehicles that came to another agency in the last quarter of an hour: an import notes the time
 // before it commits, so the window is longer than an import takes.
 func (p *Postgres) movedOwners(ctx context.Context) (map[telematics.Unit]owner, error) {
 	var rows []ownerRow
-	err := p.commands.selectAll(ctx, &rows, selectOwners+` where v.moved_at > now() - interval '15 minutes'`)
-	return ownersByUnit(rows), wrap("look up moved vehicles", err)
+	err := p.Prepared.Select(ctx, &rows, selectOwners+` where v.moved_at > now() - interval '15 minutes'`)
+	return ownersByUnit(rows), unavailable.Wrap("look up moved vehicles", err)
 }
 
 type ownerRow struct {

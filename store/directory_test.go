@@ -15,7 +15,7 @@ func TestDirectory_MovedVehicleIsKnownAtOtherInstancesSoon(t *testing.T) {
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (2, 'TWO', 'Two') on conflict do nothing`, `update vehicles set agency_id = 2`,
 	} {
-		if _, err := operator.db.ExecContext(t.Context(), statement); err != nil {
+		if _, err := operator.Pool.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}

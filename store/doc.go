@@ -7,13 +7,8 @@
 // conditional write here: one open command per vehicle and lane is a unique index,
 // a settlement names the states that it may follow, the history refuses to be
 // changed. A write that many callers make at the same moment (claim, mark as sent,
-// settle, add to the history) goes through a group, which gives the callers that
-// wait together one statement and one commit:
-//
-//	call ──┐
-//	call ──┼─► queue ──► one statement, one commit ──► each caller its own result
-//	call ──┘     ▲                   │
-//	             └── the next batch ◄┘
+// settle, add to the history) goes through a batcher, which gives the callers that
+// wait together one statement and one commit: see [motorpool/store/groupcommit].
 //
 // # Locks
 //
@@ -29,6 +24,13 @@
 //
 // # Errors
 //
-// What does not exist is a *telematics.Error. The error of a server that is away
-// says so: [Away].
+// What does not exist is a *telematics.Error. The error of a server that is unavailable
+// is marked: see [motorpool/store/unavailable].
+//
+// # Packages
+//
+//	pg           connection, transactions, prepared statements, row sets, migrations
+//	groupcommit  batches of calls that share one commit
+//	unavailable  errors of servers that are unavailable, circuit breaker
+//	migrations   the schema
 package store

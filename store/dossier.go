@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -145,7 +146,7 @@ func (r dossierRow) dossier() (rental.Dossier, error) {
 	d := rental.Dossier{
 		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: r.Terms.terms(), Subject: r.Subject,
 		Vehicle: twin.Vehicle, Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
-		Next: read(r.Next), InOther: r.InOther, Before: r.Before,
+		Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
 	}
 	var charges []chargeRow
 	if r.Charges != nil {
@@ -165,13 +166,13 @@ func (r dossierRow) booking() rental.Booking {
 		ID: rental.BookingID(r.ID), Reference: r.Reference, State: rental.BookingState(r.State),
 		Agency: telematics.AgencyID(r.AgencyID), Client: rental.ClientID(r.ClientID), VehicleID: telematics.VehicleID(r.Vehicle.ID),
 		PickupID: r.Pickup.ID, DropoffID: r.Dropoff.ID, Start: r.StartAt.UTC(), End: r.EndAt.UTC(),
-		ActualStart: read(r.StartedAt), ActualEnd: read(r.EndedAt),
+		ActualStart: pg.FromTimestamp(r.StartedAt), ActualEnd: pg.FromTimestamp(r.EndedAt),
 		Price: rental.Price{
 			Tariff: rental.Tariff{Currency: rental.Currency(r.Currency), HourlyRate: rental.Minor(r.HourlyRate),
 				Tax: rental.TaxRate(r.TaxPPM), Deposit: rental.Minor(r.Deposit)},
 			Hours: rental.Hundredths(r.Hours), Subtotal: rental.Minor(r.Subtotal), TaxDue: rental.Minor(r.Tax),
 		},
-		Method: rental.MethodID(value(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
+		Method: rental.MethodID(pg.Deref(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
 	}
 }
 
@@ -187,7 +188,7 @@ func (r dossierRow) card(charges []rental.Charge) *rental.Card {
 		return nil
 	}
 	return &rental.Card{
-		Token: *r.Card.Token, Brand: value(r.Card.Brand), LastFour: value(r.Card.LastFour),
-		ExpMonth: value(r.Card.ExpMonth), ExpYear: value(r.Card.ExpYear), Fingerprint: value(r.Card.Fingerprint),
+		Token: *r.Card.Token, Brand: pg.Deref(r.Card.Brand), LastFour: pg.Deref(r.Card.LastFour),
+		ExpMonth: pg.Deref(r.Card.ExpMonth), ExpYear: pg.Deref(r.Card.ExpYear), Fingerprint: pg.Deref(r.Card.Fingerprint),
 	}
 }

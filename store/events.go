@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -50,7 +51,7 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 	for i := range events {
 		row, err := encodeEvent(&events[i])
 		if err != nil {
-			return wrap("tell events", err)
+			return unavailable.Wrap("tell events", err)
 		}
 		rows[i] = row
 	}
@@ -60,7 +61,7 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 		}
 		return nil
 	})
-	return wrap("tell events", err)
+	return unavailable.Wrap("tell events", err)
 }
 
 // After returns up to limit events after the one with an id, oldest first. It reports false
@@ -71,7 +72,7 @@ func (e *Events) After(ctx context.Context, id string, limit int) ([]telematics.
 	}
 	entries, err := e.client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
 	if err != nil {
-		return nil, false, wrap("read events", err)
+		return nil, false, unavailable.Wrap("read events", err)
 	}
 	if len(entries) == 0 || entries[0].ID != id {
 		return nil, false, nil
@@ -146,7 +147,7 @@ func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) 
 	for {
 		entries, err := e.client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
 		if err != nil {
-			return nil, wrap("read latest events", err)
+			return nil, unavailable.Wrap("read latest events", err)
 		}
 		if len(entries) > 0 {
 			slices.Reverse(entries)
@@ -167,5 +168,5 @@ func (e *Events) await(ctx context.Context, at string) error {
 	if errors.Is(err, redis.Nil) {
 		return nil
 	}
-	return wrap("wait for events", err)
+	return unavailable.Wrap("wait for events", err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -24,7 +25,7 @@ func fillFleet(tb testing.TB, p *Postgres, vehicles int, now time.Time) {
 				cast(:now as timestamptz) - case when n % 20 = 0 then interval '1 hour' else interval '20 seconds' end
 			from generate_series(1, cast(:vehicles as int)) n`,
 	} {
-		if _, err := p.db.NamedExec(statement, map[string]any{"vehicles": vehicles, "now": now.UTC()}); err != nil {
+		if _, err := p.Pool.NamedExec(statement, map[string]any{"vehicles": vehicles, "now": now.UTC()}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -36,10 +37,10 @@ func fillFleet(tb testing.TB, p *Postgres, vehicles int, now time.Time) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := p.db.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb from vehicles`, recordset(fields)); err != nil {
+	if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb from vehicles`, pg.JSONRecords(fields)); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := p.db.Exec(`analyse`); err != nil {
+	if _, err := p.Pool.Exec(`analyse`); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -40,8 +41,8 @@ func randomFleet(t *testing.T, p *Postgres, n int) []telematics.Twin {
 		}
 		twins[i].Contact = randomContact()
 		c := twins[i].Contact
-		_, err := p.db.Exec(`update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
-			v.Unit, nullable(string(c.Status)), written(c.LastSeen), written(c.ChangedAt))
+		_, err := p.Pool.Exec(`update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
+			v.Unit, pg.Nullable(string(c.Status)), pg.Timestamp(c.LastSeen), pg.Timestamp(c.ChangedAt))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,10 +126,10 @@ func TestPagesOfTheFleetHoldStillWhileItChanges(t *testing.T) {
 	got := pagesOf(t, p, telematics.VehicleQuery{}, 7, func() {
 		last++
 		addVehicle(t, p, last) // newer than every page
-		if _, err := p.db.Exec(`update vehicles set status = 'inactive', plate_number = plate_number || 'x' where id % 3 = $1`, rand.IntN(3)); err != nil {
+		if _, err := p.Pool.Exec(`update vehicles set status = 'inactive', plate_number = plate_number || 'x' where id % 3 = $1`, rand.IntN(3)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.db.Exec(`update units set last_seen = now(), status = 'offline' where vehicle_id % 3 = $1`, rand.IntN(3)); err != nil {
+		if _, err := p.Pool.Exec(`update units set last_seen = now(), status = 'offline' where vehicle_id % 3 = $1`, rand.IntN(3)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 )
 
 // part is an object of a fleet file while it is read. What is wrong with it is
@@ -82,7 +83,7 @@ const maxText = 1024
 
 func (p *part) optionalText(key string) string {
 	s, _ := take[string](p, key, "a string")
-	if len(s) > maxText || !searchable(s) {
+	if len(s) > maxText || !pg.Searchable(s) {
 		p.problem(key, "longer than %d bytes, or not clean UTF-8", maxText)
 	}
 	return s
@@ -103,7 +104,7 @@ func (p *part) text(key string) string {
 func (p *part) texts(key string) []string {
 	list, _ := take[[]string](p, key, "a list of strings")
 	for i, s := range list {
-		if s == "" || len(s) > maxText || !searchable(s) {
+		if s == "" || len(s) > maxText || !pg.Searchable(s) {
 			p.problem(fmt.Sprintf("%s[%d]", key, i), "empty, longer than %d bytes, or not clean UTF-8", maxText)
 		}
 	}

@@ -2,17 +2,24 @@ package store
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"motorpool/store/groupcommit"
 )
 
 // BenchmarkGroup is what sharing costs where the batch itself costs nothing.
 func BenchmarkGroup(b *testing.B) {
 	crowded(b, func(b *testing.B, crowd int) {
-		g := newGroup(Config{}.withDefaults(), func(_ context.Context, reqs []int) ([]int, error) { return reqs, nil })
-		shared := batches(g)
+		var shared atomic.Int64
+		g := groupcommit.New(groupcommit.Limits{MaxBatch: 256, Timeout: 3 * time.Second}, func(_ context.Context, reqs []int) ([]int, error) {
+			shared.Add(1)
+			return reqs, nil
+		})
 		numbers := make([]int, roundSize)
 		callers(b, crowd, func(n int) []int { return numbers[:n] }, func(i int) error {
-			_, err := g.do(b.Context(), i)
+			_, err := g.Do(b.Context(), i)
 			return err
 		})
 		b.ReportMetric(float64(b.N)/float64(shared.Load()), "calls/batch")

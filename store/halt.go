@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -26,8 +27,8 @@ func (r haltRow) halt() telematics.Halt {
 // Halts returns the halts in force, that of everybody first.
 func (p *Postgres) Halts(ctx context.Context) (telematics.Halts, error) {
 	var rows []haltRow
-	if err := p.db.SelectContext(ctx, &rows, `select agency_id, why, by, since from halts order by agency_id`); err != nil {
-		return nil, wrap("read halts", err)
+	if err := p.Pool.SelectContext(ctx, &rows, `select agency_id, why, by, since from halts order by agency_id`); err != nil {
+		return nil, unavailable.Wrap("read halts", err)
 	}
 	halts := make(telematics.Halts, len(rows))
 	for i, row := range rows {
@@ -49,7 +50,7 @@ func (p *Postgres) Halt(ctx context.Context, h telematics.Halt, by telematics.Au
 				since = case when halts.why = excluded.why then halts.since else excluded.since end
 			returning agency_id, why, by, since, since >= statement_timestamp() as is_new
 		)`, telematics.CommandsHalt, h, by)
-	return row.halt(), done, wrap("halt commands", err)
+	return row.halt(), done, unavailable.Wrap("halt commands", err)
 }
 
 // Resume lifts a halt, with its entry in the activity history. It reports false where there was none.
@@ -57,13 +58,13 @@ func (p *Postgres) Resume(ctx context.Context, agency telematics.AgencyID, by te
 	_, done, err := p.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
 		telematics.CommandsResume, telematics.Halt{Agency: agency}, by)
-	return done, wrap("resume commands", err)
+	return done, unavailable.Wrap("resume commands", err)
 }
 
 // changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one step.
 func (p *Postgres) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
 	var row haltRow
-	err := p.db.GetContext(ctx, &row, change+`, told as (
+	err := p.Pool.GetContext(ctx, &row, change+`, told as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
 			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0, false, $2::text
 			from changed where is_new

@@ -7,6 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -38,11 +40,11 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 // executed, and never will be, has freed its key; so has telematics.KeptFor.
 func (p *Postgres) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
 	made, found, err := p.made(ctx, k)
-	return made, found, wrap("look for an idempotency key", err)
+	return made, found, unavailable.Wrap("look for an idempotency key", err)
 }
 
 func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
-	if !searchable(k.Subject, k.Key) {
+	if !pg.Searchable(k.Subject, k.Key) {
 		return telematics.Made{}, false, nil
 	}
 	var rows []struct {
@@ -51,7 +53,7 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 		BulkID      *uuid.UUID `db:"bulk_id"`
 		Old         bool       `db:"old"`
 	}
-	err := p.commands.selectAll(ctx, &rows, `
+	err := p.Prepared.Select(ctx, &rows, `
 		select fingerprint, command_id, bulk_id, made_at <= `+keptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,
@@ -61,13 +63,13 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 	}
 	row := rows[0]
 	if row.Old {
-		_, err := p.db.ExecContext(ctx, `
+		_, err := p.Pool.ExecContext(ctx, `
 			delete from idempotency_keys
 			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+keptSince,
 			k.Agency, k.Subject, k.Key)
 		return telematics.Made{}, false, err
 	}
-	made := telematics.Made{Bulk: value(row.BulkID)}
+	made := telematics.Made{Bulk: pg.Deref(row.BulkID)}
 	copy(made.Fingerprint[:], row.Fingerprint)
 	if row.CommandID == nil {
 		return made, true, nil
@@ -84,26 +86,26 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 // free frees the key of a command that was settled by somebody who does not know of keys:
 // an instance of an older version, or one whose settlement came between our two reads.
 func (p *Postgres) free(ctx context.Context, id telematics.CommandID) error {
-	_, err := p.db.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
+	_, err := p.Pool.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
 	return err
 }
 
 // ForgetKeys removes idempotency keys that nobody may repeat any more, up to limit of
 // them, and reports whether there may be others.
 func (p *Postgres) ForgetKeys(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.db.ExecContext(ctx, `
+	result, err := p.Pool.ExecContext(ctx, `
 		delete from idempotency_keys
 		where (agency_id, subject, key) in (
 			select agency_id, subject, key from idempotency_keys
 			where made_at <= `+keptSince+` order by made_at limit $1 for update skip locked)`,
 		limit)
 	if err != nil {
-		return false, wrap("forget idempotency keys", err)
+		return false, unavailable.Wrap("forget idempotency keys", err)
 	}
 	n, err := result.RowsAffected()
-	return n == int64(limit), wrap("forget idempotency keys", err)
+	return n == int64(limit), unavailable.Wrap("forget idempotency keys", err)
 }
 
 // keptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an instance whose clock is
 // ahead must not free keys that others rely on.
-var keptSince = `now() - ` + interval(telematics.KeptFor)
+var keptSince = `now() - ` + pg.Interval(telematics.KeptFor)

@@ -19,7 +19,7 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, err := p.db.Exec(`update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID); err != nil {
+	if _, err := p.Pool.Exec(`update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID); err != nil {
 		t.Fatal(err)
 	}
 	if made, found, err := p.Made(t.Context(), *c.Key); found || err != nil {
@@ -54,7 +54,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 					}
 					for i, s := range settlements {
 						var kept bool
-						if err := p.db.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
+						if err := p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
 							t.Fatal(err)
 						}
 						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {

@@ -9,6 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -30,11 +32,11 @@ func (i Imported) String() string {
 // contact is forgotten then, and when it speaks another protocol.
 func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := p.importFile(ctx, file)
-	return imported, wrap("import fleet", err)
+	return imported, unavailable.Wrap("import fleet", err)
 }
 
 func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	db, err := p.unhurried(ctx, 0)
+	db, err := p.WithoutTimeouts(ctx, 0)
 	if err != nil {
 		return Imported{}, err
 	}
@@ -63,7 +65,7 @@ func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, er
 
 // upsert runs a statement over rows and returns how many it changed.
 func upsert(ctx context.Context, tx *sqlx.Tx, query string, rows any) (int, error) {
-	result, err := tx.ExecContext(ctx, query, recordset(rows))
+	result, err := tx.ExecContext(ctx, query, pg.JSONRecords(rows))
 	if err != nil {
 		return 0, err
 	}
@@ -93,7 +95,7 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		rows = append(rows, agencyFileRow{
 			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency), Tax: terms.Tax,
 			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
-			GraceMinutes: int64(terms.UnlockGrace / time.Minute), FeeLimit: nullable(terms.FeeLimit),
+			GraceMinutes: int64(terms.UnlockGrace / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
 		})
 	}
 	const fileRows = `
@@ -185,7 +187,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 	}
 	if _, err := tx.ExecContext(ctx, `
 		select from vehicles where id in (select id from json_to_recordset($1) as f (id bigint)) order by id for no key update`,
-		recordset(rows)); err != nil {
+		pg.JSONRecords(rows)); err != nil {
 		return 0, err
 	}
 	return upsert(ctx, tx, `
@@ -227,7 +229,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	}
 	rows := []unitFileRow{}
 	for _, v := range file.Vehicles {
-		rows = append(rows, unitFileRow{Serial: nullable(v.Unit), VehicleID: v.ID, Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol)})
+		rows = append(rows, unitFileRow{Serial: pg.Nullable(v.Unit), VehicleID: v.ID, Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol)})
 	}
 	// Both statements return what they touched: a unit that moves counts once.
 	touched := map[telematics.Unit]bool{}
@@ -248,7 +250,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 		returning u.serial`,
 	} {
 		var serials []telematics.Unit
-		if err := tx.SelectContext(ctx, &serials, query, recordset(rows)); err != nil {
+		if err := tx.SelectContext(ctx, &serials, query, pg.JSONRecords(rows)); err != nil {
 			return 0, err
 		}
 		for _, serial := range serials {

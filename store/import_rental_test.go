@@ -23,7 +23,7 @@ func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, ma
 		Grace    int64               `db:"grace"`
 		FeeLimit rental.Minor        `db:"fee_limit"`
 	}
-	err := p.db.SelectContext(t.Context(), &agencies, `
+	err := p.Pool.SelectContext(t.Context(), &agencies, `
 		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer,
 			(extract(epoch from unlock_grace))::bigint as grace, coalesce(fee_limit, 0) as fee_limit from agencies`)
 	if err != nil {
@@ -39,7 +39,7 @@ func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, ma
 		Hourly  rental.Minor         `db:"hourly_rate"`
 		Deposit rental.Minor         `db:"deposit"`
 	}
-	if err := p.db.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is not null`); err != nil {
+	if err := p.Pool.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is not null`); err != nil {
 		t.Fatal(err)
 	}
 	rates := map[telematics.VehicleID]rental.Rate{}
@@ -82,7 +82,7 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 // putBooking puts a booking of a vehicle of agency 1 on record: hours from now on, for an hour.
 func putBooking(t *testing.T, p *Postgres, vehicle, hours int, state string) {
 	t.Helper()
-	_, err := p.db.ExecContext(t.Context(), `
+	_, err := p.Pool.ExecContext(t.Context(), `
 		with client as (
 			insert into clients (agency_id, subject) values (1, 'c') on conflict (agency_id, subject) do update set subject = excluded.subject returning id)
 		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
@@ -152,7 +152,7 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := p.db.BeginTxx(t.Context(), nil)
+	tx, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -106,7 +107,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 	p := open(t, newDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[9].AgencyID = 3 // as if the file had not been checked
-	if got, err := p.Import(t.Context(), file); err == nil || got != (Imported{}) || Away(err) {
+	if got, err := p.Import(t.Context(), file); err == nil || got != (Imported{}) || unavailable.Is(err) {
 		t.Errorf("Import = %+v, %v", got, err)
 	}
 	if stations, err := p.Stations(t.Context(), 0); err != nil || len(stations) > 0 {

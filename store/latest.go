@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -102,16 +103,16 @@ redis.call('PEXPIRE', key, ttl)
 return verdicts
 `)
 
-// Offer tries to write what is offered, in one trip, and returns the fate of each offer.
+// offer tries to write what is offered, in one trip, and returns the fate of each offer.
 func (r *Redis) offer(ctx context.Context, offers []offer) ([]offered, error) {
 	fates, missing, err := r.offerOnce(ctx, offers)
 	if missing { // the server is new, or was emptied of scripts too
 		if err := offerScript.Load(ctx, r.client).Err(); err != nil {
-			return nil, wrap("load the script of the latest state", err)
+			return nil, unavailable.Wrap("load the script of the latest state", err)
 		}
 		fates, _, err = r.offerOnce(ctx, offers)
 	}
-	return fates, wrap("offer the latest state", err)
+	return fates, unavailable.Wrap("offer the latest state", err)
 }
 
 func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered, missing bool, err error) {
@@ -137,7 +138,7 @@ func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered,
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return nil, true, err
 		}
-		if isAway(err) {
+		if unavailable.IsCause(err) {
 			return nil, false, err
 		}
 		if err != nil {
@@ -188,7 +189,7 @@ func (r *Redis) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (
 	var err error
 	if len(vehicles) == 1 { // as commands do, many at once
 		all = make([]readLatest, 1)
-		all[0], err = r.reads.do(ctx, vehicles[0])
+		all[0], err = r.reads.Do(ctx, vehicles[0])
 	} else {
 		all, err = r.readEach(ctx, vehicles)
 	}
@@ -199,7 +200,7 @@ func (r *Redis) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (
 		}
 	}
 	if err != nil {
-		return nil, wrap("read the latest state", err)
+		return nil, unavailable.Wrap("read the latest state", err)
 	}
 	return found, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/store/groupcommit"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -19,14 +21,14 @@ const askFor = 250 * time.Millisecond
 // limitKey names the entry of a limit.
 func limitKey(key string) string { return "rate:motorpool:" + key }
 
-var errNotAsked = awayError{errors.New("count request: redis did not answer a moment ago")}
+var errNotAsked = unavailable.Mark(errors.New("count request: redis did not answer a moment ago"))
 
 // Limits counts requests in Redis, for all instances together. It is safe for concurrent use.
 type Limits struct {
 	client   redis.UniversalClient
-	takes    *group[[]telematics.Limit, taken] // from limits whose entries are in one place
+	takes    *groupcommit.Batcher[[]telematics.Limit, taken] // from limits whose entries are in one place
 	patience time.Duration
-	outage   *outage
+	outage   *unavailable.Breaker
 }
 
 // taken is what became of one request.
@@ -37,11 +39,11 @@ type taken struct {
 
 // Limits returns the count of requests.
 func (r *Redis) Limits() *Limits {
-	l := &Limits{client: r.client, patience: askFor, outage: &outage{
-		begins: "requests pass without being counted against their limits",
-		ends:   "requests are counted against their limits again", log: r.log,
+	l := &Limits{client: r.client, patience: askFor, outage: &unavailable.Breaker{
+		Opened: "requests pass without being counted against their limits",
+		Closed: "requests are counted against their limits again", Log: r.log,
 	}}
-	l.takes = newGroup(Config{MaxBatch: tripBatch, Timeout: askFor}, l.takeEach)
+	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: askFor}, l.takeEach)
 	return l
 }
 
@@ -78,16 +80,16 @@ return quotas
 // comes soon. It is one trip to Redis, in a cluster
 // one for each limit: their entries are at different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
-	if !l.outage.mayAsk() {
+	if !l.outage.Allow() {
 		return nil, errNotAsked
 	}
 	ask, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	quotas, err := l.take(ask, limits)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
-		l.outage.learn(wrap("count request", err))
+		l.outage.Record(unavailable.Wrap("count request", err))
 	}
-	return quotas, wrap("count request", err)
+	return quotas, unavailable.Wrap("count request", err)
 }
 
 func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
@@ -110,7 +112,7 @@ func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telemat
 
 // takeTogether takes from limits whose entries are in one place, in one trip with other requests that come at the same time.
 func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
-	taken, err := l.takes.do(ctx, limits)
+	taken, err := l.takes.Do(ctx, limits)
 	return taken.quotas, cmp.Or(err, taken.err)
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"motorpool/simulator/devstack"
+	"motorpool/store/groupcommit"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -22,7 +24,8 @@ func limitsAt(t *testing.T, address string) *Limits {
 }
 
 func patient(l *Limits) *Limits {
-	l.patience, l.takes.timeout = patience, patience
+	l.patience = patience
+	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: patience}, l.takeEach)
 	return l
 }
 
@@ -203,7 +206,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			var log bytes.Buffer
 			l := openRedis(t, server.URL()).Limits()
 			clock := &hands{at: time.Now()}
-			l.outage.log, l.outage.now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
+			l.outage.Log, l.outage.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
 			counted(t, l, "vehicle:1", 1_000)
 			if err := trouble.begin(); err != nil {
 				t.Fatal(err)
@@ -211,7 +214,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			refused := func(within time.Duration) {
 				t.Helper()
 				start := time.Now()
-				if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1); !Away(err) {
+				if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1); !unavailable.Is(err) {
 					t.Errorf("Take = %v, want the error of a server that is away", err)
 				}
 				if took := time.Since(start); took > within {
@@ -227,14 +230,14 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			if took := time.Since(start); took > slack {
 				t.Errorf("1000 requests were held up for %v", took)
 			}
-			clock.move(holdOff)
+			clock.move(unavailable.RetryAfter)
 			refused(askFor + slack) // sees whether it is back
 			refused(slack)
 			if err := trouble.end(); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "requests are counted again", func() bool {
-				clock.move(holdOff)
+				clock.move(unavailable.RetryAfter)
 				_, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1)
 				return err == nil
 			})
@@ -250,19 +253,19 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	server := startRedis(t)
 	l := openRedis(t, server.URL()).Limits()
 	clock := &hands{at: time.Now()}
-	l.outage.now = clock.now
+	l.outage.Now = clock.now
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !Away(err) {
+	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !unavailable.Is(err) {
 		t.Fatalf("Take = %v", err)
 	}
-	clock.move(holdOff)
+	clock.move(unavailable.RetryAfter)
 	var slow atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if l.outage.mayAsk() {
+			if l.outage.Allow() {
 				slow.Add(1)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -14,7 +15,7 @@ func TestAChangeStandsInLineForItsClient(t *testing.T) {
 	w := newRentalWorld(t)
 	p := open(t, w.address)
 	booking := w.book(draft(1, 1, 9))
-	holder, err := w.here.db.Beginx()
+	holder, err := w.here.Pool.Beginx()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestAChangeStandsInLineForItsClient(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(2 * p.config.Timeout / lockShare) // for as long as one of a batch waits, and again
+	time.Sleep(2 * p.Timeout() / pg.LockShare) // for as long as one of a batch waits, and again
 	if err := holder.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func TestNothingDeadlocks(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				some := keys[2+rand.IntN(100)].Key
-				if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
+				if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
 					t.Errorf("age a key: %v", err)
 				}
 				if _, err := p.ForgetKeys(context.Background(), 10); err != nil {
@@ -141,12 +141,12 @@ func TestNothingDeadlocks(t *testing.T) {
 	var deadlocks int
 	eventually(t, "the connections end", func() bool {
 		var others int
-		if err := watch.db.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+		if err := watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
 			t.Fatal(err)
 		}
 		return others == 0
 	})
-	if err := watch.db.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
+	if err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
 		t.Errorf("%d deadlocks, %v", deadlocks, err)
 	}
 }
@@ -167,7 +167,7 @@ func settleBesideNote(t *testing.T, others int) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	note, err := p.db.BeginTxx(t.Context(), nil)
+	note, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -74,7 +75,7 @@ func startPostgres(fsync bool) (string, *devstack.Postgres, error) {
 	if _, err := admin.Exec(`create database ` + template); err != nil {
 		return dir, p, err
 	}
-	db, err := New(Config{URL: databaseURL(p, template)})
+	db, err := New(pg.Config{URL: databaseURL(p, template)})
 	if err != nil {
 		return dir, p, err
 	}
@@ -124,7 +125,7 @@ func newDatabaseFrom(tb testing.TB, template string) string {
 // open connects an instance of Motorpool to a database.
 func open(tb testing.TB, address string) *Postgres {
 	tb.Helper()
-	p, err := New(Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
+	p, err := New(pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func waitForLock(t *testing.T, p *Postgres) {
 	t.Helper()
 	eventually(t, "a statement waits for a lock", func() bool {
 		var waiting int
-		err := p.db.Get(&waiting, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		err := p.Pool.Get(&waiting, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 		if err != nil {
 			t.Fatal(err)
 		}

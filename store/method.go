@@ -8,6 +8,8 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -35,7 +37,7 @@ func (r methodRow) method() rental.Method {
 	return rental.Method{
 		ID: rental.MethodID(r.ID), Client: rental.ClientID(r.ClientID), Default: r.Default, Created: r.CreatedAt.UTC(),
 		Card: rental.Card{
-			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear, Fingerprint: value(r.Fingerprint),
+			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear, Fingerprint: pg.Deref(r.Fingerprint),
 		},
 	}
 }
@@ -43,8 +45,8 @@ func (r methodRow) method() rental.Method {
 // Methods returns the client's payment methods, newest first.
 func (p *Postgres) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method, error) {
 	var rows []methodRow
-	if err := p.db.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 order by m.id desc`, id); err != nil {
-		return nil, wrap("read payment methods", err)
+	if err := p.Pool.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 order by m.id desc`, id); err != nil {
+		return nil, unavailable.Wrap("read payment methods", err)
 	}
 	methods := make([]rental.Method, len(rows))
 	for i, row := range rows {
@@ -96,7 +98,7 @@ func (p *Postgres) RemoveMethod(ctx context.Context, id rental.ClientID, method 
 		removed = m
 		return deleteMethod(ctx, tx, m, line)
 	})
-	return removed, wrap("remove a payment method", err)
+	return removed, unavailable.Wrap("remove a payment method", err)
 }
 
 // isInUse reports whether an active booking is to be paid with a method, or somebody is at a charge that may be tried with it:
@@ -158,7 +160,7 @@ func (p *Postgres) SetDefault(
 		}
 		return addMethodLine(ctx, tx, line, m)
 	})
-	return m, replayed, wrap("set the default payment method", err)
+	return m, replayed, unavailable.Wrap("set the default payment method", err)
 }
 
 // takeMethodKey takes a key for a payment method. It was free when the client was locked, and who wants it for the same request
@@ -191,7 +193,7 @@ func (p *Postgres) DropCard(ctx context.Context, token string, line telematics.A
 		}
 		return deleteMethod(ctx, tx, m, line)
 	})
-	return wrap("drop a card", err)
+	return unavailable.Wrap("drop a card", err)
 }
 
 // passDefault makes the newest other method of the client the default; where there is none, it has no default.
@@ -219,15 +221,15 @@ func (p *Postgres) RefreshCard(ctx context.Context, card rental.Card) error {
 					select from payment_methods other where other.client_id = m.client_id and other.id <> m.id and other.fingerprint = $6
 				) then m.fingerprint else coalesce($6, m.fingerprint) end
 			where id = $1`,
-			m.ID, card.Brand, card.LastFour, card.ExpMonth, card.ExpYear, nullable(card.Fingerprint))
+			m.ID, card.Brand, card.LastFour, card.ExpMonth, card.ExpYear, pg.Nullable(card.Fingerprint))
 		return err
 	})
-	return wrap("refresh a card", err)
+	return unavailable.Wrap("refresh a card", err)
 }
 
 // withCard runs a change of the payment method with a token, whose client it locks. Where there is none, it does nothing.
 func (p *Postgres) withCard(ctx context.Context, token string, change func(*sqlx.Tx, rental.Client, rental.Method) error) error {
-	if !searchable(token) {
+	if !pg.Searchable(token) {
 		return nil
 	}
 	return p.change(ctx, func(tx *sqlx.Tx) error {

@@ -6,17 +6,19 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // AddedUnder returns what an earlier addition under an idempotency key has led to, as it is now.
 func (p *Postgres) AddedUnder(ctx context.Context, id rental.ClientID, key telematics.IdempotencyKey) (rental.Added, bool, error) {
-	earlier, err := namedBy(ctx, p.db, &key)
+	earlier, err := namedBy(ctx, p.Pool, &key)
 	if err != nil || earlier == nil {
-		return rental.Added{}, false, wrap("look for an idempotency key", err)
+		return rental.Added{}, false, unavailable.Wrap("look for an idempotency key", err)
 	}
-	added, err := addedBefore(ctx, p.db, id, *earlier)
-	return added, true, wrap("read what was added", err)
+	added, err := addedBefore(ctx, p.Pool, id, *earlier)
+	return added, true, unavailable.Wrap("read what was added", err)
 }
 
 // addedBefore returns what an earlier request has added, as it is now, or fails as it failed.
@@ -36,7 +38,7 @@ func (p *Postgres) KeepDecline(ctx context.Context, key telematics.IdempotencyKe
 		_, err := takeKey(ctx, tx, &key, names{Refusal: decline})
 		return err
 	})
-	return wrap("keep a decline", err)
+	return unavailable.Wrap("keep a decline", err)
 }
 
 // AddMethod writes a card down, or recognises the one that the client has already.
@@ -49,7 +51,7 @@ func (p *Postgres) AddMethod(ctx context.Context, a rental.Addition) (rental.Add
 	if isTokenTaken(err) {
 		err = rental.InvalidMethod("it belongs to another customer", err)
 	}
-	return added, wrap("add a payment method", err)
+	return added, unavailable.Wrap("add a payment method", err)
 }
 
 func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Added, error) {
@@ -105,7 +107,7 @@ func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.
 	err = tx.SelectContext(ctx, &rows, selectMethods+`
 		where m.client_id = $1 and (m.token = $2 or m.fingerprint = $3)
 		order by m.token = $2 desc limit 1`,
-		a.Client, a.Card.Token, nullable(a.Card.Fingerprint))
+		a.Client, a.Card.Token, pg.Nullable(a.Card.Fingerprint))
 	if err != nil {
 		return added, false, err
 	}
@@ -142,11 +144,11 @@ func insertMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.M
 	if count >= rental.MaxMethods {
 		return rental.Method{}, rental.TooManyMethods()
 	}
-	m := rental.Method{Client: a.Client, Card: a.Card, Created: value(written(a.Now))}
+	m := rental.Method{Client: a.Client, Card: a.Card, Created: pg.Deref(pg.Timestamp(a.Now))}
 	err := tx.GetContext(ctx, &m.ID, `
 		insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8)
 		returning id`,
-		a.Client, a.Card.Token, a.Card.Brand, a.Card.LastFour, a.Card.ExpMonth, a.Card.ExpYear, nullable(a.Card.Fingerprint), m.Created)
+		a.Client, a.Card.Token, a.Card.Brand, a.Card.LastFour, a.Card.ExpMonth, a.Card.ExpYear, pg.Nullable(a.Card.Fingerprint), m.Created)
 	return m, err
 }

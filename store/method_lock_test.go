@@ -84,13 +84,13 @@ func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					o := clients[rand.IntN(len(clients))]
-					_, err := p.db.Exec(`
+					_, err := p.Pool.Exec(`
 						update charges set state = 'declined', hard = random() < 0.3, woken_at = null,
 							payment_method_id = (select id from payment_methods where client_id = $2 order by random() limit 1)
 						where id = (select id from charges where booking_id = $1 order by random() limit 1 for update skip locked)`,
 						o.booking, o.client.ID)
 					check("work at a charge", &writes, err)
-					_, err = p.db.Exec(`
+					_, err = p.Pool.Exec(`
 						with client as (select id from clients where id = $2 for no key update)
 						update bookings set payment_method_id = (select default_payment_method_id from clients where id = $2)
 						where id = $1 and exists (select from client)`, o.booking, o.client.ID)

@@ -30,7 +30,7 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 		"one moved to who has none":  {"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID}},
 		"removal of the client":      {"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID}},
 	} {
-		err := p.within(t.Context(), func(tx *sqlx.Tx) error {
+		err := p.Within(t.Context(), func(tx *sqlx.Tx) error {
 			_, err := tx.Exec(violation.sql, violation.args...)
 			return err
 		})
@@ -69,12 +69,12 @@ func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
 	} {
 		c := newCardholder(t, p)
 		m := c.add(false)
-		if _, err := p.db.Exec(`update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID); err != nil {
+		if _, err := p.Pool.Exec(`update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID); err != nil {
 			t.Fatal(err)
 		}
 		var txs [2]*sqlx.Tx
 		for i := range txs {
-			tx, err := p.db.BeginTxx(t.Context(), nil)
+			tx, err := p.Pool.BeginTxx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -48,7 +49,7 @@ func TestPostgresKeepsTheContractOfCards(t *testing.T) {
 func bookWith(tb testing.TB, p *Postgres, vehicle telematics.VehicleID, client rental.ClientID, method rental.MethodID, state rental.BookingState) rental.BookingID {
 	tb.Helper()
 	var id int64
-	err := p.db.Get(&id, `
+	err := p.Pool.Get(&id, `
 		with station as (
 			insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)
 			on conflict (id) do update set name = excluded.name returning id
@@ -69,12 +70,12 @@ func bookWith(tb testing.TB, p *Postgres, vehicle telematics.VehicleID, client r
 func owe(tb testing.TB, p *Postgres, booking rental.BookingID, kind rental.ChargeKind, number int, set string) uuid.UUID {
 	tb.Helper()
 	id := uuid.New()
-	_, err := p.db.Exec(`
+	_, err := p.Pool.Exec(`
 		insert into charges (id, booking_id, kind, number, state, currency, amount, goal, refunds_charge_id, created_at)
 		values ($1, $2, $3, $4, 'pending', 'EUR', 13200, case when $3 = 'deposit' then 'hold' end,
 			case when $3 = 'refund' then $1::uuid end, now())`, id, booking, kind, number)
 	if err == nil {
-		_, err = p.db.Exec(`update charges set `+set+` where id = $1`, id)
+		_, err = p.Pool.Exec(`update charges set `+set+` where id = $1`, id)
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -135,12 +136,12 @@ func oneDefault(p *Postgres, client rental.ClientID) (string, error) {
 		Methods int    `db:"methods"`
 		Named   int    `db:"named"`
 	}
-	err := p.db.Get(&seen, `
+	err := p.Pool.Get(&seen, `
 		select default_payment_method_id, (select count(*) from payment_methods m where m.client_id = c.id) as methods,
 			(select count(*) from payment_methods m where m.client_id = c.id and m.id = c.default_payment_method_id) as named
 		from clients c where id = $1`, client)
 	if err == nil && (seen.Methods > 0 && seen.Named != 1 || seen.Methods == 0 && seen.Default != nil || seen.Methods > rental.MaxMethods) {
-		return fmt.Sprintf("%d methods, default %d, which is %d of them", seen.Methods, value(seen.Default), seen.Named), nil
+		return fmt.Sprintf("%d methods, default %d, which is %d of them", seen.Methods, pg.Deref(seen.Default), seen.Named), nil
 	}
 	return "", err
 }
@@ -321,7 +322,7 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 			booking := bookWith(t, p, vehicle, c.client.ID, method, test.state)
 			if test.set != "" {
 				id := owe(t, p, booking, test.kind, 1, test.set)
-				if _, err := p.db.Exec(`update charges set payment_method_id = $2 where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
+				if _, err := p.Pool.Exec(`update charges set payment_method_id = $2 where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -331,7 +332,7 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 				t.Fatalf("remove = %v, want in use %v", err, test.used)
 			}
 			var named int
-			if err := p.db.Get(&named, `select count(*) from bookings where id = $1 and payment_method_id is not null`, booking); err != nil || (named > 0) != (test.named && test.used) {
+			if err := p.Pool.Get(&named, `select count(*) from bookings where id = $1 and payment_method_id is not null`, booking); err != nil || (named > 0) != (test.named && test.used) {
 				t.Errorf("the booking names it: %d, %v", named, err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/migrations"
 	"motorpool/telematics"
 )
 
@@ -47,12 +48,12 @@ func TestAnEmptyDatabaseSaysThatItNeedsMigrations(t *testing.T) {
 }
 
 func TestMigrationsGoForwardOnly(t *testing.T) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, err := fs.Glob(migrations.Files, "*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := fs.ReadFile(migrations, file)
+		text, err := fs.ReadFile(migrations.Files, file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,12 +66,8 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 // Numbers of commands that there are already come under their new index while commands are written, and where an earlier attempt was broken off.
 func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 	p := open(t, newDatabaseFrom(t, "template0"))
-	provider, err := newProvider(p.db.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const before = 17
-	if _, err := provider.UpTo(t.Context(), before); err != nil {
+	if err := p.MigrateTo(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
@@ -81,11 +78,11 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired' from generate_series(1, 100)`,
 		`create index commands_vehicle_seq on commands (vehicle_id)`, // left over
 	} {
-		if _, err := p.db.Exec(statement); err != nil {
+		if _, err := p.Pool.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reading, err := p.db.BeginTxx(t.Context(), nil)
+	reading, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +99,7 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 		migrated <- err
 	}()
 	waitForLock(t, p) // behind the reading
-	if _, err := p.db.Exec(`update commands set attempts = attempts + 1`); err != nil {
+	if _, err := p.Pool.Exec(`update commands set attempts = attempts + 1`); err != nil {
 		t.Errorf("while the index is built: %v", err)
 	}
 	if err := reading.Commit(); err != nil {
@@ -112,7 +109,7 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	var valid bool
-	if err := p.db.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
+	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
 		t.Errorf("the index is valid and unique: %t, %v", valid, err)
 	}
 }
@@ -121,15 +118,11 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 // makes everybody wait behind it.
 func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 	p := open(t, newDatabaseFrom(t, "template0"))
-	provider, err := newProvider(p.db.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const before = 5 // the next one changes a table that is in use
-	if _, err := provider.UpTo(t.Context(), before); err != nil {
+	if err := p.MigrateTo(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	backup, err := p.db.BeginTxx(t.Context(), nil)
+	backup, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +136,7 @@ func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 		migrated <- err
 	}()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if _, err := p.db.Exec(`update commands set attempts = attempts`); err != nil {
+		if _, err := p.Pool.Exec(`update commands set attempts = attempts`); err != nil {
 			t.Fatalf("while a migration waits: %v", err)
 		}
 		if _, err := backup.Exec(`select 1`); err != nil { // else it has ended for its idleness
@@ -170,11 +163,7 @@ func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 func atVersion(t *testing.T, version int64) *Postgres {
 	t.Helper()
 	p := open(t, newDatabaseFrom(t, "template0"))
-	provider, err := newProvider(p.db.DB)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := provider.UpTo(t.Context(), version); err != nil {
+	if err := p.MigrateTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -197,7 +186,7 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var unchecked []string
-	if err := p.db.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
+	if err := p.Pool.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
 		t.Errorf("not validated: %v, %v", unchecked, err)
 	}
 	// The statements that this connection prepared before the migration still work.
@@ -217,7 +206,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	if err := claimAndSettle(t, p, spoiled, unit); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.db.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
+	if _, err := p.Pool.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
 		t.Fatal(err)
 	}
 	_, err := p.Migrate(t.Context())
@@ -227,7 +216,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
 		t.Errorf("after the refusal: %v", err)
 	}
-	if _, err := p.db.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
+	if _, err := p.Pool.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Migrate(t.Context()); err != nil {

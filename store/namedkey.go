@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -38,7 +39,7 @@ func takeKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n
 		values ($1, $2, $3, $4, $5, $6, $7)
 		on conflict do nothing`,
 		key.Agency, key.Subject, key.Key, key.Fingerprint[:],
-		nullable(int64(n.Booking)), nullable(int64(n.Method)), encodeRefusal(n.Refusal))
+		pg.Nullable(int64(n.Booking)), pg.Nullable(int64(n.Method)), encodeRefusal(n.Refusal))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func takeKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n
 // namedBy returns what an idempotency key stands for; nil: it is free. Where it stands for another request, it fails with
 // IdempotencyMismatch.
 func namedBy(ctx context.Context, db sqlx.QueryerContext, key *telematics.IdempotencyKey) (*names, error) {
-	if key == nil || !searchable(key.Subject, key.Key) {
+	if key == nil || !pg.Searchable(key.Subject, key.Key) {
 		return nil, nil
 	}
 	var rows []struct {
@@ -73,7 +74,7 @@ func namedBy(ctx context.Context, db sqlx.QueryerContext, key *telematics.Idempo
 		return nil, err
 	}
 	row := rows[0]
-	n := &names{Booking: rental.BookingID(value(row.BookingID)), Method: rental.MethodID(value(row.MethodID))}
+	n := &names{Booking: rental.BookingID(pg.Deref(row.BookingID)), Method: rental.MethodID(pg.Deref(row.MethodID))}
 	if string(row.Fingerprint) != string(key.Fingerprint[:]) {
 		return nil, telematics.KeyMismatch()
 	}
@@ -90,7 +91,7 @@ func encodeRefusal(e *telematics.Error) *string {
 	if e == nil {
 		return nil
 	}
-	text := recordset(newRefusalRow(e))
+	text := pg.JSONRecords(newRefusalRow(e))
 	return &text
 }
 

@@ -64,7 +64,7 @@ func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
+	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, err := p.AddedUnder(t.Context(), c.client.ID, *key); found || err != nil {
@@ -74,14 +74,14 @@ func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
 	if err != nil || second.Replayed || second.Method.ID == first.Method.ID {
 		t.Errorf("AddMethod = %+v, %v", second, err)
 	}
-	if _, err := p.db.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
+	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
 		t.Fatal(err)
 	}
 	if more, err := p.ForgetKeys(t.Context(), 10); more || err != nil {
 		t.Errorf("ForgetKeys = %v, %v", more, err)
 	}
 	var left int
-	if err := p.db.Get(&left, `select count(*) from idempotency_keys`); err != nil || left > 0 {
+	if err := p.Pool.Get(&left, `select count(*) from idempotency_keys`); err != nil || left > 0 {
 		t.Errorf("%d keys are left, %v", left, err)
 	}
 }

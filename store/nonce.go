@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/rental"
+	"motorpool/store/unavailable"
 )
 
 // Signatures remembers in Postgres which signatures were used for changes, for all instances together. It is safe for
@@ -35,7 +36,7 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 		First bool `db:"first"`
 	}
 	// The library repeats a statement whose answer was lost: then the row in the way may be ours, from a moment ago.
-	err := s.postgres.commands.selectAll(ctx, &rows, `
+	err := s.postgres.Prepared.Select(ctx, &rows, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
 				(select count(*) from (
@@ -51,7 +52,7 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 		u.Key, u.Nonce, u.Actor.Agency, u.Actor.Subject, u.At.Unix(), uuid.New(), s.perClient)
 	switch {
 	case err != nil:
-		return 0, wrap("use a signature up", err)
+		return 0, unavailable.Wrap("use a signature up", err)
 	case rows[0].First:
 		return rental.FirstUse, nil
 	case !rows[0].Fresh:
@@ -64,13 +65,13 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 
 // ForgetSignatures removes used signatures that are not fresh any more, up to limit of them, and reports whether there may be others.
 func (p *Postgres) ForgetSignatures(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.db.ExecContext(ctx, `
+	result, err := p.Pool.ExecContext(ctx, `
 		delete from used_signatures where (key_id, nonce) in (
 			select key_id, nonce from used_signatures
 			where expires_at < now() - interval '`+forgottenAfter+` s' order by expires_at limit $1 for update skip locked)`, limit)
 	if err != nil {
-		return false, wrap("forget used signatures", err)
+		return false, unavailable.Wrap("forget used signatures", err)
 	}
 	n, err := result.RowsAffected()
-	return n == int64(limit), wrap("forget used signatures", err)
+	return n == int64(limit), unavailable.Wrap("forget used signatures", err)
 }

@@ -94,7 +94,7 @@ func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
 		t.Errorf("another client's: %v", got)
 	}
 	// What is not fresh any more counts for nothing.
-	if _, err := s.postgres.db.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
+	if _, err := s.postgres.Pool.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
@@ -111,7 +111,7 @@ func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
 	}
 	age := func(nonces, by string) {
 		t.Helper()
-		if _, err := p.db.Exec(`update used_signatures set expires_at = now() - $2::interval where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
+		if _, err := p.Pool.Exec(`update used_signatures set expires_at = now() - $2::interval where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
 		}
 	}
 	var left string
-	if err := p.db.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
+	if err := p.Pool.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
 		t.Errorf("left is %q, %v", left, err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 )
 
 // noticesKept is for how long a notice that was handled is known, so that its repetition is none.
@@ -12,11 +14,11 @@ const noticesKept = 30 * 24 * time.Hour
 
 // Keep writes a notice down, once: a repetition changes nothing.
 func (p *Postgres) Keep(ctx context.Context, n rental.Notice) error {
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.Pool.ExecContext(ctx, `
 		insert into processor_notices (id, type, object, kind, live) values ($1, $2, $3, $4, $5)
 		on conflict (id) do nothing`,
 		n.ID, n.Type, n.Object, n.Kind, n.Live)
-	return wrap("keep a notice of the payment processor", err)
+	return unavailable.Wrap("keep a notice of the payment processor", err)
 }
 
 // noticeRow is a row of processor_notices.
@@ -32,7 +34,7 @@ type noticeRow struct {
 // TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's clock.
 func (p *Postgres) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
 	var rows []noticeRow
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.Pool.SelectContext(ctx, &rows, `
 		with due as (
 			select id from processor_notices
 			where due_at <= now()
@@ -44,7 +46,7 @@ func (p *Postgres) TakeNotices(ctx context.Context, limit int, lease time.Durati
 		returning n.id, n.type, n.object, n.kind, n.live, n.attempts`,
 		limit, lease.Microseconds())
 	if err != nil {
-		return nil, wrap("take notices of the payment processor", err)
+		return nil, unavailable.Wrap("take notices of the payment processor", err)
 	}
 	notices := make([]rental.Notice, len(rows))
 	for i, r := range rows {
@@ -56,22 +58,22 @@ func (p *Postgres) TakeNotices(ctx context.Context, limit int, lease time.Durati
 // Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then. One that is
 // done with stays so.
 func (p *Postgres) Handled(ctx context.Context, id string, again time.Time) error {
-	_, err := p.db.ExecContext(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, written(again))
-	return wrap("give a notice of the payment processor back", err)
+	_, err := p.Pool.ExecContext(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
+	return unavailable.Wrap("give a notice of the payment processor back", err)
 }
 
 // ForgetNotices removes notices that were handled long ago, up to limit of them, and reports whether there may be others.
 func (p *Postgres) ForgetNotices(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.db.ExecContext(ctx, `
+	result, err := p.Pool.ExecContext(ctx, `
 		delete from processor_notices
 		where id in (
 			select id from processor_notices
-			where received_at <= now() - `+interval(noticesKept)+` and due_at is null
+			where received_at <= now() - `+pg.Interval(noticesKept)+` and due_at is null
 			order by received_at limit $1 for update skip locked)`,
 		limit)
 	if err != nil {
-		return false, wrap("forget notices of the payment processor", err)
+		return false, unavailable.Wrap("forget notices of the payment processor", err)
 	}
 	n, err := result.RowsAffected()
-	return n == int64(limit), wrap("forget notices of the payment processor", err)
+	return n == int64(limit), unavailable.Wrap("forget notices of the payment processor", err)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -24,7 +26,7 @@ type sighting struct {
 
 func newSighting(o telematics.Observation) sighting {
 	s := sighting{Observation: o}
-	s.At = read(written(o.At)) // compared with instants that were written down
+	s.At = pg.FromTimestamp(pg.Timestamp(o.At)) // compared with instants that were written down
 	if o.Report != nil {
 		s.readings = telematics.Merge(nil, *o.Report)
 	}
@@ -48,10 +50,10 @@ func (p *Postgres) keep(ctx context.Context, sightings []sighting) (telematics.S
 		return telematics.Seen{}, nil
 	}
 	seen, err := p.observe(ctx, sightings)
-	if len(sightings) > 1 && splits(err) {
+	if len(sightings) > 1 && pg.Splits(err) {
 		return p.observeEach(ctx, sightings)
 	}
-	return seen, wrap("observe vehicles", err)
+	return seen, unavailable.Wrap("observe vehicles", err)
 }
 
 // observeEach keeps what can be kept, where one sighting spoilt the others.
@@ -60,11 +62,11 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 	var refused []error
 	for _, s := range sightings {
 		seen, err := p.observe(ctx, []sighting{s})
-		if err != nil && !splits(err) {
-			return all, wrap("observe vehicles", err)
+		if err != nil && !pg.Splits(err) {
+			return all, unavailable.Wrap("observe vehicles", err)
 		}
 		if err != nil {
-			refused = append(refused, wrap("observe unit "+string(s.Unit), err))
+			refused = append(refused, unavailable.Wrap("observe unit "+string(s.Unit), err))
 		}
 		addSeen(&all, seen)
 	}
@@ -98,9 +100,9 @@ type observedUnit struct {
 // observe is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
 func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen telematics.Seen, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	if err := p.commands.within(ctx, func(ctx context.Context, tx *planned) (err error) {
+	if err := p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
 		seen, err = observeIn(ctx, tx, sightings)
 		return err
 	}); err != nil {
@@ -109,7 +111,7 @@ func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen tele
 	return seen, nil
 }
 
-func observeIn(ctx context.Context, tx *planned, sightings []sighting) (telematics.Seen, error) {
+func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (telematics.Seen, error) {
 	units, err := lockUnits(ctx, tx, sightings)
 	if err != nil {
 		return telematics.Seen{}, err
@@ -164,13 +166,13 @@ func (u *observedUnit) observe(s sighting) {
 }
 
 // lockUnits returns those of the observed units that are built into vehicles.
-func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
+func lockUnits(ctx context.Context, tx *pg.Tx, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
 	serials := make([]string, len(sightings))
 	for i, s := range sightings {
 		serials[i] = string(s.Unit)
 	}
 	units := make(map[telematics.Unit]*observedUnit, len(sightings))
-	err := tx.each(ctx, `
+	err := tx.Each(ctx, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
@@ -201,7 +203,7 @@ func lockUnits(ctx context.Context, tx *planned, sightings []sighting) (map[tele
 }
 
 // readSnapshots reads what the locks of the units guard.
-func readSnapshots(ctx context.Context, tx *planned, vehicles map[telematics.VehicleID]*observedUnit) error {
+func readSnapshots(ctx context.Context, tx *pg.Tx, vehicles map[telematics.VehicleID]*observedUnit) error {
 	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(vehicles)))
 	for id, snapshot := range snapshots {
 		vehicles[id].snapshot = snapshot
@@ -211,16 +213,16 @@ func readSnapshots(ctx context.Context, tx *planned, vehicles map[telematics.Veh
 
 // snapshots returns those of vehicles; of which there is none are absent.
 func (p *Postgres) snapshots(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
-	found, err := selectSnapshots(ctx, p.commands, vehicles)
-	return found, wrap("read snapshots", err)
+	found, err := selectSnapshots(ctx, p.Prepared, vehicles)
+	return found, unavailable.Wrap("read snapshots", err)
 }
 
-func selectSnapshots(ctx context.Context, db querier, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+func selectSnapshots(ctx context.Context, db pg.Querier, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
 		Fields    []byte               `db:"fields"`
 	}
-	err := db.selectAll(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
+	err := db.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
 	if err != nil {
 		return nil, err
 	}
@@ -253,20 +255,20 @@ type snapshotRow struct {
 	Fields    json.RawMessage      `json:"fields"`
 }
 
-func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*observedUnit) error {
+func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit) error {
 	var contacts []unitRow
 	signs := make([][]any, 0, len(units))
 	snapshots := make([]snapshotRow, 0, len(units))
 	for _, u := range units {
 		if u.spoke {
 			contacts = append(contacts, unitRow{
-				Serial: string(u.serial), Status: nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
-				SaidAt: written(u.contact.SaidAt), ChangedAt: written(u.contact.ChangedAt), LastSeen: written(u.contact.LastSeen),
+				Serial: string(u.serial), Status: pg.Nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
+				SaidAt: pg.Timestamp(u.contact.SaidAt), ChangedAt: pg.Timestamp(u.contact.ChangedAt), LastSeen: pg.Timestamp(u.contact.LastSeen),
 				Actions: u.contact.Actions, Firmware: u.contact.Firmware,
-				GapMS: nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
+				GapMS: pg.Nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
 			})
 		} else {
-			signs = append(signs, []any{string(u.serial), written(u.contact.LastSeen), nullable(u.contact.Gap.Milliseconds())})
+			signs = append(signs, []any{string(u.serial), pg.Timestamp(u.contact.LastSeen), pg.Nullable(u.contact.Gap.Milliseconds())})
 		}
 		if !u.reported {
 			continue
@@ -287,23 +289,23 @@ func writeUnits(ctx context.Context, tx *planned, units map[telematics.Unit]*obs
 }
 
 // signsOfLife are all that a report changes of a contact.
-var signsOfLife = given{name: "n", columns: []string{"serial text", "last_seen timestamptz", "gap_ms bigint"}}
+var signsOfLife = pg.RowSet{Name: "n", Columns: []string{"serial text", "last_seen timestamptz", "gap_ms bigint"}}
 
 var updateSignsOfLife = `
-	with ` + signsOfLife.many() + `
+	with ` + signsOfLife.Many() + `
 	update units u set last_seen = n.last_seen, gap_ms = n.gap_ms
 	from n
 	where u.serial = n.serial and u.serial = any ($1)`
 
-func writeSignsOfLife(ctx context.Context, tx *planned, rows [][]any) error {
+func writeSignsOfLife(ctx context.Context, tx *pg.Tx, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, updateSignsOfLife, arrays(rows)...)
+	_, err := tx.ExecContext(ctx, updateSignsOfLife, pg.Arrays(rows)...)
 	return err
 }
 
-func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
+func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -320,11 +322,11 @@ func writeContacts(ctx context.Context, tx *planned, rows []unitRow) error {
 			serial text, status text, session text, former_sessions text[], said_at timestamptz, changed_at timestamptz,
 			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
-		recordset(rows), pq.Array(serials))
+		pg.JSONRecords(rows), pq.Array(serials))
 	return err
 }
 
-func writeSnapshots(ctx context.Context, tx *planned, rows []snapshotRow) error {
+func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -332,7 +334,7 @@ func writeSnapshots(ctx context.Context, tx *planned, rows []snapshotRow) error 
 		insert into snapshots (vehicle_id, fields)
 		select * from json_to_recordset($1) as n (vehicle_id bigint, fields jsonb) order by vehicle_id
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = now()`,
-		recordset(rows))
+		pg.JSONRecords(rows))
 	return err
 }
 
@@ -340,11 +342,11 @@ func writeSnapshots(ctx context.Context, tx *planned, rows []snapshotRow) error 
 // broker has lost the presence that it retained: it would never tell that a unit has
 // left meanwhile. What units declared of themselves stays.
 func (p *Postgres) ForgetContacts(ctx context.Context) error {
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.Pool.ExecContext(ctx, `
 		with locked as (
 			select serial from units order by vehicle_id for update
 		)
 		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null
 		from locked where units.serial = locked.serial`)
-	return wrap("forget contacts", err)
+	return unavailable.Wrap("forget contacts", err)
 }

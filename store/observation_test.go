@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -24,7 +25,7 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 	seen = slices.Insert(seen, 1, telematics.Observation{Unit: poisonous, At: morning, Presence: &bad},
 		telematics.Observation{Unit: "stranger", At: morning})
 	got, err := p.Observe(t.Context(), seen)
-	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || Away(err) {
+	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || unavailable.Is(err) {
 		t.Errorf("error %v, want one that names %s", err, poisonous)
 	}
 	if !slices.Equal(got.Unknown, []telematics.Unit{"stranger"}) {
@@ -40,7 +41,7 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 			t.Errorf("record %+v, %v; want %+v", record, err, twin)
 		}
 	}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || Away(err) {
+	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
 		t.Errorf("alone: %v", err)
 	}
 }
@@ -54,7 +55,7 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fields string
-	if err := p.db.Get(&fields, `select fields from snapshots where vehicle_id = 1`); err != nil {
+	if err := p.Pool.Get(&fields, `select fields from snapshots where vehicle_id = 1`); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"telemetry.speed_kmh": {"v": 48.5, "at": 1767348000250}, "telemetry.key_status": {"v": null, "at": 1767348000250}}`

@@ -115,7 +115,7 @@ func (t *Twins) propose(k *known) proposal {
 
 func (t *Twins) learn(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		t.offering.learn(err)
+		t.offering.Record(err)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
 	twins, _, unit := withoutRun(t, miniredis(t))
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is away
 	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
-		if _, err := twins.postgres.db.Exec(change); err != nil {
+		if _, err := twins.postgres.Pool.Exec(change); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,14 +14,14 @@ func TestTheRecordKeepsBookingsOfAVehicleApart(t *testing.T) {
 	if _, err := p.Import(t.Context(), demoFleet(t)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.db.ExecContext(t.Context(), `insert into clients (agency_id, subject) values (1, 'c')`); err != nil {
+	if _, err := p.Pool.ExecContext(t.Context(), `insert into clients (agency_id, subject) values (1, 'c')`); err != nil {
 		t.Fatal(err)
 	}
 	made := 0
 	// put inserts a booking from one hour of a day to another, of a state, begun at an hour; -1: not begun.
 	put := func(vehicle, from, to int, state string, begun int) string {
 		made++
-		_, err := p.db.ExecContext(t.Context(), `
+		_, err := p.Pool.ExecContext(t.Context(), `
 			insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 				started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
 			select $1::text, $2::text, 1, id, $3::bigint, 1, 2, $4::timestamptz, $5::timestamptz, case when $6 >= 0 then '2026-01-02 00:00Z'::timestamptz + $6 * interval '1 hour' end,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -18,14 +20,14 @@ func (p *Postgres) Parked(ctx context.Context) ([]telematics.Parked, error) {
 		Speed     *string             `db:"speed"`
 		Ignition  *string             `db:"ignition"`
 	}
-	err := p.lists.SelectContext(ctx, &rows, `
+	err := p.Lists.SelectContext(ctx, &rows, `
 		select v.agency_id, f."location.latitude" ->> 'v' as latitude, f."location.longitude" ->> 'v' as longitude, f."telemetry.speed_kmh" ->> 'v' as speed, f."telemetry.ignition" ->> 'v' as ignition
 		from snapshots s join vehicles v on v.id = s.vehicle_id,
 			-- Opens each snapshot once, which an operator for each field would do again and again.
 			jsonb_to_record(s.fields) as f ("location.latitude" jsonb, "location.longitude" jsonb, "telemetry.speed_kmh" jsonb, "telemetry.ignition" jsonb)
 		where f."location.latitude" ->> 'v' is not null and f."location.longitude" ->> 'v' is not null`)
 	if err != nil {
-		return nil, wrap("read where vehicles stand", err)
+		return nil, unavailable.Wrap("read where vehicles stand", err)
 	}
 	var parked []telematics.Parked
 	for _, row := range rows {
@@ -35,13 +37,13 @@ func (p *Postgres) Parked(ctx context.Context) ([]telematics.Parked, error) {
 			continue
 		}
 		parked = append(parked, telematics.Parked{
-			Agency: row.Agency, Position: telematics.Position{Latitude: latitude, Longitude: longitude}, Off: value(row.Ignition) == "off",
+			Agency: row.Agency, Position: telematics.Position{Latitude: latitude, Longitude: longitude}, Off: pg.Deref(row.Ignition) == "off",
 		})
 	}
 	return parked, nil
 }
 
 func drives(speed *string) bool {
-	kmh, err := strconv.ParseFloat(value(speed), 64)
+	kmh, err := strconv.ParseFloat(pg.Deref(speed), 64)
 	return err == nil && kmh > telematics.MovingKmh
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -50,7 +52,7 @@ type pendingRow struct {
 }
 
 func encodePending(p *telematics.Pending) string {
-	return asJSON(pendingRow{Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli()})
+	return pg.JSON(pendingRow{Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli()})
 }
 
 func decodePending(entry string) (telematics.Pending, error) {
@@ -68,16 +70,16 @@ func decodePending(entry string) (telematics.Pending, error) {
 // after its deadline; those in the index of deadlines go with the next that comes.
 func (r *Redis) Register(p telematics.Pending) (added func(context.Context) error) {
 	registrations := r.partOf(p.Unit).registrations
-	call := registrations.begin(p)
+	call := registrations.Begin(p)
 	return func(ctx context.Context) error {
-		refused, err := registrations.wait(ctx, call)
-		return wrap("register command", cmp.Or(err, refused))
+		refused, err := registrations.Wait(ctx, call)
+		return unavailable.Wrap("register command", cmp.Or(err, refused))
 	}
 }
 
 // register adds commands in one trip. Where a part of a cluster is unavailable, the others are added. The index of deadlines is for
 // display alone: where it is not written, the commands are added all the same.
-func (r *Redis) register(ctx context.Context, index string, indexing *outage, commands []telematics.Pending) ([]error, error) {
+func (r *Redis) register(ctx context.Context, index string, indexing *unavailable.Breaker, commands []telematics.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	deadlines := make([]redis.Z, len(commands))
 	for i, p := range commands {
@@ -100,7 +102,7 @@ func (r *Redis) register(ctx context.Context, index string, indexing *outage, co
 		}
 	}
 	if added > 0 { // else the server itself is unavailable, which the commands' errors say
-		indexing.learn(wrap("index commands in flight", indexed.Err()))
+		indexing.Record(unavailable.Wrap("index commands in flight", indexed.Err()))
 	}
 	return refused, nil
 }
@@ -117,10 +119,10 @@ func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.
 		return telematics.Pending{}, false, nil
 	}
 	if err != nil {
-		return telematics.Pending{}, false, wrap("look up command", err)
+		return telematics.Pending{}, false, unavailable.Wrap("look up command", err)
 	}
 	p, err := decodePending(entry)
-	return p, err == nil, wrap("look up command", err)
+	return p, err == nil, unavailable.Wrap("look up command", err)
 }
 
 // Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
@@ -135,7 +137,7 @@ func (r *Redis) Contains(ctx context.Context, commands []telematics.Pending) ([]
 			return nil
 		})
 		if err != nil {
-			return nil, wrap("look up commands", err)
+			return nil, unavailable.Wrap("look up commands", err)
 		}
 		for _, entry := range entries {
 			found = append(found, entry.Val() > 0)
@@ -160,7 +162,7 @@ func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) erro
 			return nil
 		})
 		if err != nil {
-			return wrap("release commands", err)
+			return unavailable.Wrap("release commands", err)
 		}
 	}
 	return nil
@@ -172,7 +174,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 	for _, p := range r.parts {
 		indexed, err := r.client.ZRangeByScore(ctx, p.deadlines, &redis.ZRangeBy{Min: "(" + gone(), Max: "+inf"}).Result()
 		if err != nil {
-			return nil, wrap("list commands in flight", err)
+			return nil, unavailable.Wrap("list commands in flight", err)
 		}
 		members = append(members, indexed...)
 	}
@@ -186,7 +188,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, wrap("list commands in flight", err)
+		return nil, unavailable.Wrap("list commands in flight", err)
 	}
 	var inFlight []telematics.Pending
 	for _, entry := range entries {
@@ -195,11 +197,11 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 			continue // went meanwhile
 		}
 		if err != nil {
-			return nil, wrap("list commands in flight", err)
+			return nil, unavailable.Wrap("list commands in flight", err)
 		}
 		p, err := decodePending(text)
 		if err != nil {
-			return nil, wrap("list commands in flight", err)
+			return nil, unavailable.Wrap("list commands in flight", err)
 		}
 		inFlight = append(inFlight, p)
 	}
@@ -209,7 +211,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 
 // Wake tells an instance that there is news of a command. It is a hint: it may get lost.
 func (r *Redis) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
-	return wrap("wake instance", r.client.Publish(ctx, wakeChannel(instance), id.String()).Err())
+	return unavailable.Wrap("wake instance", r.client.Publish(ctx, wakeChannel(instance), id.String()).Err())
 }
 
 // Listen calls wake for each hint to an instance, one after another, until the

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
 func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 	p := open(t, newDatabase(t))
 	addVehicle(t, p, 1)
-	p.commands.db.SetMaxOpenConns(1)
+	p.Prepared.Pool.SetMaxOpenConns(1)
 	for range 3 {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
 			t.Fatal(err)
@@ -26,7 +27,7 @@ func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 		Statement string `db:"statement"`
 		Plans     int    `db:"plans"`
 	}
-	if err := p.commands.db.SelectContext(t.Context(), &rows, `
+	if err := p.Prepared.Pool.SelectContext(t.Context(), &rows, `
 		select statement, generic_plans + custom_plans as plans from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 // A plan that reads a table, or an index, from end to end is right for an empty one only.
 func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	p := open(t, newDatabase(t))
-	p.commands.db.SetMaxOpenConns(1)
+	p.Prepared.Pool.SetMaxOpenConns(1)
 	vehicle, unit := addVehicle(t, p, 1)
 	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
 	_, refused := p.claim(t.Context(), []*telematics.Command{&first, &second})
@@ -74,7 +75,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 		Nulls     string `db:"nulls"`
 	}
 	var prepared []preparedStatement
-	if err := p.commands.db.Select(&prepared, `
+	if err := p.Prepared.Pool.Select(&prepared, `
 		select name, statement, repeat('null,', cardinality(parameter_types) - 1) || 'null' as nulls
 		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	}
 	for _, s := range prepared {
 		var plan []string
-		if err := p.commands.db.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`); err != nil {
+		if err := p.Prepared.Pool.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`); err != nil {
 			t.Fatal(err)
 		}
 		for i, line := range plan {
@@ -111,7 +112,7 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if err := p.commands.within(t.Context(), func(ctx context.Context, tx *planned) error {
+		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
 			_, err := selectSnapshots(ctx, tx, nil)
 			return err
 		}); err != nil {
@@ -120,12 +121,12 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 	}
 	read("at first")
 	read("again")
-	if _, err := p.db.ExecContext(context.Background(), `
+	if _, err := p.Pool.ExecContext(context.Background(), `
 		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
 	read("after the connections were cut")
-	if _, err := p.db.ExecContext(t.Context(), `alter table snapshots add column more text`); err != nil {
+	if _, err := p.Pool.ExecContext(t.Context(), `alter table snapshots add column more text`); err != nil {
 		t.Fatal(err)
 	}
 	read("after a migration")
@@ -135,8 +136,8 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 func TestNobodyWaitsForAConnectionBeyondTheirTime(t *testing.T) {
 	p := open(t, newDatabase(t))
 	addVehicle(t, p, 1)
-	for range cap(p.commands.free) {
-		if err := p.commands.take(t.Context()); err != nil {
+	for range p.Prepared.Pool.Stats().MaxOpenConnections {
+		if err := p.Prepared.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,8 +149,8 @@ func TestNobodyWaitsForAConnectionBeyondTheirTime(t *testing.T) {
 	if _, err := p.keep(ctx, []sighting{{}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a transaction: %v", err)
 	}
-	for range cap(p.commands.free) {
-		p.commands.give()
+	for range p.Prepared.Pool.Stats().MaxOpenConnections {
+		p.Prepared.Release()
 	}
 	if _, err := p.owners(t.Context(), []telematics.Unit{"unit-1"}); err != nil {
 		t.Errorf("afterwards: %v", err)

@@ -14,6 +14,8 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -30,7 +32,7 @@ func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *Postgr
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{URL: databaseURL(server, template), Timeout: timeout})
+	p, err := New(pg.Config{URL: databaseURL(server, template), Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func wantAway(t *testing.T, p *Postgres, within time.Duration) {
 	for name, do := range calls(p) {
 		wg.Go(func() {
 			start := time.Now()
-			if err := do(context.Background()); !Away(err) {
+			if err := do(context.Background()); !unavailable.Is(err) {
 				t.Errorf("%s = %v, want the error of a server that is away", name, err)
 			}
 			if took := time.Since(start); took > within {
@@ -139,7 +141,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
 		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, FleetFile{}); return err },
 	} {
-		held, err := p.db.BeginTxx(t.Context(), nil)
+		held, err := p.Pool.BeginTxx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,18 +187,18 @@ func TestTheTimeIsThatOfPostgres(t *testing.T) {
 func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("open",
-		"postgres", Config{URL: "postgres://motorpool:hunter2@db/motorpool"},
+		"postgres", pg.Config{URL: "postgres://motorpool:hunter2@db/motorpool"},
 		"redis", RedisConfig{URL: "redis://:hunter2@cache:6379"},
 		"broken", RedisConfig{URL: "redis://:hunter2@cache:port"})
 	if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "db/motorpool") {
 		t.Errorf("the log says %s", log.String())
 	}
-	_, err := New(Config{URL: "postgres://motorpool:hunter2@db:port/motorpool"})
-	if err == nil || strings.Contains(err.Error(), "hunter2") || Away(err) {
+	_, err := New(pg.Config{URL: "postgres://motorpool:hunter2@db:port/motorpool"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
 		t.Errorf("New = %v", err)
 	}
 	_, err = NewRedis(RedisConfig{URL: "redis://:hunter2@cache:port"})
-	if err == nil || strings.Contains(err.Error(), "hunter2") || Away(err) {
+	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
 		t.Errorf("NewRedis = %v", err)
 	}
 }
@@ -207,7 +209,7 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 	address := newDatabase(t)
 	p := open(t, address)
 	vehicle, _ := vehicles(t, p)()
-	locking, err := open(t, address).db.BeginTxx(t.Context(), nil)
+	locking, err := open(t, address).Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,14 +228,14 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the lists have used up their connections", func() bool { return p.lists.Stats().WaitCount > 0 })
+	eventually(t, "the lists have used up their connections", func() bool { return p.Lists.Stats().WaitCount > 0 })
 	if _, err := p.Halts(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if claim, err := p.Claim(t.Context(), brokertest.NewCommand(vehicle, telematics.Lock)); err != nil || !claim.Taken() {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
-	if waited := p.db.Stats().WaitDuration; waited > 0 {
+	if waited := p.Pool.Stats().WaitDuration; waited > 0 {
 		t.Errorf("waited %v for a connection", waited)
 	}
 }

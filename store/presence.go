@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -38,7 +40,7 @@ func (p *Postgres) agedAt(ctx context.Context, now *time.Time) ([]telematics.Cha
 		aged, err := p.ageBatch(ctx, now)
 		all = append(all, aged...)
 		if err != nil || len(aged) < agedBatch {
-			return all, wrap("announce connectivity", err)
+			return all, unavailable.Wrap("announce connectivity", err)
 		}
 	}
 }
@@ -52,7 +54,7 @@ func (p *Postgres) ageBatch(ctx context.Context, now *time.Time) ([]telematics.C
 		Announced  telematics.PresenceStatus `db:"announced"`
 		LastSeen   *time.Time                `db:"last_seen"`
 	}
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.Pool.SelectContext(ctx, &rows, `
 		with changed as (
 			select u.serial, `+is+` as connectivity
 			from units u
@@ -70,7 +72,7 @@ func (p *Postgres) ageBatch(ctx context.Context, now *time.Time) ([]telematics.C
 	for i, row := range rows {
 		changes[i] = telematics.Change{
 			Vehicle: row.VehicleID, Agency: row.AgencyID, Powertrain: row.Powertrain,
-			Presence: row.Announced, LastSeen: read(row.LastSeen),
+			Presence: row.Announced, LastSeen: pg.FromTimestamp(row.LastSeen),
 		}
 	}
 	return changes, err

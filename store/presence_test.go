@@ -75,7 +75,7 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.db.Exec(`update units set last_seen = now()`); err != nil {
+	if _, err := p.Pool.Exec(`update units set last_seen = now()`); err != nil {
 		t.Fatal(err)
 	}
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) != fleet {

@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -18,7 +20,7 @@ type progressRow struct {
 }
 
 func newProgressRow(p telematics.Progress) progressRow {
-	return progressRow{SentAt: written(p.SentAt), Attempts: p.Attempts, ReceivedAt: written(p.ReceivedAt)}
+	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt)}
 }
 
 type noteRow struct {
@@ -29,9 +31,9 @@ type noteRow struct {
 // Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
 // of each time the first stays, and of attempts the most.
 func (p *Postgres) Note(ctx context.Context, notes []telematics.Note) error {
-	for batch := range slices.Chunk(notes, p.config.MaxBatch) {
+	for batch := range slices.Chunk(notes, p.MaxBatch()) {
 		if err := p.note(ctx, batch); err != nil {
-			return wrap("note the progress of commands", err)
+			return unavailable.Wrap("note the progress of commands", err)
 		}
 	}
 	return nil
@@ -42,7 +44,7 @@ func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
 	for i, n := range notes {
 		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
 	}
-	_, err := p.commands.ExecContext(ctx, `
+	_, err := p.Prepared.ExecContext(ctx, `
 		with note as (
 			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at
 			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz)
@@ -61,6 +63,6 @@ func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
 			received_at = coalesce(c.received_at, note.received_at)
 		from note join locked using (id)
 		where c.id = note.id`,
-		recordset(rows), pq.Array(ids))
+		pg.JSONRecords(rows), pq.Array(ids))
 	return err
 }

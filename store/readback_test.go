@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -55,7 +57,7 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 	address := newDatabase(t)
 	p := open(t, address)
-	q, err := New(Config{URL: address, MaxConns: 8})
+	q, err := New(pg.Config{URL: address, MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 	add := vehicles(t, p)
 	locked, _ := add()
 	other, _ := add()
-	tx := p.db.MustBegin()
+	tx := p.Pool.MustBegin()
 	defer tx.Rollback() //nolint:errcheck // the test is over then
 	tx.MustExec(`select 1 from vehicles where id = $1 for update`, locked)
 
@@ -77,7 +79,7 @@ func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > patience {
 		t.Errorf("another vehicle's claim took %v: %v", time.Since(start), err)
 	}
-	if err := <-refused; !Away(err) {
+	if err := <-refused; !unavailable.Is(err) {
 		t.Errorf("the locked vehicle's claim: %v, want an error that a later attempt may not meet", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"motorpool/store/unavailable"
 )
 
 // readyFor is how long a key that readiness wrote stays.
@@ -34,9 +36,9 @@ func (r *Redis) Ready(ctx context.Context) error {
 	case first == nil:
 		return nil
 	case len(written) > 1:
-		return wrap(fmt.Sprintf("%d of %d parts of the redis cluster take no writes%s", failed, len(written), whyNotWritten(first)), first)
+		return unavailable.Wrap(fmt.Sprintf("%d of %d parts of the redis cluster take no writes%s", failed, len(written), whyNotWritten(first)), first)
 	}
-	return wrap("write to redis"+whyNotWritten(first), first)
+	return unavailable.Wrap("write to redis"+whyNotWritten(first), first)
 }
 
 // whyNotWritten says what an operator has to look at, where Redis itself refused a write.

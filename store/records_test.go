@@ -55,7 +55,7 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 		}
 	}
 	var written []telematics.CommandID
-	if err := p.db.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
+	if err := p.Pool.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
 		t.Errorf("written %v, %v; want those that were taken", written, err)
 	}
 	if made, found, err := p.Made(t.Context(), *keyed.Key); err != nil || found {
@@ -72,7 +72,7 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := p.db.BeginTxx(t.Context(), nil)
+	other, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T)
 	}
 	belongs(1, true)
 	belongs(2, false)
-	twins.postgres.db.MustExec(`update vehicles set agency_id = 2 where id = $1`, id)
+	twins.postgres.Pool.MustExec(`update vehicles set agency_id = 2 where id = $1`, id)
 	belongs(1, true) // until an order, or a request of another agency, reads the record
 	belongs(2, true)
 	belongs(1, false)

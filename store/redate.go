@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/unavailable"
 )
 
 // Redate moves a booking, as it is and was, by a time. It is for development worlds, whose
 // bookings must not grow old: no price changes, and the history does not tell of it.
 func (p *Postgres) Redate(ctx context.Context, id rental.BookingID, by time.Duration) error {
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.Pool.ExecContext(ctx, `
 		update bookings
 		set start_at = start_at + moved, end_at = end_at + moved,
 			-- greatest() passes over a null, but what has not happened has no time
@@ -19,5 +20,5 @@ func (p *Postgres) Redate(ctx context.Context, id rental.BookingID, by time.Dura
 			created_at = least(created_at, created_at + moved)
 		from make_interval(secs => $2::double precision / 1000) as moved
 		where id = $1`, int64(id), by.Milliseconds())
-	return wrap("move a booking", translated(err))
+	return unavailable.Wrap("move a booking", translated(err))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"motorpool/store/groupcommit"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -28,16 +30,7 @@ type RedisConfig struct {
 
 // LogValue hides the password.
 func (c RedisConfig) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("url", redacted(c.URL)), slog.Duration("timeout", c.Timeout))
-}
-
-// redacted returns an address without its password.
-func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(unreadable)"
-	}
-	return u.Redacted()
+	return slog.GroupValue(slog.String("url", unavailable.RedactURL(c.URL)), slog.Duration("timeout", c.Timeout))
 }
 
 // Redis holds the table of commands that wait for an answer. It is safe for
@@ -49,14 +42,14 @@ type Redis struct {
 	writings atomic.Uint64
 
 	parts []redisPart // of a cluster; else one
-	reads *group[telematics.VehicleID, readLatest]
+	reads *groupcommit.Batcher[telematics.VehicleID, readLatest]
 }
 
 // redisPart is a range of a cluster's slots; a server that is no cluster is one part.
 type redisPart struct {
 	deadlines     string // the key of its index of deadlines
 	ready         string // the key that readiness writes
-	registrations *group[telematics.Pending, error]
+	registrations *groupcommit.Batcher[telematics.Pending, error]
 }
 
 // tripBatch is how many calls share one trip to Redis, at most, and tripFor is how long it may take in all.
@@ -72,10 +65,10 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	config.Timeout = cmp.Or(config.Timeout, time.Second)
 	client, err := config.client()
 	if err != nil {
-		return nil, badAddress("redis", err)
+		return nil, unavailable.BadAddress("redis", err)
 	}
 	r := &Redis{client: client, writer: uuid.NewString() + ":", log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler))}
-	trip := Config{MaxBatch: tripBatch, Timeout: tripFor}
+	trip := groupcommit.Limits{MaxBatch: tripBatch, Timeout: tripFor}
 	if _, cluster := client.(*redis.ClusterClient); cluster {
 		for _, tag := range partTags() {
 			r.addPart(trip, deadlinesKey+":{"+tag+"}", readyKey+":{"+tag+"}")
@@ -83,19 +76,19 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	} else {
 		r.addPart(trip, deadlinesKey, readyKey)
 	}
-	r.reads = newGroup(trip, r.readEach)
+	r.reads = groupcommit.New(trip, r.readEach)
 	return r, nil
 }
 
-func (r *Redis) addPart(trip Config, deadlines, ready string) {
-	indexing := &outage{
-		begins: "the index of commands in flight is not written; commands go on",
-		ends:   "the index of commands in flight is written again", log: r.log,
+func (r *Redis) addPart(trip groupcommit.Limits, deadlines, ready string) {
+	indexing := &unavailable.Breaker{
+		Opened: "the index of commands in flight is not written; commands go on",
+		Closed: "the index of commands in flight is written again", Log: r.log,
 	}
 	register := func(ctx context.Context, commands []telematics.Pending) ([]error, error) {
 		return r.register(ctx, deadlines, indexing, commands)
 	}
-	r.parts = append(r.parts, redisPart{deadlines: deadlines, ready: ready, registrations: newGroup(trip, register)})
+	r.parts = append(r.parts, redisPart{deadlines: deadlines, ready: ready, registrations: groupcommit.New(trip, register)})
 }
 
 // partOf returns the part in which the keys of a unit are.
@@ -154,7 +147,7 @@ func (c RedisConfig) client() (redis.UniversalClient, error) {
 // Close closes the connections. Calls that are under way fail, and Listen returns
 // once its context ends.
 func (r *Redis) Close() error {
-	return wrap("close redis", r.client.Close())
+	return unavailable.Wrap("close redis", r.client.Close())
 }
 
 // hushLibrary stops the library from writing to standard error what it returns as

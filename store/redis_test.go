@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/simulator/devstack"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -137,7 +138,7 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 		for name, do := range calls {
 			wg.Go(func() {
 				start := time.Now()
-				if err := do(context.Background()); !Away(err) {
+				if err := do(context.Background()); !unavailable.Is(err) {
 					t.Errorf("%s: %s = %v, want the error of a server that is away", trouble.name, name, err)
 				}
 				if took := time.Since(start); took > trouble.within {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -33,7 +34,7 @@ type rentalWorld struct {
 // openPatient connects an instance that waits long enough for a lock that many want at once.
 func openPatient(t *testing.T, address string) *Postgres {
 	t.Helper()
-	p, err := New(Config{URL: address, MaxConns: 8, Timeout: time.Minute})
+	p, err := New(pg.Config{URL: address, MaxConns: 8, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func newRentalWorld(t *testing.T) *rentalWorld {
 
 func (w *rentalWorld) exec(query string, args ...any) {
 	w.t.Helper()
-	if _, err := w.here.db.Exec(query, args...); err != nil {
+	if _, err := w.here.Pool.Exec(query, args...); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -85,7 +86,7 @@ func (w *rentalWorld) exec(query string, args ...any) {
 // count returns what a query counts.
 func (w *rentalWorld) count(query string, args ...any) (n int) {
 	w.t.Helper()
-	if err := w.here.db.Get(&n, query, args...); err != nil {
+	if err := w.here.Pool.Get(&n, query, args...); err != nil {
 		w.t.Fatal(err)
 	}
 	return n
@@ -95,7 +96,7 @@ func (w *rentalWorld) count(query string, args ...any) (n int) {
 func (w *rentalWorld) addCard(subject, brand, lastFour string) (id rental.MethodID) {
 	w.t.Helper()
 	w.exec(`insert into clients (agency_id, subject) values (1, $1) on conflict do nothing`, subject)
-	err := w.here.db.Get(&id, `
+	err := w.here.Pool.Get(&id, `
 		with card as (
 			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
 			select id, 'pm_' || $1 || $3, $2, $3, 12, 2030, $1 || $3, $4 from clients where agency_id = 1 and subject = $1

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -15,12 +16,12 @@ func asRole(t *testing.T, address, name string, grants ...string) *Postgres {
 	t.Helper()
 	owner := open(t, address)
 	for _, statement := range append([]string{`create role ` + name + ` login password 'secret'`}, grants...) {
-		if _, err := owner.db.Exec(statement); err != nil {
+		if _, err := owner.Pool.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
-		if _, err := owner.db.Exec(`drop owned by ` + name + `; drop role ` + name); err != nil {
+		if _, err := owner.Pool.Exec(`drop owned by ` + name + `; drop role ` + name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -49,8 +50,8 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	address := newDatabase(t)
 	vehicle, unit := vehicles(t, open(t, address))()
 	grants := []string{`grant usage on all sequences in schema public to carrier`}
-	for _, r := range rights {
-		grants = append(grants, `grant `+strings.Join(strings.Fields(r.privileges), ", ")+` on `+r.table+` to carrier`)
+	for _, r := range pg.Rights {
+		grants = append(grants, `grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to carrier`)
 	}
 	p := asRole(t, address, "carrier", grants...)
 	if err := p.Allowed(t.Context()); err != nil {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"motorpool/store/unavailable"
 )
 
 // Sealer keeps secrets secret in the database: AES-256-GCM under keys of the installation. The first key seals, all of
@@ -20,8 +22,8 @@ type Sealer struct {
 
 // Errors of a sealer read as those of a server that is away: an operator can mend them, a caller cannot.
 var (
-	errNoSealer  = awayError{errors.New("there is no key that secrets are sealed with: set --agency-secrets-key")}
-	errNotOpened = awayError{errors.New("no key of --agency-secrets-key opens it")}
+	errNoSealer  = unavailable.Mark(errors.New("there is no key that secrets are sealed with: set --agency-secrets-key"))
+	errNotOpened = unavailable.Mark(errors.New("no key of --agency-secrets-key opens it"))
 )
 
 // sealKeySize makes it AES-256.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"motorpool/store/unavailable"
 )
 
 const (
@@ -65,19 +67,19 @@ func TestASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 	for i := range one {
 		broken := bytes.Clone(one)
 		broken[i] ^= 1
-		if _, _, err := s.open(broken, "one"); !Away(err) {
+		if _, _, err := s.open(broken, "one"); !unavailable.Is(err) {
 			t.Errorf("with byte %d changed: %v", i, err)
 		}
 	}
 	for name, sealed := range map[string][]byte{"nothing": nil, "its form": {sealedGCM}, "a part": one[:len(one)-1], "more": append(bytes.Clone(one), 0)} {
-		if _, _, err := s.open(sealed, "one"); !Away(err) {
+		if _, _, err := s.open(sealed, "one"); !unavailable.Is(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := s.open(one, "two"); !Away(err) {
+	if _, _, err := s.open(one, "two"); !unavailable.Is(err) {
 		t.Errorf("another's: %v", err)
 	}
-	if _, _, err := sealer(t, sealKeyB).open(one, "one"); !Away(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
+	if _, _, err := sealer(t, sealKeyB).open(one, "one"); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
 		t.Errorf("with another key: %v", err)
 	}
 }
@@ -102,10 +104,10 @@ func TestTheFirstKeySealsAndAllOpen(t *testing.T) {
 
 func TestWithoutAKeyNothingIsSealedOrOpened(t *testing.T) {
 	for name, s := range map[string]*Sealer{"nil": nil, "zero": {}, "empty": sealer(t, " ")} {
-		if _, err := s.seal([]byte("secret"), "owner"); !Away(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
+		if _, err := s.seal([]byte("secret"), "owner"); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
 			t.Errorf("%s seals: %v", name, err)
 		}
-		if _, _, err := s.open([]byte{sealedGCM}, "owner"); !Away(err) {
+		if _, _, err := s.open([]byte{sealedGCM}, "owner"); !unavailable.Is(err) {
 			t.Errorf("%s opens: %v", name, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"motorpool/store/unavailable"
 )
 
 // Numbering is the state of the sequence that numbers commands. A vehicle refuses a command whose number is not greater than its last, so the
@@ -22,22 +24,22 @@ func (p *Postgres) Numbering(ctx context.Context) (Numbering, error) {
 		Numbering
 		RaisedAt sql.NullTime `db:"raised_at"`
 	}
-	err := p.db.GetContext(ctx, &row, `
+	err := p.Pool.GetContext(ctx, &row, `
 		select case when s.is_called then s.last_value else 0 end as last,
 			greatest(s.last_value + 10000001, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as next,
 			coalesce(n.server_start = pg_postmaster_start_time() and n.sequence = 'commands_seq'::regclass::oid, false) as current,
 			n.raised_at
 		from commands_seq s left join command_numbering n on true`)
 	row.Numbering.RaisedAt = row.RaisedAt.Time.UTC()
-	return row.Numbering, wrap("read the numbering of commands", err)
+	return row.Numbering, unavailable.Wrap("read the numbering of commands", err)
 }
 
 // RaiseNumbers raises the sequence that numbers commands, where that was not done since Postgres started or was promoted, or always. It
 // returns the number that the sequence had, and the one that it has; zero: it was not raised. It is safe while commands are numbered.
 func (p *Postgres) RaiseNumbers(ctx context.Context, always bool) (before, after int64, err error) {
-	err = p.db.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
+	err = p.Pool.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
-	return before, after, wrap("raise the numbers of commands", err)
+	return before, after, unavailable.Wrap("raise the numbers of commands", err)
 }

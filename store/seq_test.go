@@ -66,7 +66,7 @@ func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
 	last := claimSettled(t, p, 1)
 	// What happens on a clock that is behind: the sequence is ahead of it, and jumps all the same.
 	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
-		if _, err := p.db.Exec(`select ` + lost); err != nil {
+		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
 			t.Fatal(err)
 		}
 		restart(t, p, server)
@@ -83,7 +83,7 @@ func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
 	p := open(t, newDatabase(t))
 	addVehicle(t, p, 1)
 	last := claimSettled(t, p, 1)
-	if _, err := p.db.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as bigint cache 1`); err != nil {
+	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as bigint cache 1`); err != nil {
 		t.Fatal(err)
 	}
 	if seq := claimSettled(t, p, 1); seq <= last {
@@ -154,10 +154,10 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	p := open(t, newDatabase(t))
 	addVehicle(t, p, 1)
 	role := "numbering_" + uuid.NewString()[:8]
-	if _, err := p.db.Exec(`create role ` + role + `; grant select, insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
+	if _, err := p.Pool.Exec(`create role ` + role + `; grant select, insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := p.db.BeginTxx(t.Context(), nil)
+	tx, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,26 +11,27 @@ import (
 	"time"
 
 	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
 )
 
 func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T) {
 	address := newDatabase(t)
 	admin := open(t, address)
 	var name, user string
-	if err := admin.db.QueryRow(`select current_database(), current_user`).Scan(&name, &user); err != nil {
+	if err := admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
 		`alter database ` + name + ` set synchronous_commit = off`,
 		`alter role ` + user + ` in database ` + name + ` set synchronous_commit = off`,
 	} {
-		if _, err := admin.db.Exec(statement); err != nil {
+		if _, err := admin.Pool.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for named, address := range map[string]string{"as it is": address, "off in the address": address + "&synchronous_commit=off"} {
 		p := open(t, address)
-		for pool, get := range map[string]func(any, string, ...any) error{"db": p.db.Get, "lists": p.lists.Get, "commands": p.commands.db.Get} {
+		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get, "commands": p.Prepared.Pool.Get} {
 			var got string
 			if err := get(&got, `show synchronous_commit`); err != nil || got != "on" {
 				t.Errorf("%s, %s: synchronous_commit is %q, %v", named, pool, got, err)
@@ -41,7 +42,7 @@ func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T)
 
 func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 	address := newDatabase(t) // on a server that waits for no disk
-	p, err := New(Config{URL: address, Durable: true})
+	p, err := New(pg.Config{URL: address, Durable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 	for name, err := range map[string]error{
 		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error { _, err := p.Migrate(t.Context()); return err }(),
 	} {
-		if !errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off, full_page_writes=off") {
+		if !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off, full_page_writes=off") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 			})
 			p := open(t, pooler.URL(database))
 			err = p.Suitable(t.Context())
-			if suitable && err != nil || !suitable && (!errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
+			if suitable && err != nil || !suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
 				t.Errorf("Suitable = %v", err)
 			}
 			if !suitable {
@@ -93,26 +94,6 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 	}
 	if err := open(t, address.String()).Suitable(t.Context()); err != nil {
 		t.Errorf("without a pooler: %v", err)
-	}
-}
-
-func TestSeveralHosts(t *testing.T) {
-	for address, want := range map[string]string{
-		"postgres://u:p@a:5432/db?sslmode=disable": "postgres://u:p@a:5432/db?sslmode=disable",
-		"postgres://u@a,b/db?port=1,2":             "postgres://u@a,b/db?port=1,2",
-		"postgres://u@a:1,b:2/db":                  "postgres://u@a,b/db?port=1%2C2",
-		"postgres://a:1,b/db?sslmode=disable":      "postgres://a,b/db?port=1%2C5432&sslmode=disable",
-		"postgres://u:p,@a:1,b:2":                  "postgres://u:p,@a,b?port=1%2C2",
-		"postgres:///db?host=/run/postgresql":      "postgres:///db?host=/run/postgresql",
-	} {
-		if got, err := severalHosts(address); err != nil || got != want {
-			t.Errorf("%s: %s, %v; want %s", address, got, err, want)
-		}
-	}
-	for _, address := range []string{"postgres://u:hush@a:1,:2/db", "postgres://a:1,[::1]:2/db", "postgres://a:1,b:2/db?port=3,4"} {
-		if p, err := New(Config{URL: address}); err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v, %v", address, p, err)
-		}
 	}
 }
 
@@ -144,7 +125,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("Standbys = %+v, %v", s, err)
 		}
-		if s == (Standbys{Asynchronous: 1}) {
+		if s == (pg.Standbys{Asynchronous: 1}) {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -172,7 +153,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	if n := p.Lives(); n != 2 {
 		t.Errorf("after the failover %d servers were met", n)
 	}
-	if s, err := p.Standbys(t.Context()); err != nil || s != (Standbys{}) {
+	if s, err := p.Standbys(t.Context()); err != nil || s != (pg.Standbys{}) {
 		t.Errorf("Standbys = %+v, %v", s, err)
 	}
 }

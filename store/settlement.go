@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -16,8 +18,8 @@ import (
 // where the command is unknown, was sent to another unit, or may not enter the state
 // any more.
 func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
-	settled, err := p.settlements.do(ctx, &s)
-	return settled, settled != nil, wrap("settle command", err)
+	settled, err := p.settlements.Do(ctx, &s)
+	return settled, settled != nil, unavailable.Wrap("settle command", err)
 }
 
 // settle applies settlements in their order, and returns the commands that changed, nil where nothing did. One statement sees a row once, so a
@@ -26,17 +28,17 @@ func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (*telema
 func (p *Postgres) settle(ctx context.Context, settlements []*telematics.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
-		return settleRounds(ctx, p.commands, settlements, split)
+		return settleRounds(ctx, p.Prepared, settlements, split)
 	}
 	var settled []*telematics.Command
-	err := p.commands.within(ctx, func(ctx context.Context, tx *planned) (err error) {
+	err := p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
 		settled, err = settleRounds(ctx, tx, settlements, split)
 		return err
 	})
 	return settled, err
 }
 
-func settleRounds(ctx context.Context, db planner, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
+func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
 	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
 		of := make([]*telematics.Settlement, len(round))
@@ -70,7 +72,7 @@ func rounds(settlements []*telematics.Settlement) [][]int {
 }
 
 // settlementColumns are what a settlement writes down.
-var settlementColumns = given{"settlement", []string{
+var settlementColumns = pg.RowSet{Name: "settlement", Columns: []string{
 	"id uuid", "unit text", "state text", "reason text", "detail text", "reported json", "at timestamptz",
 	"sent_at timestamptz", "attempts integer", "received_at timestamptz",
 	"final boolean", // the command is not open any more
@@ -84,8 +86,8 @@ func settlementRow(s *telematics.Settlement) []any {
 		reported = string(encodeReported(s.Reported))
 	}
 	return []any{
-		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, written(s.At),
-		written(s.SentAt), int64(s.Attempts), written(s.ReceivedAt),
+		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, pg.Timestamp(s.At),
+		pg.Timestamp(s.SentAt), int64(s.Attempts), pg.Timestamp(s.ReceivedAt),
 		!s.State.IsOpen(),
 		string(s.State.Outcome()), string(s.Code()),
 	}
@@ -106,7 +108,7 @@ func transitions() string {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. Those of several are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db planner, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
 	for i, s := range settlements {
@@ -117,7 +119,7 @@ func settleEach(ctx context.Context, db planner, settlements []*telematics.Settl
 	if kind.known {
 		return settleKnown(ctx, db, kind, rows, settlements)
 	}
-	commands, err := selectCommands(ctx, db, settleStatements[kind], parameters(rows)...)
+	commands, err := selectCommands(ctx, db, settleStatements[kind], pg.Parameters(rows)...)
 	changed := make(map[telematics.CommandID]*telematics.Command, len(commands))
 	for i := range commands {
 		changed[commands[i].ID] = &commands[i]
@@ -125,14 +127,14 @@ func settleEach(ctx context.Context, db planner, settlements []*telematics.Settl
 	return changed, err
 }
 
-func settleKnown(ctx context.Context, db planner, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	byID := make(map[telematics.CommandID]*telematics.Settlement, len(settlements))
 	for _, s := range settlements {
 		byID[s.Command] = s
 	}
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
 	var r changedRow
-	err := db.each(ctx, settleStatements[kind], parameters(rows), func(found *sql.Rows) error {
+	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
 		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
 			return err
 		}
@@ -193,7 +195,7 @@ var settleStatements = func() map[settleKind]string {
 func (k settleKind) statement() string {
 	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
 	if k.one { // the update waits for whoever changes it, and looks at it anew; for whom it need not wait, nothing it wants is possible later, either
-		source, from, state = settlementColumns.one(), `settlement as s`, `c.state`
+		source, from, state = settlementColumns.One(), `settlement as s`, `c.state`
 	}
 	text := `with ` + source + `, settled as (
 		update commands as c
@@ -220,7 +222,7 @@ func (k settleKind) statement() string {
 	return text + returnAll
 }
 
-var settleMany = settlementColumns.many() + `, locked as (
+var settleMany = settlementColumns.Many() + `, locked as (
 		select id, state from commands where id = any ($1) order by id for update
 	)`
 

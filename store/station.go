@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -19,12 +20,12 @@ type stationRow struct {
 // Stations returns the stations of an agency, or of all for zero, by id.
 func (p *Postgres) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
 	var rows []stationRow
-	err := p.db.SelectContext(ctx, &rows, `
+	err := p.Pool.SelectContext(ctx, &rows, `
 		select id, agency_id, name, address, latitude, longitude from stations
 		where $1::bigint = 0 or agency_id = $1
 		order by id`, agency)
 	if err != nil {
-		return nil, wrap("read stations", err)
+		return nil, unavailable.Wrap("read stations", err)
 	}
 	stations := make([]telematics.Station, len(rows))
 	for i, row := range rows {

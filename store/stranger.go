@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -27,7 +29,7 @@ func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.Unknown
 	// In one order everywhere: else two instances lock each other's rows [LAW-7].
 	slices.SortFunc(rows, func(a, b strangerRow) int { return strings.Compare(a.Serial, b.Serial) })
 	var added int
-	err := p.db.GetContext(ctx, &added, `
+	err := p.Pool.GetContext(ctx, &added, `
 		with noted as (
 			insert into strangers as s (serial, first_seen, last_seen, messages)
 			select * from json_to_recordset($1) as n (serial text, first_seen timestamptz, last_seen timestamptz, messages bigint)
@@ -37,21 +39,21 @@ func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.Unknown
 			returning xmax = 0 as added
 		)
 		select count(*) from noted where added`,
-		recordset(rows))
+		pg.JSONRecords(rows))
 	if err == nil && added > 0 {
-		_, err = p.db.ExecContext(ctx, `
+		_, err = p.Pool.ExecContext(ctx, `
 			delete from strangers where serial in (
 				select serial from strangers order by last_seen desc, no desc offset $1 for update skip locked)`,
 			telematics.MaxUnknownUnits)
 	}
-	return wrap("note units without a vehicle", err)
+	return unavailable.Wrap("note units without a vehicle", err)
 }
 
 // Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
 // the position in the page: one that goes on talking stays in its place.
 func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
 	var rows []strangerRow
-	err := p.lists.SelectContext(ctx, &rows, `
+	err := p.Lists.SelectContext(ctx, &rows, `
 		select no, serial, first_seen, last_seen, messages
 		from strangers s
 		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
@@ -59,7 +61,7 @@ func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telem
 		limit nullif($2::bigint, 0)`,
 		page.Before, page.Limit)
 	if err != nil {
-		return nil, wrap("read units without a vehicle", err)
+		return nil, unavailable.Wrap("read units without a vehicle", err)
 	}
 	strangers := make([]telematics.UnknownUnit, len(rows))
 	for i, row := range rows {
@@ -73,14 +75,14 @@ func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telem
 // ForgetStrangers removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
 // limit of them, and reports whether there may be others.
 func (p *Postgres) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.db.ExecContext(ctx, `
+	result, err := p.Pool.ExecContext(ctx, `
 		delete from strangers where serial in (
-			select serial from strangers where last_seen <= now() - `+interval(telematics.UnknownUnitsKeptFor)+`
+			select serial from strangers where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`
 			order by last_seen limit $1 for update skip locked)`,
 		limit)
 	if err != nil {
-		return false, wrap("forget units without a vehicle", err)
+		return false, unavailable.Wrap("forget units without a vehicle", err)
 	}
 	n, err := result.RowsAffected()
-	return n == int64(limit), wrap("forget units without a vehicle", err)
+	return n == int64(limit), unavailable.Wrap("forget units without a vehicle", err)
 }

@@ -52,7 +52,7 @@ func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
 		t.Errorf("a unit with a vehicle is a stranger: %+v", list)
 	}
 	// Taken out of its vehicle, and still talking, it is one again.
-	if _, err := p.db.Exec(`update units set vehicle_id = null`); err != nil {
+	if _, err := p.Pool.Exec(`update units set vehicle_id = null`); err != nil {
 		t.Fatal(err)
 	}
 	if list := strangers(t, p, telematics.Page{}); len(list) != 1 {

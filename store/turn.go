@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -15,14 +16,14 @@ import (
 // failed in a row; or false while it is another's, or asking is put off. Postgres's clock
 // decides, so a turn whose holder died is free again by itself.
 func (p *Postgres) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
-	err = p.db.GetContext(ctx, &failures, `
+	err = p.Pool.GetContext(ctx, &failures, `
 		update geocoder_turn set holder = $1, free_at = clock_timestamp() + $2 * interval '1 second'
 		where free_at <= clock_timestamp()
 		returning failures`, holder, hold.Seconds())
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return failures, err == nil, wrap("take the turn to ask the geocoder", err)
+	return failures, err == nil, unavailable.Wrap("take the turn to ask the geocoder", err)
 }
 
 // KeepAddress keeps what the geocoder said, and the turn for so long again. Where the turn
@@ -30,7 +31,7 @@ func (p *Postgres) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Dur
 // address is there, so that addresses appear in the order of their ids.
 func (p *Postgres) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
 	var id int64
-	err := p.db.GetContext(ctx, &id, `
+	err := p.Pool.GetContext(ctx, &id, `
 		with kept as (
 			update geocoder_turn set free_at = clock_timestamp() + $2 * interval '1 second', failures = 0
 			where holder = $1 and free_at > clock_timestamp()
@@ -43,14 +44,14 @@ func (p *Postgres) KeepAddress(ctx context.Context, holder uuid.UUID, a telemati
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
-	return err == nil, wrap("keep an address", err)
+	return err == nil, unavailable.Wrap("keep an address", err)
 }
 
 // EndTurn gives the turn back, and puts asking off for so long, at every instance. A
 // turn that was lost is left alone.
 func (p *Postgres) EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
-	_, err := p.db.ExecContext(ctx, `
+	_, err := p.Pool.ExecContext(ctx, `
 		update geocoder_turn set holder = null, failures = $2, free_at = clock_timestamp() + $3 * interval '1 second'
 		where holder = $1`, holder, failures, putOff.Seconds())
-	return wrap("end the turn to ask the geocoder", err)
+	return unavailable.Wrap("end the turn to ask the geocoder", err)
 }

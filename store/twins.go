@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -41,11 +43,11 @@ type Twins struct {
 	known     *memory
 	toRedis   *backlog
 	toRecord  *backlog
-	reading   *outage       // of Redis
-	offering  *outage       // of Redis
-	lost      chan struct{} // holds one: Redis does not have what Postgres does not have either
-	came      atomic.Int64  // observations, so far
-	awaited   chan struct{} // holds one: somebody waits until Redis has what it is owed
+	reading   *unavailable.Breaker // of Redis
+	offering  *unavailable.Breaker // of Redis
+	lost      chan struct{}        // holds one: Redis does not have what Postgres does not have either
+	came      atomic.Int64         // observations, so far
+	awaited   chan struct{}        // holds one: somebody waits until Redis has what it is owed
 }
 
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.
@@ -55,13 +57,13 @@ func NewTwins(config TwinsConfig) *Twins {
 		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 2*time.Second), log: log,
 		directory: newDirectory(config.Postgres, log), records: newRecords(), debts: newDebts(), known: newMemory(),
 		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
-		reading: &outage{
-			begins: "the latest state of vehicles is read from postgres alone, which is a moment behind",
-			ends:   "the latest state of vehicles is read from redis again", log: log,
+		reading: &unavailable.Breaker{
+			Opened: "the latest state of vehicles is read from postgres alone, which is a moment behind",
+			Closed: "the latest state of vehicles is read from redis again", Log: log,
 		},
-		offering: &outage{
-			begins: "the latest state of vehicles cannot be written to redis",
-			ends:   "the latest state of vehicles is written to redis again", log: log,
+		offering: &unavailable.Breaker{
+			Opened: "the latest state of vehicles cannot be written to redis",
+			Closed: "the latest state of vehicles is written to redis again", Log: log,
 		},
 		lost:    make(chan struct{}, 1),
 		awaited: make(chan struct{}, 1),
@@ -79,7 +81,7 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 		if o.Presence != nil {
 			now = append(now, newSighting(o))
 		} else {
-			o.At = read(written(o.At))
+			o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 			soon = append(soon, sighting{Observation: o})
 		}
 	}
@@ -90,7 +92,7 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 		addSeen(&seen, rest)
 		err = errors.Join(err, late)
 		for _, s := range missing {
-			if Away(late) && !s.owed {
+			if unavailable.Is(late) && !s.owed {
 				refused = errors.Join(refused, t.debts.add(s))
 			}
 		}
@@ -152,11 +154,11 @@ func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 	if !known {
 		owner, known = t.directory.askedOwner(o.Unit, o.Asked)
 	}
-	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.isOn() {
+	if !known || owner.vehicle == 0 || !o.Protocol.Means(owner.protocol) || t.offering.IsOpen() {
 		return nil
 	}
 	t.came.Add(1)
-	o.At = read(written(o.At))
+	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	k := t.known.of(owner.vehicle, o.Unit)
 	there := make(chan bool, 1)
 	redis, record := k.observe(sighting{Observation: o}, owner, there)
@@ -192,7 +194,7 @@ func (t *Twins) absent(ctx context.Context, awaited []awaitedSighting) (missing 
 		return nil
 	}
 	patience := absentAfter
-	if t.offering.isOn() {
+	if t.offering.IsOpen() {
 		patience = 0
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -338,14 +340,14 @@ func (t *Twins) join(twin *telematics.Twin, held map[telematics.VehicleID]latest
 // held returns what Redis has of vehicles; nothing while it is away, which must not delay
 // a read.
 func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]latest {
-	if !t.reading.mayAsk() {
+	if !t.reading.Allow() {
 		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	held, err := t.redis.latestOf(asking, ids)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
-		t.reading.learn(err)
+		t.reading.Record(err)
 	}
 	if err == nil {
 		t.miss(ids, held)

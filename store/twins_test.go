@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -275,7 +276,7 @@ func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !Away(err) {
+	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !unavailable.Is(err) {
 		t.Errorf("whoever waits is told %v", err)
 	}
 	if err := server.Restart(); err != nil {
@@ -299,7 +300,7 @@ func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})
-	if !Away(err) {
+	if !unavailable.Is(err) {
 		t.Errorf("whoever waits is told %v", err)
 	}
 	if err := server.Restart(); err != nil {
@@ -407,7 +408,7 @@ func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	observed(t, twins, other, statusAt(at, 200))
 	eventually(t, "all of it is written", func() bool { return twins.Behind() == 0 })
 	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
-		if _, err := twins.postgres.db.Exec(change); err != nil {
+		if _, err := twins.postgres.Pool.Exec(change); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -24,17 +26,17 @@ type unrecordedRow struct {
 // NoteUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its line of the history, and
 // no more than telematics.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
 func (p *Postgres) NoteUnrecorded(ctx context.Context, u telematics.Unrecorded) (telematics.UnrecordedFate, error) {
-	fate, err := p.unrecorded.do(ctx, u)
-	return fate, wrap("note an answer to a command that is not on record", err)
+	fate, err := p.unrecorded.Do(ctx, u)
+	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
 }
 
 func newUnrecordedRow(u telematics.Unrecorded) unrecordedRow {
 	row := unrecordedRow{
 		Unit: string(u.Unit), CommandID: u.Answer.Command, State: string(u.Answer.State), Reason: u.Answer.Reason, Detail: u.Answer.Detail,
-		ReceivedAt: written(u.At), Outcome: string(u.Answer.State.Outcome()),
+		ReceivedAt: pg.Timestamp(u.At), Outcome: string(u.Answer.State.Outcome()),
 	}
 	if at := u.Answer.At; at.Year() >= 2020 && at.Before(u.At.Add(time.Hour)) {
-		row.AnsweredAt = written(at)
+		row.AnsweredAt = pg.Timestamp(at)
 	}
 	return row
 }
@@ -59,7 +61,7 @@ func (p *Postgres) noteUnrecorded(ctx context.Context, answers []telematics.Unre
 		VehicleID int64     `db:"vehicle_id"`
 		Noted     bool      `db:"noted"`
 	}
-	err := p.db.SelectContext(ctx, &unknown, `
+	err := p.Pool.SelectContext(ctx, &unknown, `
 		with unknown as (
 			select a.*, v.id as vehicle_id, v.agency_id, row_number() over (partition by a.unit order by a.received_at, a.command_id) as place
 			from json_to_recordset($1) as a (unit text, command_id uuid, state text, reason text, detail text,
@@ -89,7 +91,7 @@ func (p *Postgres) noteUnrecorded(ctx context.Context, answers []telematics.Unre
 		)
 		select unknown.unit, unknown.command_id, unknown.vehicle_id, noted.unit is not null as noted
 		from unknown left join noted using (unit, command_id)`,
-		recordset(rows), telematics.MaxUnrecorded)
+		pg.JSONRecords(rows), telematics.MaxUnrecorded)
 	if err != nil {
 		return nil, err
 	}

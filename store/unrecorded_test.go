@@ -96,7 +96,7 @@ func TestNoteUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); fate.Noted {
 		t.Error("written down beyond the bound")
 	}
-	if _, err := p.db.Exec(`update unrecorded_answers set noted_at = noted_at - interval '1 hour'`); err != nil {
+	if _, err := p.Pool.Exec(`update unrecorded_answers set noted_at = noted_at - interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
 	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); !fate.Noted {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/lib/pq"
 
+	"motorpool/store/groupcommit"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -72,9 +75,9 @@ const recordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabil
 
 func (r contactRow) contact() telematics.Contact {
 	return telematics.Contact{
-		Status: telematics.PresenceStatus(value(r.Status)), Session: value(r.Session), Former: former(r.Former),
-		SaidAt: read(r.SaidAt), ChangedAt: read(r.ChangedAt), LastSeen: read(r.LastSeen),
-		Actions: actions(r.Actions), Firmware: value(r.Firmware), Gap: time.Duration(value(r.GapMS)) * time.Millisecond,
+		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: former(r.Former),
+		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
+		Actions: actions(r.Actions), Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
 	}
 }
 
@@ -94,7 +97,7 @@ func (r vehicleRow) twin() (telematics.Twin, error) {
 	return telematics.Twin{
 		Vehicle: telematics.Vehicle{
 			ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-			Unit: telematics.Unit(value(r.Serial)), Protocol: telematics.Protocol(value(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
+			Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
 			Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
 			Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 			Features: r.Features, Actions: actions(r.Capabilities),
@@ -169,16 +172,16 @@ func (p *Postgres) Record(ctx context.Context, id telematics.VehicleID) (telemat
 	return readTwin(ctx, p.records, id)
 }
 
-func readTwin(ctx context.Context, twins *group[telematics.VehicleID, *vehicleRow], id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := twins.do(ctx, id)
+func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, *vehicleRow], id telematics.VehicleID) (telematics.Twin, error) {
+	found, err := twins.Do(ctx, id)
 	if err != nil {
-		return telematics.Twin{}, wrap("read vehicle", err)
+		return telematics.Twin{}, unavailable.Wrap("read vehicle", err)
 	}
 	if found == nil {
 		return telematics.Twin{}, telematics.NoSuchVehicle(id)
 	}
 	twin, err := found.twin()
-	return twin, wrap("read vehicle", err)
+	return twin, unavailable.Wrap("read vehicle", err)
 }
 
 // readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is not the others' fault.
@@ -186,7 +189,7 @@ func (p *Postgres) readTwins(query string) func(context.Context, []telematics.Ve
 	query += ` where v.id = any ($1)`
 	return func(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
 		var rows []vehicleRow
-		if err := p.commands.selectAll(ctx, &rows, query, pq.Array(ids)); err != nil {
+		if err := p.Prepared.Select(ctx, &rows, query, pq.Array(ids)); err != nil {
 			return nil, err
 		}
 		byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
@@ -211,8 +214,8 @@ func (p *Postgres) Twins(ctx context.Context, q telematics.VehicleQuery) ([]tele
 // one of them, as 0 or 1.
 func (p *Postgres) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
-	err := p.lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
-	return n, wrap("count vehicles", err)
+	err := p.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
+	return n, unavailable.Wrap("count vehicles", err)
 }
 
 // connectivity says in SQL what telematics.Contact.At says of the unit u at an instant.
@@ -227,11 +230,11 @@ func connectivity(now, onlineFor string) string {
 }
 
 func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time.Time) ([]telematics.Twin, error) {
-	if !searchable(q.Text, string(q.Status), string(q.Connectivity)) {
+	if !pg.Searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
 	// The page is found first, so that snapshots are read of what is on it alone.
-	twins, err := selectTwinRows(ctx, unplanned{p.lists}, `
+	twins, err := selectTwinRows(ctx, pg.Unprepared{DB: p.Lists}, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
@@ -246,12 +249,12 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 		where v.id in (select id from page)
 		order by v.id desc`,
 		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit)
-	return twins, wrap("read vehicles", err)
+	return twins, unavailable.Wrap("read vehicles", err)
 }
 
-func selectTwinRows(ctx context.Context, db querier, query string, args ...any) ([]telematics.Twin, error) {
+func selectTwinRows(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Twin, error) {
 	var rows []vehicleRow
-	if err := db.selectAll(ctx, &rows, query, args...); err != nil {
+	if err := db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	twins := make([]telematics.Twin, len(rows))

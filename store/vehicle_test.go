@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -36,7 +38,7 @@ func TestAVehicleIsReadAsItWasImported(t *testing.T) {
 		t.Errorf("Twin = %v, want %v", err, want)
 	}
 	var notFound *telematics.Error
-	if !errors.As(err, &notFound) || Away(err) {
+	if !errors.As(err, &notFound) || unavailable.Is(err) {
 		t.Errorf("%v is away", err)
 	}
 }
@@ -117,8 +119,8 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 			for _, changed := range instants {
 				id, unit := take()
 				contact := telematics.Contact{Status: status, LastSeen: seen, ChangedAt: changed}
-				_, err := p.db.ExecContext(t.Context(), `update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
-					unit, nullable(string(status)), written(seen), written(changed))
+				_, err := p.Pool.ExecContext(t.Context(), `update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
+					unit, pg.Nullable(string(status)), pg.Timestamp(seen), pg.Timestamp(changed))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +129,7 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 		}
 	}
 	bare, _ := take()
-	if _, err := p.db.ExecContext(t.Context(), `delete from units where vehicle_id = $1`, bare); err != nil {
+	if _, err := p.Pool.ExecContext(t.Context(), `delete from units where vehicle_id = $1`, bare); err != nil {
 		t.Fatal(err)
 	}
 	want[telematics.Absent] = append(want[telematics.Absent], bare)
@@ -147,7 +149,7 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 func TestASnapshotLeavesOutWhatThisVersionDoesNotKnow(t *testing.T) {
 	p := open(t, newDatabase(t))
 	id, _ := addVehicle(t, p, 1)
-	_, err := p.db.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
+	_, err := p.Pool.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
 		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`)
 	if err != nil {
 		t.Fatal(err)

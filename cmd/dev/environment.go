@@ -19,6 +19,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -77,7 +78,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	postgres, err := store.New(store.Config{URL: s.databaseURL})
+	postgres, err := store.New(pg.Config{URL: s.databaseURL})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"motorpool/store"
+	"motorpool/store/unavailable"
 )
 
 // Exit codes; docs/cli.md has the same list, and scripts rely on it.
@@ -41,7 +41,7 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, &f):
 		return f.code
-	case store.Away(err):
+	case unavailable.Is(err):
 		return exitUnavailable
 	}
 	return exitFailed

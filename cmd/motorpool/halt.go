@@ -13,6 +13,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/store"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -87,7 +88,7 @@ const haltBudget = broker.HaltWithin + 6*time.Second
 
 // where says how to name the server, where it is unavailable.
 func where(err error) error {
-	if store.Away(err) {
+	if unavailable.Is(err) {
 		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/simulator/devstack"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -25,7 +26,7 @@ func recorded(t *testing.T) (*store.Postgres, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Discard() })
-	postgres, err := store.New(store.Config{URL: server.URL()})
+	postgres, err := store.New(pg.Config{URL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}

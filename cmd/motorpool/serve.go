@@ -10,6 +10,7 @@ import (
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
 	"motorpool/store"
+	"motorpool/store/pg"
 )
 
 type serve struct{ app.Config }
@@ -35,7 +36,7 @@ type database struct {
 }
 
 func (d database) open() (*store.Postgres, error) {
-	return store.New(store.Config{URL: string(d.DatabaseURL)})
+	return store.New(pg.Config{URL: string(d.DatabaseURL)})
 }
 
 type migrate struct{ database }

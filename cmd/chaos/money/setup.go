@@ -13,6 +13,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -70,7 +71,7 @@ func (r *round) createBookings(ctx context.Context) error {
 			return err
 		}
 	}
-	postgres, err := store.New(store.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
+	postgres, err := store.New(pg.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
 	if err != nil {
 		return err
 	}

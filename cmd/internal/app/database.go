@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/store"
+	"motorpool/store/pg"
 )
 
 // How often the database is looked at: until it was seen once, also after it was found to be another server, and then.
@@ -23,12 +24,12 @@ type databaseWatch struct {
 	changed  func() // what was read from it before may be there no more
 	log      *slog.Logger
 
-	unsafe       string         // settings, as they were logged last
-	standbys     store.Standbys // likewise
+	unsafe       string      // settings, as they were logged last
+	standbys     pg.Standbys // likewise
 	asynchronous prometheus.Gauge
 }
 
-// run returns store.ErrUnsuitable where the database must not be used, and nil when the context ends.
+// run returns pg.ErrUnsuitable where the database must not be used, and nil when the context ends.
 func (w *databaseWatch) run(ctx context.Context) error {
 	if err := w.awaitSuitable(ctx); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (w *databaseWatch) run(ctx context.Context) error {
 func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 	for {
 		err := w.postgres.Suitable(ctx)
-		if err == nil || errors.Is(err, store.ErrUnsuitable) {
+		if err == nil || errors.Is(err, pg.ErrUnsuitable) {
 			return err
 		}
 		select {

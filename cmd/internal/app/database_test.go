@@ -11,7 +11,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/simulator/devstack"
-	"motorpool/store"
+	"motorpool/store/pg"
 )
 
 // refused runs an instance until it ends by itself, and returns why.
@@ -49,7 +49,7 @@ func TestServe_RefusesAPostgresThatMayLoseCommits(t *testing.T) {
 	config := s.config()
 	config.AllowUnsafePostgres = false
 	config.Drain = 70 * time.Second // no request was ever taken, so it does not wait for a balancer
-	if err := s.refused(config); !errors.Is(err, store.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") || !strings.Contains(err.Error(), "--allow-unsafe-postgres") {
+	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") || !strings.Contains(err.Error(), "--allow-unsafe-postgres") {
 		t.Errorf("Serve = %v", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestServe_RefusesAPoolerThatSharesConnections(t *testing.T) {
 	for _, migrate := range []bool{true, false} {
 		config := s.config()
 		config.DatabaseURL, config.Migrate = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/"))), migrate
-		if err := s.refused(config); !errors.Is(err, store.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction") {
+		if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction") {
 			t.Errorf("Serve = %v", err)
 		}
 	}

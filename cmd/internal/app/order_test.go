@@ -12,6 +12,7 @@ import (
 	"motorpool/broker"
 	"motorpool/simulator"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -106,7 +107,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 	overBothStacks(t, 2, func(s *stack) {
 		instances := []*instance{s.serve(), s.serve()}
 		s.drive(nil, healthy)
-		postgres, err := store.New(store.Config{URL: s.database})
+		postgres, err := store.New(pg.Config{URL: s.database})
 		s.must(err)
 		defer postgres.Close()
 		_, _, err = postgres.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/simulator/devstack"
 	"motorpool/store"
+	"motorpool/store/pg"
 )
 
 // schema is the database that those of the stacks are copied from: it is migrated once.
@@ -45,7 +46,7 @@ func (p *sharedPostgres) start() error {
 	if err := p.run(context.Background(), `create database `+schema); err != nil {
 		return err
 	}
-	db, err := store.New(store.Config{URL: p.url(schema)})
+	db, err := store.New(pg.Config{URL: p.url(schema)})
 	if err != nil {
 		return err
 	}

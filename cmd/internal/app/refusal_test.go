@@ -13,6 +13,7 @@ import (
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -280,7 +281,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		timedOut := <-first
 		car.SetFaults(simulator.Faults{})
 
-		postgres, err := store.New(store.Config{URL: r.database})
+		postgres, err := store.New(pg.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
 		_, _, err = postgres.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))

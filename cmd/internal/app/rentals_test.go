@@ -18,6 +18,7 @@ import (
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -53,7 +54,7 @@ func (s *stack) rent() *rentals {
 	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
 	s.priceFleet()
 	s.record()
-	postgres, err := store.New(store.Config{URL: s.database})
+	postgres, err := store.New(pg.Config{URL: s.database})
 	s.must(err)
 	s.Cleanup(func() { _ = postgres.Close() })
 	sealer, err := store.NewSealer(r.sealing)

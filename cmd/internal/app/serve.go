@@ -20,6 +20,7 @@ import (
 	"motorpool/httpapi/health"
 	"motorpool/httpapi/stream"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -46,7 +47,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
 	}
-	postgres, err := store.New(store.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
+	postgres, err := store.New(pg.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -164,7 +165,7 @@ func (s *stack) newKey(name string, public bool) telematics.SigningKey {
 
 func (s *stack) record() {
 	s.Helper()
-	postgres, err := store.New(store.Config{URL: s.database})
+	postgres, err := store.New(pg.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	_, err = postgres.Migrate(s.Context())

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/health"
-	"motorpool/store"
+	"motorpool/store/pg"
 )
 
 // stopping keeps an instance serving for a while after it was asked to stop, so that load balancers take it out
@@ -30,7 +30,7 @@ func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.
 	release := context.AfterFunc(ctx, func() {
 		defer stop()
 		ready.Drain()
-		if s.drain == 0 || errors.Is(context.Cause(ctx), store.ErrUnsuitable) { // the latter was never ready
+		if s.drain == 0 || errors.Is(context.Cause(ctx), pg.ErrUnsuitable) { // the latter was never ready
 			return
 		}
 		s.log.Info("draining", "for", s.drain)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -20,7 +21,7 @@ type unknownUnitView struct {
 // takeOut takes a vehicle's unit out, as if it had never been put on record.
 func (s *stack) takeOut(unit telematics.Unit) {
 	s.Helper()
-	postgres, err := store.New(store.Config{URL: s.database})
+	postgres, err := store.New(pg.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	fleet := s.fleet

@@ -9,6 +9,7 @@ import (
 	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/store"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -61,7 +62,7 @@ func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (k
 }
 
 func (w *World) withStore(do func(*store.Postgres) error) error {
-	postgres, err := store.New(store.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
+	postgres, err := store.New(pg.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
 	if err != nil {
 		return err
 	}

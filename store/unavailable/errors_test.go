@@ -1,4 +1,4 @@
-package store
+package unavailable
 
 import (
 	"context"
@@ -50,8 +50,8 @@ func TestTheErrorOfAServerThatIsAwaySaysSo(t *testing.T) {
 		telematics.NoSuchVehicle(1):     false,
 		telematics.Unavailable("", nil): false,
 	} {
-		wrapped := fmt.Errorf("handle request: %w", wrap("read vehicle", err))
-		if Away(wrapped) != away || !errors.Is(wrapped, err) {
+		wrapped := fmt.Errorf("handle request: %w", Wrap("read vehicle", err))
+		if Is(wrapped) != away || !errors.Is(wrapped, err) {
 			t.Errorf("Away(%v) = %v, want %v", wrapped, !away, away)
 		}
 		var unavailable interface{ Unavailable() bool }
@@ -59,7 +59,7 @@ func TestTheErrorOfAServerThatIsAwaySaysSo(t *testing.T) {
 			t.Errorf("%v: Unavailable() is not what Away is", wrapped)
 		}
 	}
-	if wrap("read vehicle", nil) != nil || Away(nil) {
+	if Wrap("read vehicle", nil) != nil || Is(nil) {
 		t.Error("no error became one")
 	}
 }

@@ -1,14 +1,16 @@
-package store
+package pg
 
 import (
 	"context"
 	"fmt"
 	"strings"
+
+	"motorpool/store/unavailable"
 )
 
-// rights are what an instance must be allowed to do, by table. A role that does not own
+// Rights are what an instance must be allowed to do, by table. A role that does not own
 // the tables is granted them one by one; a migration that adds a table adds a line.
-var rights = []struct{ table, privileges string }{
+var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
 	{"addresses", "select insert delete"},
 	{"agencies", "select"},
@@ -36,21 +38,21 @@ var rights = []struct{ table, privileges string }{
 }
 
 // Allowed says which rights are missing, once the schema is there; nil: none.
-func (p *Postgres) Allowed(ctx context.Context) error {
+func (p *DB) Allowed(ctx context.Context) error {
 	var wanted, granted []string
-	for _, r := range rights {
-		for privilege := range strings.FieldsSeq(r.privileges) {
-			wanted = append(wanted, privilege+" on "+r.table)
-			granted = append(granted, fmt.Sprintf("has_table_privilege('%s', '%s')", r.table, privilege))
+	for _, r := range Rights {
+		for privilege := range strings.FieldsSeq(r.Privileges) {
+			wanted = append(wanted, privilege+" on "+r.Table)
+			granted = append(granted, fmt.Sprintf("has_table_privilege('%s', '%s')", r.Table, privilege))
 		}
 	}
 	var missing string
-	err := p.db.GetContext(ctx, &missing, `
+	err := p.Pool.GetContext(ctx, &missing, `
 		select coalesce(string_agg(wanted, ', '), '')
 		from unnest(array['`+strings.Join(wanted, "','")+`'], array[`+strings.Join(granted, ",")+`]) as r (wanted, granted)
 		where not granted`)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("the database role lacks %s", missing)
 	}
-	return wrap("ask for the rights of the database role", err)
+	return unavailable.Wrap("ask for the rights of the database role", err)
 }

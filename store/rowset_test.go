@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"motorpool/store/pg"
 )
 
 // What a statement is given must be the same to Postgres, whether it comes as one row or with others.
 func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 	p := open(t, newDatabase(t))
-	row := given{"row", []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}
+	row := pg.RowSet{Name: "row", Columns: []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 123456000, time.UTC)
 	rows := [][]any{
 		{uuid.MustParse("0195d2c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d"), int64(-1 << 62), int64(7), true, `{a, "b" \c} null`, `{"a":["\\ \"x\"", null]}`, `{"b": 1}`, &at},
@@ -27,12 +29,12 @@ func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 		Text string `db:"text"`
 	}
 	var together []line
-	if err := p.db.SelectContext(t.Context(), &together, `with `+row.many()+asText, parameters(rows)...); err != nil {
+	if err := p.Pool.SelectContext(t.Context(), &together, `with `+row.Many()+asText, pg.Parameters(rows)...); err != nil {
 		t.Fatal(err)
 	}
 	for i, values := range rows {
 		var alone []line
-		if err := p.db.SelectContext(t.Context(), &alone, `with `+row.one()+asText, parameters([][]any{values})...); err != nil {
+		if err := p.Pool.SelectContext(t.Context(), &alone, `with `+row.One()+asText, pg.Parameters([][]any{values})...); err != nil {
 			t.Fatal(err)
 		}
 		if len(together) != len(rows) || len(alone) != 1 || alone[0] != together[i] {

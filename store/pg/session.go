@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+
+	"motorpool/store/unavailable"
 )
 
 // ErrUnsuitable is of a Postgres, or a pooler before it, that the service must not work with. To try again does not help.
@@ -28,19 +30,19 @@ var ErrUnsuitable = errors.New("this Postgres cannot be used")
 // beats what is set for the role or the database.
 type sessions struct {
 	*pq.Connector
-	settings string // a statement
-	durable  bool   // refuse a server without fsync or full_page_writes
-	lives    *lives // nil: nobody asks
+	settings string    // a statement
+	durable  bool      // refuse a server without fsync or full_page_writes
+	lives    *restarts // nil: nobody asks
 }
 
-// lives counts the servers that connections were opened to: another one after a restart, and after a failover. It is safe for concurrent use.
-type lives struct {
+// restarts counts the servers that connections were opened to: another one after a restart, and after a failover. It is safe for concurrent use.
+type restarts struct {
 	mu      sync.Mutex
 	started string // when the server did that was met last
 	count   atomic.Int64
 }
 
-func (l *lives) met(started string) {
+func (l *restarts) met(started string) {
 	if l == nil {
 		return
 	}
@@ -53,7 +55,7 @@ func (l *lives) met(started string) {
 }
 
 // Lives grows when Postgres was found to be another server than before, or restarted: one that may have lost what it has acknowledged. It asks nobody.
-func (p *Postgres) Lives() int64 { return p.config.lives.count.Load() }
+func (p *DB) Lives() int64 { return p.config.lives.count.Load() }
 
 // newSessions makes a statement of settings, which hold no text from outside.
 func newSessions(connector *pq.Connector, settings map[string]string, c Config) *sessions {
@@ -109,31 +111,31 @@ func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe s
 // Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to the next: behind a pooler in transaction or
 // statement mode settings, locks and prepared statements end up at others' connections. It asks on connections of its own, and as if the
 // pool were busy: the first keeps a mark while the second works. What it has found to be suitable is not asked again.
-func (p *Postgres) Suitable(ctx context.Context) error {
+func (p *DB) Suitable(ctx context.Context) error {
 	if p.suitable.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, suitableWithin)
 	defer cancel()
-	db, err := p.unhurried(ctx, 0)
+	db, err := p.WithoutTimeouts(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	first, err := db.Connx(ctx)
 	if err != nil {
-		return wrap("check the connection to postgres", err)
+		return unavailable.Wrap("check the connection to postgres", err)
 	}
 	defer first.Close()
 	second, err := db.Connx(ctx)
 	if err != nil {
-		return wrap("check the connection to postgres", err)
+		return unavailable.Wrap("check the connection to postgres", err)
 	}
 	defer second.Close()
 	for range poolingRounds {
 		shared, err := sharesSessions(ctx, first, second)
 		if err != nil {
-			return wrap("check the connection to postgres", err)
+			return unavailable.Wrap("check the connection to postgres", err)
 		}
 		if shared {
 			return unsuitable("a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
@@ -180,9 +182,9 @@ func sharesSessions(ctx context.Context, first, second *sqlx.Conn) (bool, error)
 }
 
 // Unsafe returns the settings by which the server may lose what it has committed; empty: none.
-func (p *Postgres) Unsafe(ctx context.Context) (settings string, err error) {
-	err = p.db.GetContext(ctx, &settings, `select `+unsafeSettings)
-	return settings, wrap("read settings of postgres", err)
+func (p *DB) Unsafe(ctx context.Context) (settings string, err error) {
+	err = p.Pool.GetContext(ctx, &settings, `select `+unsafeSettings)
+	return settings, unavailable.Wrap("read settings of postgres", err)
 }
 
 // Standbys are the servers that copy this one.
@@ -193,9 +195,9 @@ type Standbys struct {
 }
 
 // Standbys counts those that are connected now.
-func (p *Postgres) Standbys(ctx context.Context) (Standbys, error) {
+func (p *DB) Standbys(ctx context.Context) (Standbys, error) {
 	var s Standbys
-	err := p.db.GetContext(ctx, &s, `
+	err := p.Pool.GetContext(ctx, &s, `
 		select count(*) filter (where sync_state = 'async' and backup is not true) as asynchronous,
 			count(*) filter (where sync_state is null) as hidden,
 			current_setting('synchronous_standby_names') <> '' as synchronous
@@ -203,5 +205,5 @@ func (p *Postgres) Standbys(ctx context.Context) (Standbys, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return s, wrap("ask for the standbys of postgres", err)
+	return s, unavailable.Wrap("ask for the standbys of postgres", err)
 }

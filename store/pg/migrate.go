@@ -1,21 +1,19 @@
-package store
+package pg
 
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/lib/pq"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-)
 
-//go:embed migrations/*.sql
-var migrations embed.FS
+	"motorpool/store/migrations"
+	"motorpool/store/unavailable"
+)
 
 // How often, and how many times, an instance asks for the lock of the migrations.
 const (
@@ -35,11 +33,11 @@ const (
 // Migrate brings the schema up to date and returns its version. Any number of
 // instances may do so at once: one migrates under an advisory lock, the others wait
 // for it. It asks for a table that somebody else uses again and again, for some minutes.
-func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
+func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
 	if err := p.Suitable(ctx); err != nil { // a lock that another session holds locks nothing
 		return 0, err
 	}
-	db, err := p.unhurried(ctx, tablePatience)
+	db, err := p.WithoutTimeouts(ctx, tablePatience)
 	if err != nil {
 		return 0, err
 	}
@@ -49,16 +47,26 @@ func (p *Postgres) Migrate(ctx context.Context) (version int64, err error) {
 		return 0, err
 	}
 	if err := up(ctx, provider); err != nil {
-		return 0, wrap("migrate postgres", err)
+		return 0, unavailable.Wrap("migrate postgres", err)
 	}
 	version, err = provider.GetDBVersion(ctx)
-	return version, wrap("read the version of the schema", err)
+	return version, unavailable.Wrap("read the version of the schema", err)
+}
+
+// MigrateTo brings an empty schema to an earlier version, for tests of migrations.
+func (p *DB) MigrateTo(ctx context.Context, version int64) error {
+	provider, err := newProvider(p.Pool.DB)
+	if err != nil {
+		return err
+	}
+	_, err = provider.UpTo(ctx, version)
+	return unavailable.Wrap("migrate postgres", err)
 }
 
 func up(ctx context.Context, provider *goose.Provider) error {
 	for attempt := 1; ; attempt++ {
 		_, err := provider.Up(ctx)
-		if refusal := pq.As(err); refusal == nil || refusal.Code != lockNotAvailable || attempt == tableAttempts {
+		if refusal := pq.As(err); refusal == nil || refusal.Code != unavailable.LockNotAvailable || attempt == tableAttempts {
 			return err
 		}
 		select {
@@ -70,13 +78,13 @@ func up(ctx context.Context, provider *goose.Provider) error {
 }
 
 // Version returns the version that the schema has, and the one that this program needs.
-func (p *Postgres) Version(ctx context.Context) (has, needs int64, err error) {
-	provider, err := newProvider(p.db.DB)
+func (p *DB) Version(ctx context.Context) (has, needs int64, err error) {
+	provider, err := newProvider(p.Pool.DB)
 	if err != nil {
 		return 0, 0, err
 	}
 	has, needs, err = provider.GetVersions(ctx)
-	return has, needs, wrap("read the version of the schema", err)
+	return has, needs, unavailable.Wrap("read the version of the schema", err)
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
@@ -84,11 +92,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the lock of the migrations: %w", err)
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("open the migrations: %w", err)
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker))
 	if err != nil {
 		return nil, fmt.Errorf("read the migrations: %w", err)
 	}

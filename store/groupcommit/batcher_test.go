@@ -1,4 +1,4 @@
-package store
+package groupcommit
 
 import (
 	"context"
@@ -11,9 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lib/pq"
-	"github.com/lib/pq/pqerror"
 )
 
 // statement is a group's statement that takes a second of virtual time.
@@ -46,19 +43,26 @@ func (s *statement) run(ctx context.Context, batch []int) ([]string, error) {
 	return results, nil
 }
 
+// refusedBatch is the error of a batch of which one request is at fault.
+type refusedBatch string
+
+func (r refusedBatch) Error() string { return string(r) }
+
+func isSplit(err error) bool { return errors.As(err, new(refusedBatch)) }
+
 // group returns the statement's group, with batches of at most 4 and 3 s.
-func (s *statement) group() *group[int, string] {
-	return newGroup(Config{MaxBatch: 4, Timeout: 3 * time.Second}, s.run)
+func (s *statement) group() *Batcher[int, string] {
+	return New(Limits{MaxBatch: 4, Timeout: 3 * time.Second, Splits: isSplit}, s.run)
 }
 
 // call starts calls one after another, a millisecond apart, and returns their errors
 // when all have returned.
-func call(t *testing.T, g *group[int, string], n int) []error {
+func call(t *testing.T, g *Batcher[int, string], n int) []error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			result, err := g.do(t.Context(), i)
+			result, err := g.Do(t.Context(), i)
 			if err == nil && result != fmt.Sprint("result ", i) {
 				t.Errorf("call %d was given %q", i, result)
 			}
@@ -89,7 +93,7 @@ func TestAnIdleGroupDelaysNothing(t *testing.T) {
 		g := s.group()
 		for range 3 {
 			start := time.Now()
-			if _, err := g.do(t.Context(), 0); err != nil {
+			if _, err := g.Do(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(start); took != statementTime {
@@ -113,7 +117,7 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 				if want == nil {
 					ctx = t.Context()
 				}
-				if _, err := g.do(ctx, i); !errors.Is(err, want) {
+				if _, err := g.Do(ctx, i); !errors.Is(err, want) {
 					t.Errorf("call %d: %v, want %v", i, err, want)
 				}
 			})
@@ -126,7 +130,7 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
-		if _, err := g.do(ended, 3); !errors.Is(err, context.Canceled) || len(s.batches) != 2 {
+		if _, err := g.Do(ended, 3); !errors.Is(err, context.Canceled) || len(s.batches) != 2 {
 			t.Errorf("a call that is over before it began: %v, batches %v", err, s.batches)
 		}
 	})
@@ -134,12 +138,12 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 
 func TestABatchHasATimeLimitOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGroup(Config{MaxBatch: 4, Timeout: 3 * time.Second}, func(ctx context.Context, batch []int) ([]string, error) {
+		g := New(Limits{MaxBatch: 4, Timeout: 3 * time.Second}, func(ctx context.Context, batch []int) ([]string, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
 		start := time.Now()
-		_, err := g.do(t.Context(), 0)
+		_, err := g.Do(t.Context(), 0)
 		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != 3*time.Second {
 			t.Errorf("%v after %v, want a timeout after 3 s", err, took)
 		}
@@ -185,7 +189,7 @@ func TestAPanicReachesEveryCallerOfItsBatch(t *testing.T) {
 func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, code := range []string{"22P05", "23503", "40P01"} {
-			refused := &pq.Error{Code: pqerror.Code(code)}
+			refused := refusedBatch(code)
 			s := &statement{fails: func(batch []int) error {
 				if slices.Contains(batch, 2) {
 					return refused
@@ -205,8 +209,8 @@ func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
 }
 
 func TestAStatementThatAnswersTooLittleIsAnError(t *testing.T) {
-	g := newGroup(Config{MaxBatch: 4, Timeout: time.Second}, func(context.Context, []int) ([]string, error) { return nil, nil })
-	if _, err := g.do(t.Context(), 0); err == nil {
+	g := New(Limits{MaxBatch: 4, Timeout: time.Second}, func(context.Context, []int) ([]string, error) { return nil, nil })
+	if _, err := g.Do(t.Context(), 0); err == nil {
 		t.Error("no error")
 	}
 }
@@ -215,30 +219,30 @@ func TestWhatIsBegunGoesWithTheOthersAndWaitsForItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
 		g := s.group()
-		first, second := g.begin(1), g.begin(2)
+		first, second := g.Begin(1), g.Begin(2)
 		time.Sleep(statementTime / 2) // the first is under way
-		if result, err := g.do(t.Context(), 3); result != "result 3" || err != nil {
+		if result, err := g.Do(t.Context(), 3); result != "result 3" || err != nil {
 			t.Errorf("do = %q, %v", result, err)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
-		for n, begun := range []*groupCall[int, string]{first, second} {
-			if result, err := g.wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil { // it is there
+		for n, begun := range []*Call[int, string]{first, second} {
+			if result, err := g.Wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil { // it is there
 				t.Errorf("wait = %q, %v", result, err)
 			}
 		}
-		late := g.begin(4)
-		if _, err := g.wait(ended, late); !errors.Is(err, context.Canceled) {
+		late := g.Begin(4)
+		if _, err := g.Wait(ended, late); !errors.Is(err, context.Canceled) {
 			t.Errorf("wait = %v, want that it is canceled", err)
 		}
 		synctest.Wait()
-		running := g.begin(5)
+		running := g.Begin(5)
 		time.Sleep(statementTime / 2)
-		waiting := g.begin(6)
-		if _, err := g.wait(ended, waiting); !errors.Is(err, context.Canceled) {
+		waiting := g.Begin(6)
+		if _, err := g.Wait(ended, waiting); !errors.Is(err, context.Canceled) {
 			t.Errorf("wait = %v, want that it is canceled", err)
 		}
-		if result, err := g.wait(t.Context(), running); result != "result 5" || err != nil {
+		if result, err := g.Wait(t.Context(), running); result != "result 5" || err != nil {
 			t.Errorf("wait = %q, %v", result, err)
 		}
 		time.Sleep(2 * statementTime)

@@ -1,0 +1,186 @@
+// Package groupcommit lets calls that come at the same time share one statement and one commit.
+//
+//	call ──┐
+//	call ──┼─► queue ──► one batch ──► each caller its own result
+//	call ──┘     ▲           │
+//	             └── the next batch takes what has queued
+package groupcommit
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the queue. A request that finds the
+// batcher idle leads a batch immediately, in its caller's goroutine where the caller waits, since waking another goroutine costs more
+// than a short statement. An idle batcher has no goroutine. It is safe for concurrent use.
+type Batcher[Req, Res any] struct {
+	run    func(context.Context, []Req) ([]Res, error)
+	limits Limits
+
+	mu    sync.Mutex
+	queue []*Call[Req, Res]
+	busy  bool // a goroutine serves the queue
+}
+
+// Call is a request whose result is awaited later.
+type Call[Req, Res any] struct {
+	req  Req
+	done chan result[Res] // buffered: a caller may have left
+}
+
+type result[Res any] struct {
+	res Res
+	err error
+}
+
+// Limits bound the batches.
+type Limits struct {
+	MaxBatch int           // requests in a batch
+	Timeout  time.Duration // of a batch
+	// Splits reports whether the error of a batch may be the fault of one request: then each request runs in a batch of one.
+	// Defaults to never.
+	Splits func(error) bool
+}
+
+// New returns a batcher. run executes a batch and returns a result for each request, in their order; its error means that nothing
+// was done.
+func New[Req, Res any](limits Limits, run func(context.Context, []Req) ([]Res, error)) *Batcher[Req, Res] {
+	return &Batcher[Req, Res]{run: run, limits: limits}
+}
+
+// Do returns the result of one request. A caller whose context ends first does not
+// learn the result: a request that was still queued is not made, one that is under way is.
+func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
+	if err := ctx.Err(); err != nil {
+		return *new(Res), err
+	}
+	call, idle := b.enqueue(req)
+	switch {
+	case idle && b.canLead(ctx):
+		b.serveBatch(b.next())
+		b.handOver()
+	case idle:
+		go b.serve()
+	}
+	return b.Wait(ctx, call)
+}
+
+// Begin has a request made beside what its caller does, who may wait for the result.
+func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
+	call, idle := b.enqueue(req)
+	if idle {
+		go b.serve()
+	}
+	return call
+}
+
+// enqueue reports whether nobody serves the queue: whoever gets that answer must.
+func (b *Batcher[Req, Res]) enqueue(req Req) (call *Call[Req, Res], idle bool) {
+	call = &Call[Req, Res]{req: req, done: make(chan result[Res], 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = append(b.queue, call)
+	idle = !b.busy
+	b.busy = true
+	return call, idle
+}
+
+// Wait returns the result of a call, once.
+func (b *Batcher[Req, Res]) Wait(ctx context.Context, call *Call[Req, Res]) (Res, error) {
+	select {
+	case result := <-call.done: // even if the context has ended
+		return result.res, result.err
+	default:
+	}
+	select {
+	case result := <-call.done:
+		return result.res, result.err
+	case <-ctx.Done():
+		b.withdraw(call)
+		return *new(Res), ctx.Err()
+	}
+}
+
+// canLead reports whether a caller has time for a batch, which does not end with the caller's context: it may take its
+// time limit and a statement's.
+func (b *Batcher[Req, Res]) canLead(ctx context.Context) bool {
+	end, ends := ctx.Deadline()
+	return !ends || time.Until(end) > b.limits.Timeout*9/10
+}
+
+// handOver leaves what has queued meanwhile to a goroutine: its leader has a result to return.
+func (b *Batcher[Req, Res]) handOver() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy = len(b.queue) > 0; b.busy {
+		go b.serve()
+	}
+}
+
+func (b *Batcher[Req, Res]) withdraw(call *Call[Req, Res]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.queue, call); i >= 0 {
+		b.queue = slices.Delete(b.queue, i, i+1)
+	}
+}
+
+// serve runs batches until none is queued.
+func (b *Batcher[Req, Res]) serve() {
+	for batch := b.next(); len(batch) > 0; batch = b.next() {
+		b.serveBatch(batch)
+	}
+}
+
+func (b *Batcher[Req, Res]) next() []*Call[Req, Res] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(len(b.queue), b.limits.MaxBatch)
+	batch := slices.Clone(b.queue[:n])
+	b.queue = slices.Delete(b.queue, 0, n)
+	b.busy = n > 0
+	return batch
+}
+
+func (b *Batcher[Req, Res]) serveBatch(batch []*Call[Req, Res]) {
+	reqs := make([]Req, len(batch))
+	for i, call := range batch {
+		reqs[i] = call.req
+	}
+	results, err := b.try(reqs)
+	if len(batch) > 1 && err != nil && b.limits.Splits != nil && b.limits.Splits(err) {
+		for _, call := range batch {
+			b.serveBatch([]*Call[Req, Res]{call})
+		}
+		return
+	}
+	for i, call := range batch {
+		if err != nil {
+			call.done <- result[Res]{err: err}
+			continue
+		}
+		call.done <- result[Res]{res: results[i]}
+	}
+}
+
+// try runs a batch under its own time limit: it serves many callers, so none of
+// their contexts may end it.
+func (b *Batcher[Req, Res]) try(reqs []Req) (results []Res, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Timeout)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	results, err = b.run(ctx, reqs)
+	if err == nil && len(results) != len(reqs) {
+		err = fmt.Errorf("%d results for %d requests", len(results), len(reqs))
+	}
+	return results, err
+}

@@ -1,0 +1,231 @@
+// Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets and migrations. It knows no table but
+// those of the schema's own upkeep.
+package pg
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/store/groupcommit"
+	"motorpool/store/unavailable"
+)
+
+// Config says how to reach Postgres.
+type Config struct {
+	URL      string        // postgres://user:password@host:port/database?sslmode=…; several servers as host:port,host:port
+	Durable  bool          // refuse a server that runs without fsync or full_page_writes. Defaults to no
+	MaxConns int           // Defaults to 20
+	Timeout  time.Duration // of one statement. Defaults to 3 s
+	MaxBatch int           // calls that share one statement. Defaults to 256
+
+	lives *restarts
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, defaultConns)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.MaxBatch = cmp.Or(c.MaxBatch, defaultBatch)
+	return c
+}
+
+// LogValue hides the password.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("url", unavailable.RedactURL(c.URL)), slog.Int("max_conns", c.MaxConns),
+		slog.Duration("timeout", c.Timeout), slog.Int("max_batch", c.MaxBatch))
+}
+
+// DB is the connections to Postgres. It is safe for concurrent use.
+type DB struct {
+	config Config
+	Pool   *sqlx.DB // for single statements and transactions
+	Lists  *sqlx.DB // for lists, so that many of them cannot delay commands and halts
+
+	Prepared *Statements // the prepared statements of commands and reports
+
+	suitable atomic.Bool // Suitable has found no pooler
+}
+
+// New assembles the connections. They are opened when they are used, so the server may be unavailable at the start. An error
+// says that the address is invalid.
+func New(config Config) (*DB, error) {
+	config = config.withDefaults()
+	config.lives = &restarts{}
+	connector, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), nil)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), byIndex)
+	if err != nil {
+		return nil, err
+	}
+	forLists, forCommands := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare)
+	return &DB{
+		config: config, Pool: newPool(connector, max(1, config.MaxConns-forLists-forCommands)), Lists: newPool(connector, forLists),
+		Prepared: NewStatements(newPool(planned, forCommands), forCommands),
+	}, nil
+}
+
+// Timeout bounds a statement, and what a caller spends on several.
+func (p *DB) Timeout() time.Duration { return p.config.Timeout }
+
+// MaxBatch is how many calls share one statement, at most.
+func (p *DB) MaxBatch() int { return p.config.MaxBatch }
+
+// NewBatcher returns a batcher whose batches run on this database, within its limits.
+func NewBatcher[Req, Res any](p *DB, run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
+	return groupcommit.New(groupcommit.Limits{MaxBatch: p.config.MaxBatch, Timeout: p.config.Timeout, Splits: Splits}, run)
+}
+
+func newPool(connector driver.Connector, size int) *sqlx.DB {
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	db.SetConnMaxIdleTime(idleConnTime)
+	db.SetConnMaxLifetime(connLifetime)
+	return db
+}
+
+// connector opens connections, with further settings. timeout bounds a statement and lockTimeout its wait for one lock;
+// zero: no bound.
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*sessions, error) {
+	address, err := severalHosts(c.URL)
+	if err != nil {
+		return nil, unavailable.BadAddress("postgres", err)
+	}
+	config, err := pq.NewConfig(address)
+	if err != nil {
+		return nil, unavailable.BadAddress("postgres", err)
+	}
+	config.FallbackApplicationName = "motorpool"
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, c.Timeout)
+	if len(config.Multi) > 0 { // a standby takes no writes
+		config.TargetSessionAttrs = cmp.Or(config.TargetSessionAttrs, pq.TargetSessionAttrsReadWrite)
+	}
+	// A commit is on disk, and on the synchronous standby where there is one, when it is acknowledged [LAW-1].
+	session := map[string]string{"timezone": "UTC", "synchronous_commit": "on"}
+	maps.Copy(session, settings)
+	if timeout > 0 {
+		milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
+		session["statement_timeout"] = milliseconds
+		// An instance that froze inside a transaction must not hold its locks.
+		session["idle_in_transaction_session_timeout"] = milliseconds
+	}
+	if lockTimeout > 0 {
+		// One locked row must not delay the other rows of its batch.
+		session["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
+	}
+	connector, err := pq.NewConnectorConfig(config)
+	if err != nil {
+		return nil, unavailable.BadAddress("postgres", err)
+	}
+	connector.Dialer(dialer)
+	return newSessions(connector, session, c), nil
+}
+
+// WithoutTimeouts opens separate connections, on which a statement may run until the context ends, but wait only lockTimeout
+// for one lock (zero: no bound). The caller closes them.
+func (p *DB) WithoutTimeouts(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
+	if err != nil {
+		return nil, err
+	}
+	return sqlx.NewDb(sql.OpenDB(connector), "postgres"), nil
+}
+
+// Ping returns nil where Postgres answers.
+func (p *DB) Ping(ctx context.Context) error {
+	return unavailable.Wrap("ping postgres", p.Pool.PingContext(ctx))
+}
+
+// Time returns what Postgres's clock says [LAW-11].
+func (p *DB) Time(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := p.Pool.GetContext(ctx, &now, `select clock_timestamp()`)
+	return now, unavailable.Wrap("read postgres's clock", err)
+}
+
+// Close closes the connections. Calls in progress fail.
+func (p *DB) Close() error {
+	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Prepared.close()))
+}
+
+// resolution is that of timestamptz. Instants are cut before they are written:
+// Postgres would round them, into the future half of the time.
+const resolution = time.Microsecond
+
+// Timestamp returns an instant as Postgres keeps it; the zero time is null.
+func Timestamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(resolution)
+	return &t
+}
+
+// FromTimestamp is the reverse of Timestamp.
+func FromTimestamp(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// Interval returns a length of time as SQL text, for statements that compare with Postgres's own clock.
+func Interval(d time.Duration) string {
+	return fmt.Sprintf("interval '%d microseconds'", d.Microseconds())
+}
+
+// Nullable returns null for the zero value.
+func Nullable[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// Deref returns the zero value for null.
+func Deref[T any](v *T) T {
+	if v == nil {
+		return *new(T)
+	}
+	return *v
+}
+
+// JSONRecords returns rows as the one parameter that json_to_recordset spreads out:
+// its columns go by name, may be null and may be lists.
+func JSONRecords(rows any) string { return JSON(rows) }
+
+// JSON encodes what is built of strings, numbers and checked values only.
+func JSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("pg: encode %T: %v", v, err))
+	}
+	return string(b)
+}
+
+// Searchable reports whether Postgres takes a text that came from outside. What it
+// does not take is nowhere to be found.
+func Searchable(texts ...string) bool {
+	for _, s := range texts {
+		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+			return false
+		}
+	}
+	return true
+}

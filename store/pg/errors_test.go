@@ -1,0 +1,20 @@
+package pg
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+)
+
+func TestSplits_IsForErrorsThatOneRowMayCause(t *testing.T) {
+	for code, want := range map[string]bool{"22P05": true, "23503": true, "40P01": true, "55P03": true, "57014": false, "42P01": false} {
+		if got := Splits(&pq.Error{Code: pqerror.Code(code)}); got != want {
+			t.Errorf("%s: %t", code, got)
+		}
+	}
+	if Splits(context.DeadlineExceeded) {
+		t.Error("of no answer")
+	}
+}

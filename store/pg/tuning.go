@@ -1,0 +1,24 @@
+package pg
+
+import "time"
+
+// Defaults of Config.
+const (
+	defaultConns   = 20              // of one instance; Postgres itself allows 100 by default. Half: lists wait for each other; double: 8 instances do not fit
+	defaultTimeout = 3 * time.Second // of a statement. Half: a busy disk fails commands; double: a frozen server holds commands beyond their budgets
+	defaultBatch   = 256             // calls in a statement. Half: more commits under load; double: no gain, and more work is undone by one bad row
+)
+
+const (
+	// listShare is the part (1/n) of the connections that lists may use. Half as many slow lists down; twice as many delay commands.
+	listShare = 4
+
+	// commandShare is the part (1/n) for commands and reports. They share statements, so few connections are enough.
+	commandShare = 3
+
+	// LockShare is the part (1/n) of a statement's timeout that it may wait for one lock: so many locks in a row still fit.
+	LockShare = 6
+
+	connLifetime = 30 * time.Minute // after a failover, connections to the former primary are gone by then at the latest
+	idleConnTime = 5 * time.Minute
+)

@@ -1,0 +1,96 @@
+// Package unavailable tells errors of servers that cannot be reached, or cannot serve in time, from defects, and has the
+// circuit breaker for servers that the service can do without for a while.
+package unavailable
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/lib/pq"
+	"github.com/redis/go-redis/v9"
+)
+
+// Is reports whether an error was marked by [Mark] or [Wrap]: trying again later may help. Everything else is a defect, of the
+// request or of the service.
+//
+// The errors have a method Unavailable() bool, for packages that may not import this one.
+func Is(err error) bool {
+	var marked interface{ Unavailable() bool }
+	return errors.As(err, &marked) && marked.Unavailable()
+}
+
+// Mark returns an error that says that a server is unavailable.
+func Mark(err error) error { return serverError{err} }
+
+type serverError struct{ error }
+
+func (e serverError) Unwrap() error     { return e.error }
+func (e serverError) Unavailable() bool { return true }
+
+// Wrap adds what was being done to an error, and marks it where [IsCause] holds. It returns nil for nil.
+func Wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	wrapped := fmt.Errorf("%s: %w", doing, err)
+	if !Is(err) && IsCause(err) {
+		return Mark(wrapped)
+	}
+	return wrapped
+}
+
+// IsCause reports whether an error of a driver says that its server is unavailable.
+func IsCause(err error) bool {
+	if refusal := pq.As(err); refusal != nil {
+		return isPostgresUnavailable(refusal)
+	}
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		return isRedisUnavailable(refusal)
+	}
+	for _, cause := range []error{
+		context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		driver.ErrBadConn, sql.ErrConnDone, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}
+
+// LockNotAvailable is the SQLSTATE of a lock that was not granted in time.
+const LockNotAvailable = "55P03"
+
+// isPostgresUnavailable decides by SQLSTATE.
+func isPostgresUnavailable(err *pq.Error) bool {
+	switch err.Code.Class() {
+	case "08", // connection
+		"53", // too many connections, disk full, out of memory
+		"57", // cancelled by a timeout, shutting down, starting up
+		"58": // the server's own input and output
+		return true
+	}
+	switch err.Code {
+	case "25006", // read only: a standby that is not promoted yet
+		LockNotAvailable:
+		return true
+	}
+	return false
+}
+
+// isRedisUnavailable decides by the first word of the error.
+func isRedisUnavailable(err redis.Error) bool {
+	switch word, _, _ := strings.Cut(err.Error(), " "); word {
+	case "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "OOM", "MISCONF", "NOREPLICAS", "BUSY":
+		return true
+	}
+	return strings.Contains(err.Error(), "max number of clients reached")
+}
