@@ -1,6 +1,9 @@
 package httpapi
 
 import (
+	"sync"
+	"time"
+
 	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
@@ -92,4 +95,88 @@ func (s *server) activity(c echo.Context) error {
 	}
 	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
 	return s.answerWith(c, counted(len(entries), "entry"), bodies(entries, newActivityBody), meta)
+}
+
+// actorBound bounds how many entries of each actor an instance adds to the audit log, which cannot be deleted from: refusals, as many a
+// minute as the actor may make requests, and changes that no other limit bounds. It counts in memory, so that it also holds while Redis
+// is unavailable, and costs a flood no trip. The zero value is ready; it is safe for concurrent use.
+type actorBound struct {
+	mu   sync.Mutex
+	next map[telematics.Actor]time.Time // when all that the actor used is there again
+}
+
+// take reports whether one more of the actor is let through. What is unused adds up, to a minute's worth.
+func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
+	if perMinute == 0 {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(map[telematics.Actor]time.Time)
+	}
+	next, known := b.next[actor]
+	if next.Before(now) {
+		next = now
+	}
+	next = next.Add(time.Minute / time.Duration(perMinute))
+	if next.Sub(now) > time.Minute || !known && !b.hasRoom(now) {
+		return false
+	}
+	b.next[actor] = next
+	return true
+}
+
+// hasRoom forgets actors that have used nothing for a while, where there are too many.
+func (b *actorBound) hasRoom(now time.Time) bool {
+	if len(b.next) < maxBoundActors {
+		return true
+	}
+	for actor, next := range b.next {
+		if !next.After(now) {
+			delete(b.next, actor)
+		}
+	}
+	return len(b.next) < maxBoundActors
+}
+
+// recordVehiclesRead adds the activity entry of a list of vehicles, with the filter and the number of vehicles in the
+// answer: one entry for each request, before it is answered [LAW-9].
+func (s *server) recordVehiclesRead(c echo.Context, q telematics.VehicleQuery, visible bool, n int) error {
+	filter := map[string]any{}
+	if q.Agency != 0 {
+		filter["agency_id"] = int64(q.Agency)
+	}
+	for name, value := range map[string]string{"status": string(q.Status), "connectivity": string(q.Connectivity), "q": q.Text} {
+		if value != "" {
+			filter[name] = value
+		}
+	}
+	entry := callOf(c).line(telematics.VehiclesRead, 0, s.Now())
+	entry.Outcome = telematics.Executed
+	if visible {
+		entry.Agency = q.Agency
+	}
+	entry.Details = map[string]any{"filter": filter, "vehicles": n}
+	return s.History.Add(c.Request().Context(), entry)
+}
+
+// recordCommandsRead adds the activity entry of an answer with commands, where one of them has what its unit reported.
+// The entry says which ones were asked for.
+func (s *server) recordCommandsRead(c echo.Context, commands []telematics.Command, entry telematics.Activity) error {
+	vehicles := map[telematics.VehicleID]bool{}
+	for _, command := range commands {
+		if command.Reported != nil {
+			vehicles[command.Vehicle] = true
+		}
+	}
+	if len(vehicles) == 0 {
+		return nil
+	}
+	entry.Outcome = telematics.Executed
+	if entry.Details == nil {
+		entry.Details = map[string]any{}
+	}
+	entry.Details["vehicles"] = len(vehicles)
+	return s.History.Add(c.Request().Context(), entry)
 }

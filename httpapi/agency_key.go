@@ -75,9 +75,6 @@ func (s *server) listAgencyKeys(c echo.Context) error {
 	return s.answer(c, counted(len(keys), "key"), bodies(keys, newAgencyKeyBody))
 }
 
-// newKeysADay is how many keys an agency gets within a day: no key is ever deleted, and every instance reads all of them.
-const newKeysADay = 50
-
 // limitNewKeys refuses a key to an agency that got many within a day.
 func (s *server) limitNewKeys(c echo.Context, agency telematics.AgencyID) error {
 	all, err := s.AgencyKeyRegistry.List(c.Request().Context())

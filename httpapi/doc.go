@@ -1,6 +1,4 @@
-// Package httpapi is the HTTP face of Motorpool: what an administrator's tool says
-// to the fleet, and what it hears back. openapi.yaml is its contract, served at
-// /openapi.yaml and browsable at /docs.
+// Package httpapi serves the public API. openapi.yaml is its contract, served at /openapi.yaml and browsable at /docs.
 //
 // # The way of a request
 //
@@ -8,17 +6,15 @@
 //	                                              ▼
 //	body (413) ─► token (401) ─► role (403) ─► agency signature (401, 403) ─► rate (429) ─► contract (415, 400, 422) ─► handler ─► envelope
 //
-// routes.go is the whole surface on one screen, gate.go the order of the checks, errors.go the
-// only place that knows which error is which HTTP status.
+// routes.go has all routes, gate.go the order of the checks, errors.go the HTTP status of each error. A noun of the API
+// has its handlers and bodies in the file of its name.
 //
-// # What is written down
+// # Audit log
 //
-// The broker adds the audit log entry of a command [LAW-9]. What is turned away here,
-// before the broker heard of it, every read of what vehicles reported (a status, a list, commands), and every stream of
-// events, is written by this package, before the answer.
+// The broker writes the entry of a command [LAW-9]. This package writes those of requests that it refuses before the broker
+// sees them, of reads of what vehicles reported (a status, a list, commands), and of event streams; before the answer.
 //
 // # Concurrency
 //
-// Handlers are safe for concurrent use and start no goroutine. A caller that hangs up
-// does not cancel its command. Live events are package stream's.
+// Handlers are safe for concurrent use and start no goroutine. A caller that hangs up does not cancel its command.
 package httpapi

@@ -169,17 +169,14 @@ func asError(err error) *telematics.Error {
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		return &telematics.Error{Code: methodNotAllowed, Message: "This address does not have this method; the Allow header lists those it has."}
 	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
-		return away(err)
+		return unavailable(err)
 	default:
 		return telematics.Broken(err)
 	}
 }
 
-// retryAway is when an unavailable server of the installation may be back.
-const retryAway = 10 * time.Second
-
-func away(cause error) *telematics.Error {
-	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryAway, Cause: cause,
+func unavailable(cause error) *telematics.Error {
+	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: cause,
 		Message: "A server that this answer needs is not available; try again."}
 }
 

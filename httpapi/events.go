@@ -30,7 +30,7 @@ func (s *server) events(c echo.Context) error {
 	}
 	var limit *stream.LimitError
 	if errors.As(refusal, &limit) {
-		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryAway,
+		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryUnavailable,
 			Message: fmt.Sprintf("You have %d streams open at this instance, as many as one administrator may; close one first.", limit.Open)}
 	}
 	if err := s.recordSubscription(c, filter, refusal); err != nil {

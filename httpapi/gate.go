@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime/trace"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -153,9 +152,6 @@ func (s *server) useSignature(request *http.Request, call *call) error {
 	}
 	return err
 }
-
-// retrySignature is when fewer of a client's signatures are fresh.
-const retrySignature = time.Minute
 
 // checkRequest reports all rules that a request breaks together.
 func (s *server) checkRequest(c echo.Context, call *call, g gate, wrong *contract.FieldErrors) error {

@@ -98,10 +98,6 @@ func (s *server) applies(ctx context.Context, call *call, l limit) bool {
 	return l.Rate.Limit != 0 && s.Limiter != nil && !s.repeats(ctx, call) && (l.vehicle == 0 || s.mayOrder(ctx, call.actor, l.vehicle))
 }
 
-// urgentRate is how many urgent changes a minute an actor may make at an instance. No operator needs as many; but each adds an entry to the
-// audit log, which cannot be deleted from.
-const urgentRate = 600
-
 // limitUrgent bounds what no other limit holds up. It counts in memory, so it needs no Redis, and other requests of the actor do not count.
 func (s *server) limitUrgent(c echo.Context) error {
 	if s.urgent.take(callOf(c).actor, s.Now(), urgentRate) {

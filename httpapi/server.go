@@ -101,7 +101,7 @@ func New(config Config) http.Handler { return newServer(config).handler() }
 
 func newServer(config Config) *server {
 	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
-	config.ReadBudget = cmp.Or(config.ReadBudget, 5*time.Second)
+	config.ReadBudget = cmp.Or(config.ReadBudget, readBudget)
 	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Now == nil {
 		config.Now = time.Now
@@ -134,15 +134,6 @@ func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
 		return echo.ErrMethodNotAllowed
 	}
 }
-
-// Limits of the public listener.
-const (
-	headerBudget = 5 * time.Second
-	bodyBudget   = 15 * time.Second
-	answerSlack  = 10 * time.Second // for what a command needs in addition to its budget
-	idleBudget   = 2 * time.Minute
-	maxHeader    = 32 << 10 // bytes
-)
 
 // NewServer returns a server with timeouts for slow and idle callers that still let
 // the longest command answer. The caller starts and stops it.
