@@ -113,6 +113,9 @@ func (g gate) commands() bool { return strings.HasPrefix(g.activity, "command") 
 
 // repeats reports whether a request repeats an earlier one under its idempotency key. Where that cannot be read, it counts as the first.
 func (s *server) repeats(ctx context.Context, call *call) bool {
+	if call.key == nil {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
 	defer cancel()
 	_, found, err := s.made(ctx, call)

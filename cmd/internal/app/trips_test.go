@@ -104,9 +104,9 @@ func forwardPostgres(client *bufio.Reader, server io.Writer, count func(string))
 		case 'B':
 			current = statements[string(texts[1])]
 		case 'Q':
-			count(statementName(string(texts[0])))
+			count(string(texts[0]))
 		case 'S':
-			count(statementName(current))
+			count(current)
 		}
 		if _, err := server.Write(message); err != nil {
 			return err
@@ -137,7 +137,7 @@ func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) er
 			return err
 		}
 		if sent[0] == '*' { // else what is left of a long one
-			count(commandName(sent))
+			count(tripName(commandName(sent))) // keys differ from request to request
 		}
 		if _, err := server.Write(sent); err != nil {
 			return err
@@ -172,6 +172,7 @@ var tripNames = []struct{ part, name string }{
 }
 
 func tripName(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
 	for _, t := range tripNames {
 		if strings.Contains(text, t.part) {
 			return t.name
@@ -184,7 +185,7 @@ func tripName(text string) string {
 func commandName(sent []byte) string {
 	lines := strings.Split(string(sent), "\r\n") // a length comes before each argument
 	if len(lines) < 3 {
-		return tripName("redis")
+		return "redis"
 	}
 	name, argument := strings.ToUpper(lines[2]), 4
 	if name == "EVALSHA" {
@@ -194,11 +195,8 @@ func commandName(sent []byte) string {
 	if len(lines) > argument {
 		key = lines[argument]
 	}
-	return tripName("redis " + name + " " + key)
+	return "redis " + name + " " + key
 }
-
-// statementName names a statement by what it reads or writes.
-func statementName(query string) string { return tripName(strings.Join(strings.Fields(query), " ")) }
 
 // tripsOf lists the trips for which a request waits. docs/architecture.md has the same table.
 var tripsOf = map[string]map[string]int{
@@ -214,8 +212,8 @@ var tripsOf = map[string]map[string]int{
 	},
 }
 
-// An agency's administrator and a client make requests with limits on, one at a time. What an instance does periodically comes less often than
-// once in two requests, and does not count.
+// An agency's administrator and a client make requests with limits on, one at a time. What an instance does in the same time without them is
+// subtracted.
 func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s := realStack(t, 1)
 	r := s.rent()
@@ -223,7 +221,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s.database = trips.relay(t, s.database, forwardPostgres)
 	s.redisURL = trips.relay(t, s.redisURL, forwardRedis)
 	const rate = 100_000
-	i := r.open(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
+	i := r.open(unhurried, func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
 	s.interval = time.Hour
 	s.drive(nil, healthy)
 	c := r.newCustomer()
@@ -242,20 +240,32 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	const repetitions = 20
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		request := func(n int) {
-			if status := requests[name](n); status != http.StatusOK {
-				t.Fatalf("%s: %d", name, status)
+			for tries := 1; ; tries++ {
+				status := requests[name](n)
+				if status == http.StatusOK {
+					return
+				}
+				if status != http.StatusServiceUnavailable || tries == 3 { // a busy machine makes servers slow
+					t.Fatalf("%s: %d", name, status)
+				}
 			}
 		}
 		request(-1) // reads what is cached later
 		time.Sleep(writtenWithin)
-		before := trips.read()
+		start, before := time.Now(), trips.read()
 		for n := range repetitions {
 			request(n)
 		}
+		took, between := time.Since(start), trips.read()
+		time.Sleep(writtenWithin)
+		idle := trips.read()
+		time.Sleep(took)
+		after := trips.read()
 		got := map[string]int{}
-		for trip, n := range trips.read() {
-			if n := float64(n-before[trip]) / repetitions; trip != "" && n >= 0.5 {
-				got[trip] = int(math.Round(n))
+		for trip, n := range between {
+			n -= before[trip] + after[trip] - idle[trip]
+			if name, each := tripName(trip), int(math.Round(float64(n)/repetitions)); name != "" && each > 0 {
+				got[name] += each
 			}
 		}
 		if want := tripsOf[name]; !maps.Equal(got, want) {
