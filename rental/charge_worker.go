@@ -186,16 +186,16 @@ func (h *chargeWorker) why(doing string, err error) *ProcessorError {
 	switch failure.Kind {
 	case MayHaveHappened, BrokenThere:
 		h.metrics.failures.outcomeUnknown.Inc()
-		log.Warn("payment processor left open what it did")
+		log.Warn("payment processor left the result unknown")
 	case NotDone:
 		h.metrics.failures.busy.Inc()
 		log.Warn("payment processor is busy")
 	case NotOurs:
 		h.metrics.failures.refused.Inc()
-		log.Error("payment processor refuses our credentials: correct its key")
+		log.Error("payment processor rejected the api key")
 	case NotKnown, Refused:
 		h.metrics.failures.refused.Inc()
-		log.Error("payment processor finds no sense in the request")
+		log.Error("payment processor rejected the request as invalid")
 	case WrongState, CardRefused: // what became of the charge says it
 	}
 	return failure

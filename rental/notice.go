@@ -14,11 +14,11 @@ func (c *Collector) handle(ctx context.Context, n Notice) {
 	var again time.Time
 	if err := c.follow(ctx, n); err != nil {
 		c.metrics.handled.failed.Inc()
-		c.Logger.Warn("notice of the payment processor not handled; it comes again", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
+		c.Logger.Warn("notice of the payment processor not handled, retrying", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
 		again = c.Now().Add(againAfter(n.Attempts))
 	}
 	if err := c.Notices.Handled(ctx, n.ID, again); err != nil {
-		c.Logger.Warn("notice of the payment processor not given back; it comes again", "notice", n.ID, "err", err)
+		c.Logger.Warn("notice of the payment processor not released, retried after its lease", "notice", n.ID, "err", err)
 	}
 }
 
@@ -45,7 +45,7 @@ func (c *Collector) wake(ctx context.Context, n Notice) error {
 		c.metrics.handled.unknownObject.Inc()
 	case !woken:
 		c.metrics.handled.chargeFinal.Inc()
-		c.Logger.Debug("payment processor told of a charge that is settled; the record keeps it as it is",
+		c.Logger.Debug("notice of a settled charge ignored",
 			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))
 	default:
 		c.metrics.handled.chargeChecked.Inc()

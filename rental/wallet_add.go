@@ -156,7 +156,7 @@ func (w *Wallet) refuse(ctx context.Context, n NewCard, err error) error {
 	case Refused, WrongState:
 		return InvalidMethod("it is no card that can be saved, or it belongs to another customer", err)
 	case NotOurs:
-		w.Log.ErrorContext(ctx, "the payment processor refuses our credentials", "err", err)
+		w.Log.ErrorContext(ctx, "payment processor rejected the api key", "err", err)
 	}
 	return Away(err)
 }

@@ -214,7 +214,7 @@ func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("%s: the same again: %v", kind, err)
 		}
-		if told := strings.Contains(p.log.String(), "refuses our credentials"); told != (kind == rental.NotOurs) {
+		if logged := strings.Contains(p.log.String(), "rejected the api key"); logged != (kind == rental.NotOurs) {
 			t.Errorf("%s: log %s", kind, p.log.String())
 		}
 	}

@@ -40,14 +40,14 @@ func (w *databaseWatch) run(ctx context.Context) error {
 	for next := time.Now(); ; {
 		if now := w.postgres.Lives(); now != lives {
 			lives, next = now, time.Now()
-			w.log.Warn("postgres was restarted, or is another server: answers that vehicles repeat are looked into once more")
+			w.log.Warn("postgres restarted or failed over: repeated answers of units are checked again")
 			w.changed()
 		}
 		if !time.Now().Before(next) {
 			if err := w.look(ctx); err == nil {
 				next = time.Now().Add(databaseEvery)
 			} else if ctx.Err() == nil {
-				w.log.Debug("database not looked at", "err", err)
+				w.log.Debug("state of postgres not read", "err", err)
 			}
 		}
 		select {

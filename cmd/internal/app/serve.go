@@ -266,7 +266,7 @@ func awaitSchema(ctx context.Context, p *store.Postgres, log *slog.Logger) bool 
 			return true
 		}
 		if !said && ctx.Err() == nil {
-			log.Warn("nothing is taken from vehicles yet", "err", err)
+			log.Warn("answers and reports of vehicles not received yet", "err", err)
 		}
 		select {
 		case <-time.After(schemaEvery):
