@@ -1,7 +1,7 @@
 // Package load generates load in separate processes, so that their CPU time does not count as the service's: HTTP requests, the
 // units of vehicles, telemetry reports, subscribers of events.
 //
-// A Job is what one process does. Start runs this program once more, with the job's settings as JSON; there, Run does the job
+// A Job is what one process does. Do and Serve run this program once more, with the job's settings as JSON; there, Run does the job
 // and prints its result as JSON.
 package load
 
@@ -66,8 +66,8 @@ type Process struct {
 	out  *json.Decoder
 }
 
-// Start starts a job in a separate process, which ends with the context.
-func Start(ctx context.Context, job Job) (*Process, error) {
+// start starts a job in a separate process, which ends with the context.
+func start(ctx context.Context, job Job) (*Process, error) {
 	settings, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func Start(ctx context.Context, job Job) (*Process, error) {
 
 // Serve starts a job that serves, and returns its address when it does.
 func Serve(ctx context.Context, job Job) (p *Process, address string, err error) {
-	if p, err = Start(ctx, job); err != nil {
+	if p, err = start(ctx, job); err != nil {
 		return nil, "", err
 	}
 	if err := p.out.Decode(&address); err != nil {
@@ -103,7 +103,7 @@ func Serve(ctx context.Context, job Job) (p *Process, address string, err error)
 
 // Do runs a job to its end, and reads its result.
 func Do(ctx context.Context, job Job, result any) (*os.ProcessState, error) {
-	p, err := Start(ctx, job)
+	p, err := start(ctx, job)
 	if err != nil {
 		return nil, err
 	}

@@ -33,11 +33,10 @@ type Units struct {
 
 // Heard is what all units received.
 type Heard struct {
-	Connected int     `json:"connected"` // MQTT connections at the end
-	Executed  int64   `json:"executed"`
-	Repeated  int64   `json:"repeated"` // commands received again, and not executed again
-	Refused   int64   `json:"refused"`
-	Answered  []int64 `json:"answered"` // when the last command was first answered, by index of the vehicle; microseconds since the epoch
+	Executed int64   `json:"executed"`
+	Repeated int64   `json:"repeated"` // commands received again, and not executed again
+	Refused  int64   `json:"refused"`
+	Answered []int64 `json:"answered"` // when the last command was first answered, by index of the vehicle; microseconds since the epoch
 }
 
 // Network is the median of a mobile network's latency, which is log-normal between two fifths and twice the median; zero: none. A median of 5 s
@@ -46,7 +45,7 @@ type Network time.Duration
 
 const networkSigma = 0.5
 
-// Least and Most are the bounds of the latency.
+// Least is the shortest latency.
 func (n Network) Least() time.Duration { return time.Duration(n) * 2 / 5 }
 
 // Most is the longest latency.
@@ -88,17 +87,16 @@ func (u *Units) Do(ctx context.Context, ready func(string)) (any, error) {
 			return nil, err
 		}
 	}
-	clients := make([]mqtt.Client, u.Connections)
-	for n := range clients {
-		var err error
-		if clients[n], err = u.connect(n); err != nil {
+	for n := range u.Connections {
+		client, err := u.connect(n)
+		if err != nil {
 			return nil, err
 		}
-		defer clients[n].Disconnect(0)
+		defer client.Disconnect(0)
 	}
 	ready("")
 	<-ctx.Done()
-	return u.sum(clients), nil
+	return u.sum(), nil
 }
 
 func (u *Units) connect(n int) (mqtt.Client, error) {
@@ -120,13 +118,8 @@ func (u *Units) connect(n int) (mqtt.Client, error) {
 	return client, nil
 }
 
-func (u *Units) sum(clients []mqtt.Client) Heard {
+func (u *Units) sum() Heard {
 	var h Heard
-	for _, client := range clients {
-		if client.IsConnectionOpen() {
-			h.Connected++
-		}
-	}
 	for i := range u.units {
 		by := &u.units[i]
 		by.mu.Lock()

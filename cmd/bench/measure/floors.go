@@ -121,7 +121,7 @@ func (f *FairFloor) Do(ctx context.Context, ready func(string)) (any, error) {
 	}
 	defer f.client.Disconnect(0)
 	e := echo.New()
-	e.POST(fmt.Sprintf(strings.Replace(load.LockPath, "%d", "%s", 1), ":vehicle"), f.lock)
+	e.POST(strings.Replace(load.LockPath, "%d", ":vehicle", 1), f.lock)
 	return nil, load.ServeHTTP(ctx, e, ready)
 }
 
@@ -192,7 +192,7 @@ type StaticFloor struct{ Body string }
 // Do implements load.Job.
 func (f *StaticFloor) Do(ctx context.Context, ready func(string)) (any, error) {
 	e := echo.New()
-	e.GET(fmt.Sprintf(strings.Replace(load.StatusPath, "%d", "%s", 1), ":vehicle"), func(c echo.Context) error {
+	e.GET(strings.Replace(load.StatusPath, "%d", ":vehicle", 1), func(c echo.Context) error {
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, []byte(f.Body))
 	})
 	return nil, load.ServeHTTP(ctx, e, ready)

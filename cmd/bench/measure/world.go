@@ -31,10 +31,9 @@ type Experiment interface {
 
 // Setup is what all experiments have in common.
 type Setup struct {
-	Binary   string `placeholder:"FILE" help:"The motorpool program to measure (default one that is built from here)."`
-	Rounds   int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn; growth has three times as many, short ones (default ${default})."`
-	Keep     bool   `help:"Keep the logs of the servers."`
-	LogLevel string `default:"warn" placeholder:"LEVEL" help:"Of this program: debug, info, warn or error (default ${default})."`
+	Binary string `placeholder:"FILE" help:"The motorpool program to measure (default one that is built from here)."`
+	Rounds int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn; growth has three times as many, short ones (default ${default})."`
+	Keep   bool   `help:"Keep the logs of the servers."`
 }
 
 // agency owns all vehicles; its administrator sends all requests.
@@ -64,7 +63,7 @@ func (s Setup) newWorld(ctx context.Context, fleet int, r *Results) (w *testWorl
 		return nil, err
 	}
 	w = &testWorld{fleet: fleet}
-	if w.World, err = world.New(dir, logger.New(os.Stderr, s.LogLevel, "text")); err != nil {
+	if w.World, err = world.New(dir, logger.New(os.Stderr, "warn", "text")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if s.Keep {
