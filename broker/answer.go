@@ -10,14 +10,14 @@ import (
 
 // answered is an answer on its way to be handled.
 type answered struct {
-	stray
+	unitAnswer
 	protocol telematics.Protocol
 	size     int     // of its message
 	from     *sender // nil: it counts against no unit
 }
 
-// stray is an answer that nobody seems to have asked for.
-type stray struct {
+// unitAnswer is an answer of a unit, received at an instant.
+type unitAnswer struct {
 	unit   telematics.Unit
 	answer telematics.Answer
 	at     time.Time
@@ -44,7 +44,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.metrics.dropFields(dropped)
-	b.queueAnswer(answered{stray: stray{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
+	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
 }
 
 // queueAnswer queues an answer where it delays no other: before all others where its command has a waiter here, behind the others within the
@@ -84,7 +84,7 @@ func (b *Broker) resolveDoubts(ctx context.Context) error {
 
 // resolve queues those answers that the pending table has. There is an allowance for these, too: a unit may flood the answers to its own command.
 func (b *Broker) resolve(batch []answered) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	entries := make([]telematics.Pending, len(batch))
 	for i, a := range batch {
@@ -182,7 +182,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
-		case b.strays <- a.stray:
+		case b.uncorrelated <- a.unitAnswer:
 		default:
 			b.metrics.dropped.answersQueueFull.Inc()
 		}
@@ -190,33 +190,29 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	reported.await(ctx)
 }
 
-// lookupPatience is how long the pending table may take to say whether an answer was
-// asked for: while it hangs, answers must not pile up behind the question.
-const lookupPatience = 250 * time.Millisecond
-
 // asked reports whether somebody waits for the answer at another instance. Absence from the pending
 // table means nothing, so a false only sends the answer the slower way.
 func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	_, found, err := b.Pending.Lookup(ctx, unit, id)
 	return found || err != nil
 }
 
-// handleStrays settles what strays came, until the context ends, and then those that
+// handleUncorrelated handles answers to no command in flight, until the context ends, and then those that
 // are left, for no longer than one step may take.
-func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray, handle func(context.Context, stray)) {
+func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan unitAnswer, handle func(context.Context, unitAnswer)) {
 	handling := context.WithoutCancel(ctx)
 	for {
 		select {
-		case s := <-strays:
+		case s := <-uncorrelated:
 			handle(handling, s)
 		case <-ctx.Done():
 			draining, cancel := b.step(handling)
 			defer cancel()
 			for {
 				select {
-				case s := <-strays:
+				case s := <-uncorrelated:
 					handle(draining, s)
 				default:
 					return
@@ -226,7 +222,7 @@ func (b *Broker) handleStrays(ctx context.Context, strays <-chan stray, handle f
 	}
 }
 
-func (b *Broker) settleStray(ctx context.Context, s stray) {
+func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), nil) // its report was written before, or is on its way
 }
 
@@ -260,7 +256,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	switch {
 	case err != nil:
 		b.metrics.dropped.answersNotStored.Inc()
-		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -332,11 +328,11 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	switch {
 	case err != nil:
 		b.metrics.dropped.answersNotStored.Inc()
-		b.Logger.Warn("answer not written down; the unit will repeat it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 		return false
 	case fate.Noted:
 		b.metrics.answersUnrecorded.Inc()
-		b.Logger.Warn("a vehicle answered a command that is not on record; the answer is written down", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
+		b.Logger.Warn("answer to a command that is not on record, stored separately", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
 	case fate.Unknown:
 		b.metrics.answersUnrecorded.Inc()
 		b.Logger.Debug("answer to a command that is not on record, beyond what is written down of a unit", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)

@@ -7,14 +7,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// reportPatience is how long an answer waits for its report to be written: one vehicle's
-	// trouble must not hold up the answers of the others.
-	reportPatience = 250 * time.Millisecond
-	// bringPatience is the part of it after which the report is written the slower way.
-	bringPatience = reportPatience / 2
-)
-
 // awaited is a report that came with an answer, on its way to where everybody sees it.
 type awaited struct {
 	*Broker
@@ -50,7 +42,7 @@ func (r *awaited) await(ctx context.Context) {
 	if r.done == nil {
 		return
 	}
-	patience := time.NewTimer(max(reportPatience-time.Since(r.began), bringPatience))
+	patience := time.NewTimer(max(reportTimeout-time.Since(r.began), bringTimeout))
 	defer patience.Stop()
 	select {
 	case <-r.done:
@@ -61,7 +53,7 @@ func (r *awaited) await(ctx context.Context) {
 
 // isThere waits for as long as bringing may take.
 func (r *awaited) isThere(ctx context.Context) bool {
-	patience := time.NewTimer(bringPatience - time.Since(r.began))
+	patience := time.NewTimer(bringTimeout - time.Since(r.began))
 	defer patience.Stop()
 	select {
 	case there := <-r.there:

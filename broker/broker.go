@@ -49,29 +49,29 @@ type Config struct {
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
-	metrics    *metrics
-	waiters    waiters
-	roundTrip  roundTrip
-	outbox     outbox
-	halts      halts
-	clock      clock
-	behind     clockBehind
-	intakes    struct{ answers, doubts, pending, reports, presence *intake }
-	noisy      noisy
-	first      chan answered // answers to commands that have a waiter here
-	answers    chan answered // the others, within the allowance of their units
-	doubts     chan answered // beyond it: they are looked up first
-	strays     chan stray    // not asked for, as far as we know: they must not delay the others
-	reports    *reports      // telemetry
-	contact    *ingest       // presence
-	prompt     *ingest       // what answers report: a caller waits for it
-	hints      chan telematics.CommandID
-	recalls    *recalls       // results that reports repeat
-	strangers  *strangers     // units without a vehicle, until they are written down
-	done       *done          // results that no report can change any more
-	events     *teller        // what has changed
-	background sync.WaitGroup // what Send leaves to be done beside it
-	started    sync.WaitGroup // commands of Start in flight
+	metrics      *metrics
+	waiters      waiters
+	roundTrip    roundTrip
+	outbox       outbox
+	halts        halts
+	clock        clock
+	behind       clockBehind
+	intakes      struct{ answers, doubts, pending, reports, presence *intake }
+	noisy        noisy
+	first        chan answered   // answers to commands that have a waiter here
+	answers      chan answered   // the others, within the allowance of their units
+	doubts       chan answered   // beyond it: they are looked up first
+	uncorrelated chan unitAnswer // answers to no command in flight, as far as is known: they must not delay the others
+	reports      *reports        // telemetry
+	contact      *ingest         // presence
+	prompt       *ingest         // what answers report: a caller waits for it
+	hints        chan telematics.CommandID
+	recalls      *recalls        // results that reports repeat
+	unknownUnits *unknownUnits   // until they are stored
+	done         *done           // results that no report can change any more
+	events       *eventPublisher // what has changed
+	background   sync.WaitGroup  // what Send leaves to be done beside it
+	started      sync.WaitGroup  // commands of Start in flight
 }
 
 // New assembles a broker. It does nothing before Run.
@@ -92,17 +92,17 @@ func New(c Config) *Broker {
 		c.Metrics = prometheus.NewRegistry()
 	}
 	b := &Broker{
-		Config:  c,
-		noisy:   noisy{units: make(map[telematics.Unit]*limited)},
-		first:   make(chan answered, c.QueueSize),
-		answers: make(chan answered, c.QueueSize),
-		doubts:  make(chan answered, c.QueueSize/4+1),
-		strays:  make(chan stray, c.QueueSize/16+1),
-		recalls: newRecalls(c.QueueSize),
-		done:    newDone(),
-		hints:   make(chan telematics.CommandID, c.QueueSize),
-		reports: newReports(c.QueueSize),
-		outbox:  outbox{settlements: map[telematics.CommandID]telematics.Settlement{}},
+		Config:       c,
+		noisy:        noisy{units: make(map[telematics.Unit]*limited)},
+		first:        make(chan answered, c.QueueSize),
+		answers:      make(chan answered, c.QueueSize),
+		doubts:       make(chan answered, c.QueueSize/4+1),
+		uncorrelated: make(chan unitAnswer, c.QueueSize/16+1),
+		recalls:      newRecalls(c.QueueSize),
+		done:         newDone(),
+		hints:        make(chan telematics.CommandID, c.QueueSize),
+		reports:      newReports(c.QueueSize),
+		outbox:       outbox{settlements: map[telematics.CommandID]telematics.Settlement{}},
 	}
 	b.intakes.answers, b.intakes.pending, b.intakes.doubts = newIntake(answerAllowance), newIntake(answerAllowance), newIntake(doubtAllowance)
 	b.intakes.reports, b.intakes.presence = newIntake(reportAllowance), newIntake(presenceAllowance)
@@ -111,8 +111,8 @@ func New(c Config) *Broker {
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
-	b.strangers = &strangers{metrics: b.metrics, heard: map[telematics.Unit]telematics.UnknownUnit{}}
-	b.events = newTeller(c, b.metrics)
+	b.unknownUnits = &unknownUnits{metrics: b.metrics, heard: map[telematics.Unit]telematics.UnknownUnit{}}
+	b.events = newEventPublisher(c, b.metrics)
 	b.Commands = told{c.Commands, b.events}
 	return b
 }
@@ -123,7 +123,7 @@ func New(c Config) *Broker {
 func (b *Broker) Run(ctx context.Context) error {
 	stopTelling := b.events.start(ctx)
 	defer stopTelling() // last: everything below has something to tell
-	// What answers lead to, observations and strays, is handled until the last answer is.
+	// Observations and uncorrelated answers are handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
@@ -135,9 +135,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	for _, in := range []*ingest{b.contact, b.prompt} {
 		followers.Go(func() { in.run(after) })
 	}
-	for range strayWorkers {
-		followers.Go(func() { b.handleStrays(after, b.strays, b.settleStray) })
-		followers.Go(func() { b.handleStrays(after, b.recalls.queue, b.settleRecall) })
+	for range uncorrelatedWorkers {
+		followers.Go(func() { b.handleUncorrelated(after, b.uncorrelated, b.settleUncorrelated) })
+		followers.Go(func() { b.handleUncorrelated(after, b.recalls.queue, b.settleRecall) })
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -149,11 +149,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return b.resolveDoubts(ctx) })
 	group.Go(func() error { return b.watchNoisy(ctx) })
-	group.Go(func() error { return b.tellNews(ctx) })
+	group.Go(func() error { return b.pollRecord(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.watchClock(ctx) })
-	group.Go(func() error { return b.noteStrangers(ctx) })
+	group.Go(func() error { return b.watchUnknownUnits(ctx) })
 	group.Go(func() error { return b.watchContacts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
@@ -164,21 +164,13 @@ func (b *Broker) Run(ctx context.Context) error {
 	stopKeeping() // what they took is written down
 	keeper.Wait()
 	b.background.Wait()
-	b.writeStrangers(ctx)
+	b.storeUnknownUnits(ctx)
 	b.closeOutbox(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
 	return errors.Join(err, keepErr)
 }
-
-// firstShare of Workers, and one, handle nothing but answers to commands that have a waiter here: the others may hang on a
-// pending table that does not answer.
-const firstShare = 4
-
-// strayWorkers handle answers that nobody seems to have asked for: fewer than Workers, and
-// enough for a pending table that was emptied.
-const strayWorkers = 8
 
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -9,14 +9,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// MaxSkew is how far the clock of an instance may differ from the record's [LAW-11]. Units believe what is signed 5 s
-	// ahead of their clocks [CMD-9], and an iat may be that wrong at most.
-	MaxSkew = time.Second
-
-	clockEvery = 500 * time.Millisecond // between two comparisons
-)
-
 // theExactTime is what is missing, in words for the caller, where the clock is wrong.
 const theExactTime = "The exact time"
 
@@ -137,7 +129,7 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	case least > MaxSkew, most < -MaxSkew:
 		return b.accuseClock(least, most)
 	case b.clock.acquit(least >= -MaxSkew && most <= MaxSkew):
-		b.Logger.Info("clock agrees with the database's again")
+		b.Logger.Info("clock correct again")
 	}
 	return b.clock.err()
 }
@@ -159,7 +151,7 @@ func (b *Broker) accuseClock(least, most time.Duration) error {
 	wrong, isNew := b.clock.accuse(least, most)
 	if isNew {
 		b.metrics.clockWrong.Inc()
-		b.Logger.Error("clock is wrong: no command is sent, and nothing is taken from the mqtt broker", "ahead", most.Round(time.Millisecond), "err", wrong)
+		b.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most.Round(time.Millisecond), "err", wrong)
 	}
 	return wrong
 }
@@ -192,9 +184,6 @@ func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) 
 	}
 	return nil
 }
-
-// clockAlarmWithin is the time in which two units that call us ahead raise an alarm.
-const clockAlarmWithin = time.Minute
 
 // clockBehind is the latest unit that rejected a command because it was dated ahead of its clock.
 type clockBehind struct {

@@ -11,10 +11,10 @@ import (
 	"motorpool/telematics"
 )
 
-// teller adds what has changed to the log of events. It never delays what it tells of: what
+// eventPublisher adds what has changed to the log of events. It never delays what it tells of: what
 // does not fit into its queue, or what the log does not take in time, is dropped and counted,
 // and the next that the log takes is a reset, so that nobody believes to have heard it all.
-type teller struct {
+type eventPublisher struct {
 	log     Events
 	timeout time.Duration
 	metrics *metrics
@@ -24,15 +24,15 @@ type teller struct {
 	full    atomic.Bool // likewise: because the queue was full
 }
 
-func newTeller(c Config, metrics *metrics) *teller {
-	return &teller{
+func newEventPublisher(c Config, metrics *metrics) *eventPublisher {
+	return &eventPublisher{
 		log: c.Events, timeout: c.StepTimeout, metrics: metrics, logger: c.Logger,
 		queue: make(chan telematics.Event, c.QueueSize),
 	}
 }
 
 // tell queues an event and returns.
-func (t *teller) tell(e telematics.Event) {
+func (t *eventPublisher) tell(e telematics.Event) {
 	select {
 	case t.queue <- e:
 	default:
@@ -41,13 +41,13 @@ func (t *teller) tell(e telematics.Event) {
 	}
 }
 
-func (t *teller) drop(n int, dropped prometheus.Counter) {
+func (t *eventPublisher) drop(n int, dropped prometheus.Counter) {
 	t.gap.Store(true)
 	dropped.Add(float64(n))
 }
 
 // changed queues what observations have changed.
-func (t *teller) changed(changes []telematics.Change) {
+func (t *eventPublisher) changed(changes []telematics.Change) {
 	now := time.Now().UTC()
 	for _, change := range changes {
 		for _, e := range change.Events(now) {
@@ -57,14 +57,14 @@ func (t *teller) changed(changes []telematics.Change) {
 }
 
 // sent queues that a command was handed to the MQTT client for the first time.
-func (t *teller) sent(c telematics.Command, at time.Time) {
+func (t *eventPublisher) sent(c telematics.Command, at time.Time) {
 	c.State, c.SentAt, c.Attempts = telematics.Sent, at.UTC(), 1
 	t.tell(c.Event(at.UTC()))
 }
 
 // start adds what is queued to the log, until the returned function is called, which waits
 // until what is queued by then is told too, for no longer than one step may take.
-func (t *teller) start(ctx context.Context) (stop func()) {
+func (t *eventPublisher) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -74,14 +74,14 @@ func (t *teller) start(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-func (t *teller) run(ctx context.Context) {
-	again := time.NewTicker(gapAgain)
+func (t *eventPublisher) run(ctx context.Context) {
+	again := time.NewTicker(gapRetry)
 	defer again.Stop()
 	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
 			if len(t.queue) < maxBatch {
-				time.Sleep(tellAfter)
+				time.Sleep(eventDebounce)
 			}
 			t.add(ctx, t.gather(first))
 		case <-again.C:
@@ -94,7 +94,7 @@ func (t *teller) run(ctx context.Context) {
 	t.drain()
 }
 
-func (t *teller) drain() {
+func (t *eventPublisher) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
 	for {
@@ -112,7 +112,7 @@ func (t *teller) drain() {
 	}
 }
 
-func (t *teller) gather(first telematics.Event) []telematics.Event {
+func (t *eventPublisher) gather(first telematics.Event) []telematics.Event {
 	batch := []telematics.Event{first}
 	for len(batch) < maxBatch {
 		select {
@@ -125,19 +125,9 @@ func (t *teller) gather(first telematics.Event) []telematics.Event {
 	return batch
 }
 
-const (
-	// tellFor is how long events are offered to the log: it survives a log that changes its
-	// server, and the queue holds what comes meanwhile.
-	tellFor = 5 * time.Second
-	// What a command leads to comes within milliseconds: it goes together.
-	tellAfter = 20 * time.Millisecond
-	tellAgain = 200 * time.Millisecond
-	gapAgain  = time.Second
-)
-
 // add offers a batch to the log. What the log has taken, though its answer was lost, comes
 // twice then: no event is worth less for that, and a missing one would be.
-func (t *teller) add(ctx context.Context, batch []telematics.Event) {
+func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 	if t.full.Swap(false) {
 		batch = t.skip(batch)
 	}
@@ -146,7 +136,7 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 	if gap {
 		events = append([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}, batch...)
 	}
-	for giveUp := time.Now().Add(tellFor); ; {
+	for giveUp := time.Now().Add(eventRetryFor); ; {
 		err := t.try(ctx, events)
 		if err == nil {
 			t.metrics.eventsPublished.Add(float64(len(batch)))
@@ -154,13 +144,13 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 		}
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) { // after a gap the log was away already
 			if len(batch) > 0 {
-				t.logger.Warn("events dropped; those who follow are told", "count", len(batch), "err", err)
+				t.logger.Warn("events dropped, subscribers get a reset", "count", len(batch), "err", err)
 			}
 			t.drop(len(batch), t.metrics.dropped.eventsNotStored)
 			return
 		}
 		select {
-		case <-time.After(tellAgain):
+		case <-time.After(eventRetry):
 		case <-ctx.Done():
 		}
 	}
@@ -168,7 +158,7 @@ func (t *teller) add(ctx context.Context, batch []telematics.Event) {
 
 // skip drops a batch and all that is queued: what did not fit was newer, and who follows
 // must not be told what is older after the reset.
-func (t *teller) skip(batch []telematics.Event) []telematics.Event {
+func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 	for {
 		t.drop(len(batch), t.metrics.dropped.eventsQueueFull)
 		select {
@@ -180,7 +170,7 @@ func (t *teller) skip(batch []telematics.Event) []telematics.Event {
 	}
 }
 
-func (t *teller) try(ctx context.Context, events []telematics.Event) error {
+func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.timeout)
 	defer cancel()
 	return t.log.Tell(ctx, events)
@@ -190,7 +180,7 @@ func (t *teller) try(ctx context.Context, events []telematics.Event) error {
 // is at hand: see claim and publish.
 type told struct {
 	Commands
-	events *teller
+	events *eventPublisher
 }
 
 // Settle tells of a command whose state has changed.
@@ -202,22 +192,18 @@ func (r told) Settle(ctx context.Context, s telematics.Settlement) (*telematics.
 	return c, ok, err
 }
 
-// agedEvery is between two looks for vehicles that have fallen silent: what is told of it
-// is at most so late.
-const agedEvery = 5 * time.Second
-
 // watchContacts tells of vehicles whose connectivity has changed with time alone, until the
 // context ends.
 func (b *Broker) watchContacts(ctx context.Context) error {
-	return each(ctx, agedEvery, func() { b.tellAged(ctx) })
+	return each(ctx, agedEvery, func() { b.publishAged(ctx) })
 }
 
-func (b *Broker) tellAged(ctx context.Context) {
+func (b *Broker) publishAged(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	aged, err := b.Contacts.Aged(ctx)
 	if err != nil && ctx.Err() == nil {
-		b.Logger.Warn("vehicles that have fallen silent not readable", "err", err)
+		b.Logger.Warn("silent vehicles not read, retrying", "err", err)
 	}
 	b.events.changed(aged)
 }

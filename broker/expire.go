@@ -3,18 +3,10 @@ package broker
 import (
 	"context"
 	"errors"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
-)
-
-const (
-	// ownerGrace is how long after a deadline its owner may settle a command before
-	// another instance believes it gone.
-	ownerGrace = time.Second
-	sweepBatch = 256
 )
 
 // errInFlight means that a command is overdue while this process still waits for a store to

@@ -8,13 +8,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	haltsEvery = 500 * time.Millisecond // between two readings
-	// HaltWithin is how long after it was written down a halt holds everywhere: an
-	// instance that could not read the halts for so long lets nothing leave.
-	HaltWithin = 3 * time.Second
-)
-
 // halts is what was last read of the halts in force.
 type halts struct {
 	mu   sync.Mutex
@@ -42,7 +35,7 @@ func (b *Broker) watchHalts(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := b.readHalts(ctx); err != nil && ctx.Err() == nil {
-			b.Logger.Warn("halts not readable; nothing leaves until they are", "err", err)
+			b.Logger.Warn("halts not read, no command is sent until they are", "err", err)
 		}
 		select {
 		case <-ctx.Done():

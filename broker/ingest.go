@@ -9,9 +9,6 @@ import (
 	"motorpool/telematics"
 )
 
-// maxBatch bounds the observations that are written in one step.
-const maxBatch = 512
-
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
 func (b *Broker) Presence(m telematics.Message) bool {
 	b.metrics.presence.Inc()
@@ -87,9 +84,6 @@ func (in *ingest) begin(o telematics.Observation) <-chan struct{} {
 	}
 }
 
-// writeAgain is how long a record that is away is left alone.
-const writeAgain = time.Second
-
 // run writes what is queued, until the context ends.
 func (in *ingest) run(ctx context.Context) {
 	handle(ctx, in.queue, in.timeout, func(batch []observed) {
@@ -99,7 +93,7 @@ func (in *ingest) run(ctx context.Context) {
 		err := in.write(batch)
 		for in.patient && isAway(err) && ctx.Err() == nil {
 			select {
-			case <-time.After(writeAgain):
+			case <-time.After(writeRetry):
 			case <-ctx.Done():
 			}
 			err = in.write(batch)
@@ -143,7 +137,7 @@ func (b *Broker) observe(observations []telematics.Observation) (merged int, err
 	b.metrics.presenceFormer.Add(float64(seen.Ghosts))
 	b.metrics.presenceOutdated.Add(float64(seen.Overtaken))
 	b.events.changed(seen.Changes)
-	strange, foreign := b.strangers.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
+	strange, foreign := b.unknownUnits.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
 	b.metrics.unknownUnits.Add(float64(strange))
 	b.metrics.protocolMismatches.Add(float64(foreign))
 	if err != nil {

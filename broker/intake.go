@@ -26,10 +26,6 @@ var (
 	doubtAllowance = allowance{rate: 10_000, burst: 512, bytes: 1 << 20}
 )
 
-// maxSenders is of how many units an intake keeps the account. The unit that was silent for the longest time is forgotten first: a unit that
-// floods is never that one.
-const maxSenders = 1 << 13
-
 // intake keeps each unit to its allowance. It is safe for concurrent use.
 type intake struct {
 	allowance

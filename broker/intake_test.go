@@ -214,7 +214,7 @@ func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
 		time.Sleep(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if n := strings.Count(log.String(), `msg="a unit sent more than its allowance; the rest was dropped" unit=flooding answers=`); n != 2 {
+		if n := strings.Count(log.String(), `msg="unit over its allowance, messages dropped" unit=flooding answers=`); n != 2 {
 			t.Errorf("%d warnings in 21 s, want 2:\n%s", n, log.String())
 		}
 	})

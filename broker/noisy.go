@@ -5,18 +5,8 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"motorpool/telematics"
-)
-
-const (
-	// warnEvery is how often the log names units that send more than their allowance.
-	warnEvery = 10 * time.Second
-	// warnUnits is how many it names each time, those with the most messages first.
-	warnUnits = 5
-	// maxNoisy is of how many units the messages are counted meanwhile.
-	maxNoisy = 1000
 )
 
 // noisy counts the messages that were dropped since the last warning because their unit sent more than its allowance.
@@ -78,10 +68,10 @@ func (b *Broker) warnNoisy() {
 	all := b.noisy.take()
 	for i, l := range all {
 		if i == warnUnits {
-			b.Logger.Warn("more units sent more than their allowance", "units", len(all)-warnUnits)
+			b.Logger.Warn("more units over their allowance", "units", len(all)-warnUnits)
 			return
 		}
-		b.Logger.Warn("a unit sent more than its allowance; the rest was dropped", "unit", l.unit,
+		b.Logger.Warn("unit over its allowance, messages dropped", "unit", l.unit,
 			"answers", l.answers, "reports", l.reports, "presence", l.presence, "within", warnEvery)
 	}
 }

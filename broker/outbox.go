@@ -12,24 +12,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// settlementRetryFor is how long a settlement is offered to the record. A row whose claim was believed
-	// lost may appear for as long as a statement may take.
-	settlementRetryFor = time.Minute
-	// maxOutboxEntries bounds the audit log entries that the log did not take. Each is offered again while this process
-	// lives [LAW-9]; an entry whose writing was only believed to have failed may then be there twice, which misleads
-	// less than a missing one.
-	maxOutboxEntries = 4096
-	entryRetryFor    = 10 * time.Minute
-	// releaseDebounce is how long entries of the pending table outlive their commands, so that others are released with them.
-	releaseDebounce = 20 * time.Millisecond
-	// progressAfter is how long after its first attempt, and after it was received, the progress of a command is stored:
-	// a final answer that comes sooner stores it, too, and saves writing the row twice.
-	progressAfter = 250 * time.Millisecond
-	// progressDebounce is how much later the progress of other commands is stored with the first.
-	progressDebounce = 50 * time.Millisecond
-)
-
 // outbox holds what is written to the stores later. Settlements and audit log entries that a store did not take stay until it takes them;
 // progress of commands and releases of pending entries, of which each may be lost, are written in batches.
 type outbox struct {

@@ -11,15 +11,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// doneUnits is of how many units it is remembered which results are written down. It is
-	// counted in units because each report names the same results as the one before: a memory
-	// of results that is smaller than the fleet's would have forgotten each of them by then.
-	doneUnits = 1 << 16
-	// donePerUnit is more than a report names [TEL-3], since answers are not settled in order.
-	donePerUnit = 16
-)
-
 // done remembers what no report can change any more. No unit's word touches another's,
 // however much it says.
 type done struct {
@@ -28,7 +19,7 @@ type done struct {
 }
 
 // results are final answers, the last one first.
-type results [donePerUnit]result
+type results [resultsPerUnit]result
 
 // result is what is remembered of an answer. Another answer to the same command is another result: the record decides about it.
 type result struct {
@@ -41,7 +32,7 @@ func resultOf(a telematics.Answer) result {
 }
 
 func newDone() *done {
-	units, err := lru.New[telematics.Unit, results](doneUnits)
+	units, err := lru.New[telematics.Unit, results](resultUnits)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
@@ -71,23 +62,19 @@ func (d *done) add(unit telematics.Unit, a telematics.Answer) {
 // Recheck has every result that reports repeat looked into once more: the record may have lost what it has said before, in a failover or a restore.
 func (b *Broker) Recheck() { b.done.units.Purge() }
 
-// maxRecalls is how many results of one unit may wait to be looked into: one that invents
-// results must not keep those of the others from being read.
-const maxRecalls = 16
-
 // recalls are results that wait to be looked into, by unit.
 type recalls struct {
 	mu      sync.Mutex
 	waiting map[telematics.Unit]int
-	queue   chan stray
+	queue   chan unitAnswer
 }
 
 func newRecalls(size int) *recalls {
-	return &recalls{waiting: make(map[telematics.Unit]int), queue: make(chan stray, size)}
+	return &recalls{waiting: make(map[telematics.Unit]int), queue: make(chan unitAnswer, size)}
 }
 
 // add reports false where there is no room, for this unit or at all.
-func (r *recalls) add(s stray) bool {
+func (r *recalls) add(s unitAnswer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[s.unit] >= maxRecalls {
@@ -119,15 +106,15 @@ func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at ti
 			continue
 		}
 		b.metrics.answersRecalled.Inc()
-		if !b.recalls.add(stray{unit: unit, answer: a, at: at}) {
+		if !b.recalls.add(unitAnswer{unit: unit, answer: a, at: at}) {
 			b.metrics.dropped.resultsQueueFull.Inc()
 		}
 	}
 }
 
-func (b *Broker) settleRecall(ctx context.Context, s stray) {
+func (b *Broker) settleRecall(ctx context.Context, s unitAnswer) {
 	defer b.recalls.handled(s.unit)
-	b.settleStray(ctx, s)
+	b.settleUncorrelated(ctx, s)
 }
 
 // ended notes that the record has decided about an answer that is not open: it took it, or it never

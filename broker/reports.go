@@ -11,11 +11,6 @@ import (
 	"motorpool/telematics"
 )
 
-// maxQueued bounds the bytes of reports that wait: few large ones are as many as the
-// memory takes. Each queue has its share of it, so that one that is full takes no room from
-// the others.
-const maxQueued = 64 << 20
-
 // reports are telemetry that waits to be read, in queues of which each serves some of the
 // units: those of one unit are read one after another, and a busy one delays only its
 // neighbours.

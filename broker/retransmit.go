@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-const (
-	minRetransmit    = 2 * time.Second        // first wait before a retransmission, at least, but for jitter
-	retransmitGrowth = 1.5                    // of each wait over the one before
-	retransmitJitter = 0.2                    // part of a wait that is taken or added
-	receivedFactor   = 2                      // of the waits once the unit has received the command
-	publishRetry     = 250 * time.Millisecond // until the MQTT client has taken the message once
-	expiryGuard      = 500 * time.Millisecond // before the expiry nothing is published any more
-)
-
 // retransmissionTimeout returns how long after its latest publication a command is published again.
 func (b *Broker) retransmissionTimeout(w *waiter) time.Duration {
 	attempts := w.progress().Attempts
@@ -49,12 +40,6 @@ func retransmitAfter(first time.Duration, attempt int, received bool, jitter flo
 // process included: a retransmission makes a slow process slower. An answer that takes longer than the estimate raises it by a
 // step, a faster one lowers it: answers to retransmissions raise it no further than slow ones while they are less than half.
 type roundTrip struct{ median atomic.Int64 }
-
-const (
-	roundTripStep = 1.02              // factor
-	minRoundTrip  = minRetransmit / 2 // less makes no difference
-	maxRoundTrip  = 10 * time.Second  // of a cellular network
-)
 
 func (r *roundTrip) estimate() time.Duration {
 	return max(minRoundTrip, time.Duration(r.median.Load()))

@@ -45,10 +45,6 @@ type waiter struct {
 	heard    struct{ open, final int }
 }
 
-// answersFirst is how many answers of each kind, received and final, go before all others to a waiter. Units repeat their answer for each copy of
-// the command; one that repeats it more often is kept to its allowance.
-const answersFirst = 16
-
 // goesFirst counts an answer, and reports whether it goes before all others.
 func (w *waiter) goesFirst(state telematics.State) bool {
 	w.mu.Lock()

@@ -7,15 +7,6 @@ import (
 	"motorpool/telematics"
 )
 
-const (
-	// pollEvery is how often the record is asked for what wake-ups may have missed.
-	pollEvery = time.Second
-	// pollParts is in how many parts it is asked: of many waiters at a time, answers would have to wait for the question.
-	pollParts = 16
-	// pollMost are asked about in pollEvery: of a greater crowd, each has its turn more rarely, since to ask takes time that answers need.
-	pollMost = 4096
-)
-
 // dueWaiters returns how many of a crowd are to be asked about between two parts, which are counted on and on: however long it took, no
 // more than in pollEvery.
 func dueWaiters(crowd, from, to int) int {
@@ -32,17 +23,17 @@ func (b *Broker) hint(id telematics.CommandID) {
 	}
 }
 
-// tellNews reads from the record what waiters of this process must know: at once
+// pollRecord reads from the record what waiters of this process must know: at once
 // for hints, as many as have come, and for each of them once a second, or in its turn.
-func (b *Broker) tellNews(ctx context.Context) error {
+func (b *Broker) pollRecord(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
 	began, asked := time.Now(), 0 // so many parts
 	var told time.Time            // that the record is not readable
 	read := func(of waiting) {
-		if err := b.readNews(ctx, of); err != nil && time.Since(told) >= pollEvery {
+		if err := b.readUpdates(ctx, of); err != nil && time.Since(told) >= pollEvery {
 			told = time.Now()
-			b.Logger.Warn("record not readable; waiting callers are told later", "waiting", len(of.unheard)+len(of.received), "err", err)
+			b.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unheard)+len(of.received), "err", err)
 		}
 	}
 	for {
@@ -71,7 +62,7 @@ func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
 	}
 }
 
-func (b *Broker) readNews(ctx context.Context, of waiting) error {
+func (b *Broker) readUpdates(ctx context.Context, of waiting) error {
 	if len(of.unheard)+len(of.received) == 0 {
 		return nil
 	}

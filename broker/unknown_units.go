@@ -5,17 +5,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"motorpool/telematics"
 )
 
-// noteEvery is between two times that strangers are written down: one that sends a hundred
-// messages a second costs as much as one that sends one.
-const noteEvery = 5 * time.Second
-
-// strangers are the units without a vehicle that were heard since they were last written down.
-type strangers struct {
+// unknownUnits are the units without a vehicle that were heard since they were last stored.
+type unknownUnits struct {
 	metrics *metrics
 
 	mu    sync.Mutex
@@ -25,7 +20,7 @@ type strangers struct {
 // note takes those of the observations that came from unknown units, and returns how many
 // they are. What the MQTT broker says of a unit, a retained presence or a last will, is not
 // the unit's voice.
-func (s *strangers) note(unknown []telematics.Unit, observations []telematics.Observation) int {
+func (s *unknownUnits) note(unknown []telematics.Unit, observations []telematics.Observation) int {
 	if len(unknown) == 0 {
 		return 0
 	}
@@ -50,7 +45,7 @@ func (s *strangers) note(unknown []telematics.Unit, observations []telematics.Ob
 }
 
 // add is called with the mutex held.
-func (s *strangers) add(met telematics.UnknownUnit) {
+func (s *unknownUnits) add(met telematics.UnknownUnit) {
 	known, ok := s.heard[met.Unit]
 	if !ok && len(s.heard) == telematics.MaxUnknownUnits {
 		s.metrics.dropped.unknownUnitsQueueFull.Inc()
@@ -60,12 +55,12 @@ func (s *strangers) add(met telematics.UnknownUnit) {
 }
 
 // take returns who was heard, in the order of their serials, and forgets them.
-func (s *strangers) take() []telematics.UnknownUnit {
+func (s *unknownUnits) take() []telematics.UnknownUnit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	heard := make([]telematics.UnknownUnit, 0, len(s.heard))
-	for _, stranger := range s.heard {
-		heard = append(heard, stranger)
+	for _, unit := range s.heard {
+		heard = append(heard, unit)
 	}
 	clear(s.heard)
 	slices.SortFunc(heard, func(a, b telematics.UnknownUnit) int { return strings.Compare(string(a.Unit), string(b.Unit)) })
@@ -73,28 +68,28 @@ func (s *strangers) take() []telematics.UnknownUnit {
 }
 
 // putBack takes in again what could not be written down.
-func (s *strangers) putBack(heard []telematics.UnknownUnit) {
+func (s *unknownUnits) putBack(heard []telematics.UnknownUnit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, stranger := range heard {
-		s.add(stranger)
+	for _, unit := range heard {
+		s.add(unit)
 	}
 }
 
-// noteStrangers writes down who was heard, again and again, until the context ends.
-func (b *Broker) noteStrangers(ctx context.Context) error {
-	return each(ctx, noteEvery, func() { b.writeStrangers(ctx) })
+// watchUnknownUnits writes down who was heard, again and again, until the context ends.
+func (b *Broker) watchUnknownUnits(ctx context.Context) error {
+	return each(ctx, unknownUnitsEvery, func() { b.storeUnknownUnits(ctx) })
 }
 
-func (b *Broker) writeStrangers(ctx context.Context) {
-	heard := b.strangers.take()
+func (b *Broker) storeUnknownUnits(ctx context.Context) {
+	heard := b.unknownUnits.take()
 	if len(heard) == 0 || b.Strangers == nil {
 		return
 	}
 	ctx, cancel := b.step(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := b.Strangers.NoteStrangers(ctx, heard); err != nil {
-		b.strangers.putBack(heard)
-		b.Logger.Warn("units without a vehicle not written down; they are kept for the next time", "count", len(heard), "err", err)
+		b.unknownUnits.putBack(heard)
+		b.Logger.Warn("unknown units not stored, retrying", "count", len(heard), "err", err)
 	}
 }
