@@ -43,7 +43,8 @@ var quotations = []string{
 // Files, folders, and folders with those below them (/), whose words are not checked yet. The list may only
 // get shorter.
 var notYetChecked = []string{
-	"broker/",
+	"broker",
+	"broker/brokertest",
 	"cmd/internal/app/housekeeping.go",
 	"cmd/internal/app/serve.go",
 	"httpapi/bulk.go",
@@ -51,7 +52,7 @@ var notYetChecked = []string{
 	"httpapi/harness_test.go",
 	"httpapi/ports.go",
 	"httpapi/server.go",
-	"httpapi/unit.go",
+	"httpapi/vehicle.go",
 	"store/",
 }
 

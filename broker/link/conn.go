@@ -22,7 +22,7 @@ const (
 )
 
 // thriftyConn takes fewer system calls than the client library, which reads the head of each packet byte by byte, four calls for a
-// report, and writes each acknowledgement by itself. Messages are written at once, with the acknowledgements that wait.
+// report, and writes each acknowledgement by itself. Messages are written immediately, with the acknowledgements that wait.
 type thriftyConn struct {
 	net.Conn
 	reader   *bufio.Reader
@@ -34,7 +34,7 @@ type thriftyConn struct {
 	late   *time.Timer // nil: none waits
 	broken error       // of the first write that failed
 
-	limit   sync.Mutex // guards the next; whoever writes holds the other
+	limit   sync.Mutex // guards the next; a writer holds the other
 	writeBy time.Time  // as the library says; zero: it says nothing
 }
 
@@ -98,7 +98,7 @@ func (c *thriftyConn) flush() {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		_ = c.Conn.Close() // and whoever reads learns why
+		_ = c.Conn.Close() // and the reader gets the reason
 	}
 }
 

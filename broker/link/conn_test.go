@@ -123,7 +123,7 @@ func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 			many = append(many, ackOf(id+1)...)
 		}
 
-		write(message) // at once
+		write(message) // immediately
 		write(ackOf(1))
 		write(ackOf(2))
 		write(message) // with what waits, behind it
@@ -213,7 +213,7 @@ func ended(err error) error {
 	return err
 }
 
-// The library believes that it has closed a connection itself where it is told that it is closed, and then tells nobody.
+// The library believes that it has closed a connection itself where it gets that error, and then calls no handler.
 func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 	for name, publishes := range map[string]bool{"while a message is written": true, "while nothing is written": false} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ type Config struct {
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
-	// Presence reports false for a message that did not fit: of what the MQTT broker retains, it is asked again.
+	// Presence reports false for a message that did not fit: the link then subscribes again to what is retained.
 	Presence(telematics.Message) bool
 }
 
@@ -57,7 +57,7 @@ type Receiver interface {
 //     store a command, and send it seconds later [LAW-4].
 //   - A write that does not end soon drops the connection: what waits in a full
 //     socket is delivered late too.
-//   - A clean session: the MQTT broker keeps nothing for us while we are away.
+//   - A clean session: the MQTT broker keeps nothing while the service is not connected.
 //   - Connected means that the subscription was granted: a denied one is not an error of
 //     the library, and an answer to what was published before would be lost.
 //   - Granted is not enough for a shared one: a message must have come through one.
@@ -279,7 +279,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 	return granted(subscribed.(*mqtt.SubscribeToken))
 }
 
-// hint says what to look at when the MQTT broker lets nobody in.
+// hint says what to check when the MQTT broker refuses the login.
 func hint(err error) string {
 	if errors.Is(err, packets.ErrorRefusedNotAuthorised) || errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) {
 		return " (check the user name, the password, and that this is the service's listener)"
@@ -301,7 +301,7 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 	c := l.config
 	o := mqtt.NewClientOptions().
 		AddBroker(c.URL).
-		SetClientID("motorpool-" + uuid.NewString()). // nobody can guess it, and so take it [TOP-4]
+		SetClientID("motorpool-" + uuid.NewString()). // no client can guess it, and so take it [TOP-4]
 		SetUsername(c.Username).
 		SetPassword(c.Password).
 		SetCleanSession(true).
