@@ -8,6 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -89,7 +90,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
 		return err
 	}
-	return addLines(ctx, tx, bookingLine(r, c))
+	return activity.Insert(ctx, tx, bookingLine(r, c))
 }
 
 // bookingLine is the line of the history that tells of a change.

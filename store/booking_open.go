@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -61,7 +62,7 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 		return rental.Dossier{}, false, err
 	}
 	asked := map[string]any{"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano), "end_date": b.End.Format(time.RFC3339Nano)}
-	if err := addLines(ctx, tx, bookingLine(r, rental.Change{Booking: b, Details: asked})); err != nil {
+	if err := activity.Insert(ctx, tx, bookingLine(r, rental.Change{Booking: b, Details: asked})); err != nil {
 		return rental.Dossier{}, false, err
 	}
 	d, err := dossier(ctx, tx, b.ID, r.Now)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -21,17 +22,17 @@ func (p *Postgres) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bo
 		vehicles[i] = int64(v)
 	}
 	row := struct {
-		ID           uuid.UUID     `json:"id"`
-		Action       string        `json:"action"`
-		Parameters   *attentionRow `json:"parameters"`
-		ActorSubject string        `json:"actor_subject"`
-		ActorRole    string        `json:"actor_role"`
-		ActorAgency  *int64        `json:"actor_agency_id"`
-		RequestID    *uuid.UUID    `json:"request_id"`
-		RequestedAt  *time.Time    `json:"requested_at"`
+		ID           uuid.UUID           `json:"id"`
+		Action       string              `json:"action"`
+		Parameters   *activity.Attention `json:"parameters"`
+		ActorSubject string              `json:"actor_subject"`
+		ActorRole    string              `json:"actor_role"`
+		ActorAgency  *int64              `json:"actor_agency_id"`
+		RequestID    *uuid.UUID          `json:"request_id"`
+		RequestedAt  *time.Time          `json:"requested_at"`
 		*keyRow
 	}{
-		ID: b.ID, Action: string(b.Action), Parameters: encodeAttention(b.Attention),
+		ID: b.ID, Action: string(b.Action), Parameters: activity.EncodeAttention(b.Attention),
 		ActorSubject: b.Actor.Subject, ActorRole: string(b.Actor.Role), ActorAgency: pg.Nullable(int64(b.Actor.Agency)),
 		RequestID: pg.Nullable(b.RequestID), RequestedAt: pg.Timestamp(b.Requested), keyRow: newKeyRow(b.Key),
 	}
@@ -154,7 +155,7 @@ func (p *Postgres) bulkOrder(ctx context.Context, id telematics.BulkID) (b telem
 		return telematics.Bulk{}, time.Time{}, false, err
 	}
 	row := rows[0]
-	attention, err := decodeAttention(row.Parameters)
+	attention, err := activity.DecodeAttention(row.Parameters)
 	b = telematics.Bulk{
 		ID: id, Action: telematics.Action(row.Action), Attention: attention,
 		Actor: telematics.Actor{

@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 )
@@ -83,7 +84,7 @@ func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
 	if r.Line == nil {
 		return nil
 	}
-	return addLines(ctx, tx, *r.Line)
+	return activity.Insert(ctx, tx, *r.Line)
 }
 
 // writeAttempt says that the charge is being carried out, and with which card: who finds it so later knows whose

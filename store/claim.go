@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -26,7 +27,7 @@ var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 func claimRow(c *telematics.Command) []any {
 	var attention any
 	if c.Attention != nil {
-		attention = pg.JSON(encodeAttention(c.Attention))
+		attention = pg.JSON(activity.EncodeAttention(c.Attention))
 	}
 	row := []any{
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -52,7 +53,7 @@ const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lan
 	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id`
 
 func (r commandRow) command() (telematics.Command, error) {
-	attention, err := decodeAttention(r.Parameters)
+	attention, err := activity.DecodeAttention(r.Parameters)
 	if err != nil {
 		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
 	}
@@ -72,32 +73,6 @@ func (r commandRow) command() (telematics.Command, error) {
 		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
 		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
-	}, nil
-}
-
-// attentionRow is the JSON of an attention's parameters.
-type attentionRow struct {
-	Signal     string `json:"signal"`
-	DurationMS int64  `json:"duration_ms"`
-}
-
-func encodeAttention(a *telematics.Attention) *attentionRow {
-	if a == nil {
-		return nil
-	}
-	return &attentionRow{Signal: string(a.Signal), DurationMS: a.Duration.Milliseconds()}
-}
-
-func decodeAttention(parameters *string) (*telematics.Attention, error) {
-	if parameters == nil {
-		return nil, nil
-	}
-	var row attentionRow
-	if err := json.Unmarshal([]byte(*parameters), &row); err != nil {
-		return nil, fmt.Errorf("decode parameters: %w", err)
-	}
-	return &telematics.Attention{
-		Signal: telematics.Signal(row.Signal), Duration: time.Duration(row.DurationMS) * time.Millisecond,
 	}, nil
 }
 

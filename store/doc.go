@@ -29,6 +29,7 @@
 //
 // # Packages
 //
+//	activity     the audit log
 //	pg           connection, transactions, prepared statements, row sets, migrations
 //	groupcommit  batches of calls that share one commit
 //	unavailable  errors of servers that are unavailable, circuit breaker

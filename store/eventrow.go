@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/store/activity"
 	"motorpool/telematics"
 )
 
@@ -35,21 +36,21 @@ type eventRow struct {
 
 // eventCommandRow is the part of a command that subscribers see.
 type eventCommandRow struct {
-	ID         uuid.UUID       `json:"id"`
-	Action     string          `json:"a"`
-	Attention  *attentionRow   `json:"p,omitempty"`
-	Subject    string          `json:"by"`
-	State      string          `json:"s"`
-	Reason     string          `json:"r,omitempty"`
-	Detail     string          `json:"d,omitempty"`
-	Reported   json.RawMessage `json:"rep,omitempty"`
-	Late       bool            `json:"l,omitempty"`
-	Attempts   int             `json:"n,omitempty"`
-	Requested  int64           `json:"req"`
-	SentAt     int64           `json:"sent,omitempty"`
-	ReceivedAt int64           `json:"rec,omitempty"`
-	Completed  int64           `json:"done,omitempty"`
-	Deadline   int64           `json:"end"`
+	ID         uuid.UUID           `json:"id"`
+	Action     string              `json:"a"`
+	Attention  *activity.Attention `json:"p,omitempty"`
+	Subject    string              `json:"by"`
+	State      string              `json:"s"`
+	Reason     string              `json:"r,omitempty"`
+	Detail     string              `json:"d,omitempty"`
+	Reported   json.RawMessage     `json:"rep,omitempty"`
+	Late       bool                `json:"l,omitempty"`
+	Attempts   int                 `json:"n,omitempty"`
+	Requested  int64               `json:"req"`
+	SentAt     int64               `json:"sent,omitempty"`
+	ReceivedAt int64               `json:"rec,omitempty"`
+	Completed  int64               `json:"done,omitempty"`
+	Deadline   int64               `json:"end"`
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
@@ -81,7 +82,7 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 
 func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	return &eventCommandRow{
-		ID: c.ID, Action: string(c.Action), Attention: encodeAttention(c.Attention), Subject: c.Actor.Subject,
+		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject,
 		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Reported: encodeReported(c.Reported), Late: c.Late, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline),

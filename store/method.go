@@ -8,6 +8,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -257,7 +258,7 @@ func addMethodLine(ctx context.Context, tx *sqlx.Tx, line telematics.Activity, m
 		"payment_method_id": int64(m.ID), "brand": m.Brand, "last_four": m.LastFour, "exp_month": m.ExpMonth, "exp_year": m.ExpYear,
 		"is_default": m.Default,
 	}
-	return addLines(ctx, tx, line)
+	return activity.Insert(ctx, tx, line)
 }
 
 // tokenTaken is the constraint that a token which another client has violates.

@@ -1,4 +1,5 @@
-package store
+// Package activity keeps the audit log in Postgres: who did what, to which vehicle, and what became of it.
+package activity
 
 import (
 	"context"
@@ -8,15 +9,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
+	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
-// activityRow is a row of activity, in both directions.
-type activityRow struct {
+// row is a row of activity, in both directions.
+type row struct {
 	ID            int64      `db:"id" json:"-"`
 	At            *time.Time `db:"at" json:"at"`
 	ActorSubject  string     `db:"actor_subject" json:"actor_subject"`
@@ -37,8 +38,8 @@ type activityRow struct {
 	Note          string     `db:"note" json:"note"`
 }
 
-func newActivityRow(a telematics.Activity) activityRow {
-	return activityRow{
+func newRow(a telematics.Activity) row {
+	return row{
 		At: pg.Timestamp(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
 		ActorAgencyID: pg.Nullable(int64(a.Actor.Agency)), AgencyID: pg.Nullable(int64(a.Agency)),
 		VehicleID: pg.Nullable(int64(a.Vehicle)), Action: a.Action,
@@ -52,7 +53,7 @@ func newActivityRow(a telematics.Activity) activityRow {
 func encodeParameters(a telematics.Activity) any {
 	switch {
 	case a.Attention != nil:
-		return encodeAttention(a.Attention)
+		return EncodeAttention(a.Attention)
 	case a.Details != nil:
 		return a.Details
 	}
@@ -60,7 +61,7 @@ func encodeParameters(a telematics.Activity) any {
 }
 
 // decodeParameters reads what was asked for: the parameters of an attention command, else details by name.
-func (r activityRow) decodeParameters(a *telematics.Activity) error {
+func (r row) decodeParameters(a *telematics.Activity) error {
 	if r.Parameters == nil {
 		return nil
 	}
@@ -70,14 +71,14 @@ func (r activityRow) decodeParameters(a *telematics.Activity) error {
 	}
 	if _, attention := details["signal"]; attention && strings.HasPrefix(r.Action, "command") {
 		var err error
-		a.Attention, err = decodeAttention(r.Parameters)
+		a.Attention, err = DecodeAttention(r.Parameters)
 		return err
 	}
 	a.Details = details
 	return nil
 }
 
-func (r activityRow) activity() (telematics.Activity, error) {
+func (r row) activity() (telematics.Activity, error) {
 	line := telematics.Activity{
 		ID: r.ID, At: pg.FromTimestamp(r.At),
 		Actor: telematics.Actor{
@@ -94,21 +95,36 @@ func (r activityRow) activity() (telematics.Activity, error) {
 	return line, nil
 }
 
-// Add adds a line to the history. The lines of commands that are settled are added by
-// Settle.
-func (p *Postgres) Add(ctx context.Context, line telematics.Activity) error {
-	_, err := p.lines.Do(ctx, line)
-	return unavailable.Wrap("add to the history", err)
+// Log is the audit log in Postgres, which is append-only. It is safe for concurrent use.
+type Log struct {
+	db      *pg.DB
+	entries *groupcommit.Batcher[telematics.Activity, struct{}]
 }
 
-func (p *Postgres) add(ctx context.Context, lines []telematics.Activity) ([]struct{}, error) {
-	return make([]struct{}, len(lines)), insertLines(ctx, p.Prepared, lines)
+func New(db *pg.DB) *Log {
+	l := &Log{db: db}
+	l.entries = pg.NewBatcher(db, l.add)
+	return l
 }
 
-func insertLines(ctx context.Context, db pg.Execer, lines []telematics.Activity) error {
-	rows := make([]activityRow, len(lines))
+// Add adds an entry. The entries of settled commands are added by the statement that settles them.
+func (l *Log) Add(ctx context.Context, entry telematics.Activity) error {
+	_, err := l.entries.Do(ctx, entry)
+	return unavailable.Wrap("add to the audit log", err)
+}
+
+func (l *Log) add(ctx context.Context, entries []telematics.Activity) ([]struct{}, error) {
+	return make([]struct{}, len(entries)), Insert(ctx, l.db.Prepared, entries...)
+}
+
+// Insert adds entries as a part of a transaction, or of what else the statement runs on.
+func Insert(ctx context.Context, db pg.Execer, lines ...telematics.Activity) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	rows := make([]row, len(lines))
 	for i, line := range lines {
-		rows[i] = newActivityRow(line)
+		rows[i] = newRow(line)
 	}
 	_, err := db.ExecContext(ctx, `
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
@@ -121,22 +137,13 @@ func insertLines(ctx context.Context, db pg.Execer, lines []telematics.Activity)
 	return err
 }
 
-// addLines adds lines to the history, as a part of a transaction.
-func addLines(ctx context.Context, tx *sqlx.Tx, lines ...telematics.Activity) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	return insertLines(ctx, tx, lines)
-}
-
-// Activities returns lines of the history, newest first. Their ids are the positions
-// in the page.
-func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {
+// Activities returns entries, newest first. Their ids are the positions in the page.
+func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {
 	if !pg.Searchable(q.Actor, q.Action, string(q.Outcome)) {
 		return nil, nil
 	}
-	var rows []activityRow
-	err := p.Lists.SelectContext(ctx, &rows, `
+	var rows []row
+	err := l.db.Lists.SelectContext(ctx, &rows, `
 		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
 			outcome, code, command_id, request_id, latency_us, late, note
 		from activity
@@ -153,12 +160,12 @@ func (p *Postgres) Activities(ctx context.Context, q telematics.ActivityQuery) (
 		limit nullif($9::bigint, 0)`,
 		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking)
 	if err != nil {
-		return nil, unavailable.Wrap("read the history", err)
+		return nil, unavailable.Wrap("read the audit log", err)
 	}
 	lines := make([]telematics.Activity, len(rows))
 	for i, row := range rows {
 		if lines[i], err = row.activity(); err != nil {
-			return nil, unavailable.Wrap("read the history", err)
+			return nil, unavailable.Wrap("read the audit log", err)
 		}
 	}
 	return lines, nil
