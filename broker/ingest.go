@@ -143,7 +143,7 @@ func (b *Broker) observe(observations []telematics.Observation) (merged int, err
 	if err != nil {
 		return 0, err
 	}
-	return len(observations) - strange - foreign, nil
+	return max(0, len(observations)-strange-foreign), nil // a counter panics below zero, and a store may call a unit both
 }
 
 func (b *Broker) lose(n int, why error) {
