@@ -121,11 +121,12 @@ func (r *Received) read(stream io.ReadCloser, onTime func(time.Time)) {
 				}
 			}
 		case "": // the event is complete
-			if event == "status" {
+			switch event {
+			case "status":
 				r.Events++
 				_, _ = sum.Write(id) // never fails
 				r.Checksum = sum.Sum64()
-			} else if event == "reset" {
+			case "reset":
 				r.Resets++
 			}
 			event = ""
