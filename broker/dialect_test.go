@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,7 +247,7 @@ pattern write morse/%u/%u/connected
 
 const servicePassword, unitPassword = "service-secret", "unit-secret"
 
-func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
+func unitClient(t *testing.T, url string) mqtt.Client {
 	t.Helper()
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(unit)).
 		SetUsername(string(unit)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
@@ -256,12 +255,6 @@ func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
 		t.Fatalf("connect unit: %v", token.Error())
 	}
 	t.Cleanup(func() { client.Disconnect(0) })
-	if commands != nil {
-		token := client.Subscribe(telematics.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
-		if !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-			t.Fatalf("subscribe unit: %v", token.Error())
-		}
-	}
 	return client
 }
 
@@ -291,7 +284,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	speaker := unitClient(t, server.UnitsURL(), nil)
+	speaker := unitClient(t, server.UnitsURL())
 	root := morseTopic(unit)
 	publish := func(topic, payload string) {
 		t.Helper()

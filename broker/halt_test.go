@@ -50,7 +50,7 @@ func TestAHaltStopsRepublishing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
 		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout) // it had left: nobody can say
+		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
 		if c.Attempts != 1 || len(w.air.published()) != 1 {
 			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.air.published()))
 		}

@@ -171,8 +171,8 @@ func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle t
 // firstUnknown is how many of the vehicles that do not exist are named.
 const firstUnknown = 20
 
-// recordUnknown writes down, in one line, which vehicles of the order do not exist, or are not the actor's to see: one request must
-// not write a line for each number that somebody makes up [LAW-9].
+// recordUnknown writes down, in one entry, which vehicles of the order do not exist, or are not the actor's to see: one request must
+// not write an entry for each number that a caller invents [LAW-9].
 func (s *server) recordUnknown(ctx context.Context, b telematics.Bulk) {
 	var unknown int
 	var first []telematics.VehicleID

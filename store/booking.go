@@ -71,7 +71,7 @@ func (p *Postgres) Dossiers(ctx context.Context, q rental.BookingQuery) ([]renta
 }
 
 // followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
-// that is withdrawn stays so, and one that nobody came for in time claims nothing.
+// that is withdrawn stays so, and one that was not picked up in time claims nothing.
 func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
 	_, err := tx.ExecContext(ctx, `
 		update vehicles v
@@ -112,7 +112,7 @@ func (p *Postgres) FreeVehicles(ctx context.Context, limit int) (more bool, err 
 		}
 		return nil
 	})
-	return len(left) == limit, unavailable.Wrap("free vehicles that nobody came for", err)
+	return len(left) == limit, unavailable.Wrap("free vehicles that were not picked up", err)
 }
 
 // changeAttempts is how often a change is tried that the database gives up in favour of others. All together wait for a lock

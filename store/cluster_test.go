@@ -44,7 +44,7 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	// The index of deadlines of old was on a master of its own, whose death must not stop the others.
+	// The former index of deadlines was one key on one master, whose death must not stop the others.
 	dying := slotOf(deadlinesKey) * masters / clusterSlots
 	r := openRedis(t, cluster.URL())
 	ready := func() error {

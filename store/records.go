@@ -28,16 +28,7 @@ func newRecords() *records {
 
 // keep caches what recordVersion covers, and the last sign of life, which may be older than what is known, and never newer.
 func (r *records) keep(t *telematics.Twin) {
-	r.cached.Add(t.ID, telematics.Twin{
-		Vehicle: telematics.Vehicle{
-			ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions,
-		},
-		Contact: telematics.Contact{
-			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
-			Actions: t.Contact.Actions,
-		},
-		Version: t.Version,
-	})
+	r.cached.Add(t.ID, t.ForOrders())
 }
 
 func (r *records) find(id telematics.VehicleID) (telematics.Twin, bool) { return r.cached.Get(id) }

@@ -3,7 +3,7 @@ package store
 import "strconv"
 
 // A Redis Cluster shares 16,384 slots out among its masters, mostly as a few ranges of neighbours. A part is one such range: trips to
-// Redis, and what is no vehicle's, are divided by it, so that a master that is unavailable holds up the vehicles of its own slots alone.
+// Redis, and what is no vehicle's, are divided by it, so that an unavailable master delays only the vehicles of its slots.
 const (
 	clusterSlots = 16384
 	clusterParts = 32

@@ -47,7 +47,7 @@ type Twins struct {
 	offering  *unavailable.Breaker // of Redis
 	lost      chan struct{}        // holds one: Redis does not have what Postgres does not have either
 	came      atomic.Int64         // observations, so far
-	awaited   chan struct{}        // holds one: somebody waits until Redis has what it is owed
+	awaited   chan struct{}        // holds one: a caller waits until Redis has all buffered reports
 }
 
 // NewTwins assembles the twins. Observe keeps nothing for good before Run.

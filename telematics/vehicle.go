@@ -68,6 +68,18 @@ type Twin struct {
 	Version int64
 }
 
+// ForOrders returns what an order depends on, which Version covers, and the last sign of life.
+func (t Twin) ForOrders() Twin {
+	return Twin{
+		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions},
+		Contact: Contact{
+			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
+			Actions: t.Contact.Actions,
+		},
+		Version: t.Version,
+	}
+}
+
 // Commands returns the actions of the vehicle: what its unit declared, else
 // what its record grants [PRE-3].
 func (t Twin) Commands() []Action {

@@ -79,7 +79,7 @@ func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
 	return call
 }
 
-// enqueue reports whether nobody serves the queue: whoever gets that answer must.
+// enqueue adds a request. Where it reports idle, no goroutine serves the queue, and the caller must start one.
 func (b *Batcher[Req, Res]) enqueue(req Req) (call *Call[Req, Res], idle bool) {
 	call = &Call[Req, Res]{req: req, done: make(chan result[Res], 1)}
 	b.mu.Lock()

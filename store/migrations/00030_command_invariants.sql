@@ -1,8 +1,8 @@
 -- +goose Up
 
 -- What a command can be, as migrations 3 and 18 had it. Not as enum types: to change the type of a column writes its table
--- and its indexes anew under a lock that holds up everybody, and connections of the previous version could not use their
--- prepared statements any more. Rows that are there already are checked by migration 33, which holds up nobody.
+-- and its indexes anew under a lock that blocks all statements, and connections of the previous version could not use their
+-- prepared statements any more. Rows that are there already are checked by migration 33, which blocks no statement.
 
 alter table commands
     add constraint commands_action_known

@@ -32,7 +32,7 @@ type sessions struct {
 	*pq.Connector
 	settings string    // a statement
 	durable  bool      // refuse a server without fsync or full_page_writes
-	lives    *restarts // nil: nobody asks
+	lives    *restarts // nil: not needed
 }
 
 // restarts counts the servers that connections were opened to: another one after a restart, and after a failover. It is safe for concurrent use.
@@ -54,7 +54,7 @@ func (l *restarts) met(started string) {
 	}
 }
 
-// Lives grows when Postgres was found to be another server than before, or restarted: one that may have lost what it has acknowledged. It asks nobody.
+// Lives grows when Postgres was found to be another server than before, or restarted: one that may have lost what it has acknowledged. It sends no query.
 func (p *DB) Lives() int64 { return p.config.lives.count.Load() }
 
 // newSessions makes a statement of settings, which hold no text from outside.
@@ -109,7 +109,7 @@ func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe s
 }
 
 // Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to the next: behind a pooler in transaction or
-// statement mode settings, locks and prepared statements end up at others' connections. It asks on connections of its own, and as if the
+// statement mode settings, locks and prepared statements end up at others' connections. It uses separate connections, and as if the
 // pool were busy: the first keeps a mark while the second works. What it has found to be suitable is not asked again.
 func (p *DB) Suitable(ctx context.Context) error {
 	if p.suitable.Load() {
@@ -152,7 +152,7 @@ const suitableWithin = 10 * time.Second
 // poolingRounds are more than one since other clients of a pooler may take its connections between our statements.
 const poolingRounds = 3
 
-// mark is a setting that nobody but its session sees.
+// mark is a setting that only its session sees.
 type mark struct {
 	Backend int64  `db:"pid"`
 	Value   string `db:"value"`

@@ -148,7 +148,7 @@ func (p *Statements) Within(ctx context.Context, run func(context.Context, *Tx) 
 	return nil
 }
 
-// Tx is a transaction. It takes no second connection to prepare what nobody has run before.
+// Tx is a transaction. It takes no second connection to prepare a statement that is new.
 type Tx struct {
 	statements *Statements
 	tx         *sqlx.Tx

@@ -1,0 +1,110 @@
+package brokertest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Run implements broker.Twins. Observe has left it nothing to do.
+func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Bring implements broker.Twins. All is left to Observe.
+func (m *Memory) Bring(telematics.Observation) <-chan bool { return nil }
+
+// Observe implements broker.Twins.
+func (m *Memory) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+	if err := m.enter(ctx, "Observe"); err != nil {
+		return telematics.Seen{}, err
+	}
+	defer m.mu.Unlock()
+	built := map[telematics.Unit]telematics.VehicleID{}
+	for id, twin := range m.twins {
+		built[twin.Unit] = id
+	}
+	var seen telematics.Seen
+	for _, o := range observations {
+		id, ok := built[o.Unit]
+		if !ok || o.Unit == "" {
+			if !slices.Contains(seen.Unknown, o.Unit) {
+				seen.Unknown = append(seen.Unknown, o.Unit)
+			}
+			continue
+		}
+		twin := m.twins[id]
+		if !o.Protocol.Means(twin.Protocol) {
+			if !slices.Contains(seen.Foreign, o.Unit) {
+				seen.Foreign = append(seen.Foreign, o.Unit)
+			}
+			continue
+		}
+		o.At = storedTime(o.At)
+		seen.Weigh(twin.Contact, o)
+		twin.Contact = twin.Contact.Observe(o)
+		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
+		if o.Report != nil && len(o.Report.Values) > 0 {
+			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}
+			if merged == nil {
+				merged = telematics.Snapshot{}
+			}
+			for field, value := range o.Report.Values {
+				reading := telematics.Reading{Value: value, At: o.Report.At}
+				if _, changed := merged.Take(field, reading); changed {
+					news[field] = reading
+				}
+			}
+			change.Fields = news
+			twin.Snapshot = merged
+		}
+		m.twins[id] = twin
+		if !change.Empty() {
+			seen.Changes = append(seen.Changes, change)
+		}
+	}
+	for _, unit := range observedUnits(observations) { // once all of a unit's are in, as its connectivity may come back
+		if id, ok := built[unit]; ok && unit != "" {
+			seen.Changes = append(seen.Changes, m.announce(id)...)
+		}
+	}
+	return seen, nil
+}
+
+func observedUnits(observations []telematics.Observation) []telematics.Unit {
+	var units []telematics.Unit
+	for _, o := range observations {
+		if !slices.Contains(units, o.Unit) {
+			units = append(units, o.Unit)
+		}
+	}
+	return units
+}
+
+// announce returns the change of a vehicle's connectivity, if there is one. It needs the lock.
+func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
+	twin := m.twins[id]
+	is := twin.Contact.At(time.Now())
+	if is == m.told[id] {
+		return nil
+	}
+	m.told[id] = is
+	return []telematics.Change{{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen}}
+}
+
+// Aged implements broker.Contacts.
+func (m *Memory) Aged(ctx context.Context) ([]telematics.Change, error) {
+	if err := m.enter(ctx, "Aged"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var aged []telematics.Change
+	for id := range m.twins {
+		aged = append(aged, m.announce(id)...)
+	}
+	return aged, nil
+}
