@@ -9,13 +9,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
 func TestTheHistoryCannotBeChanged(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	if err := p.Add(t.Context(), telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestTheHistoryCannotBeChanged(t *testing.T) {
 }
 
 func TestEveryPartOfALineSurvives(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	full := telematics.Activity{
 		At:     morning.Add(999 * time.Nanosecond), // cut, not rounded
 		Actor:  telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 2},
@@ -70,7 +71,7 @@ func TestEveryPartOfALineSurvives(t *testing.T) {
 }
 
 func TestTheHistoryIsFilteredAndPaged(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	for i := range int64(12) {
 		line := telematics.Activity{
 			At:     morning.Add(time.Duration(i) * time.Second),

@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 var marienplatz = telematics.Address{Position: telematics.Position{Latitude: 48.13743, Longitude: 11.57549}, Text: "Marienplatz 1, München"}
 
 func TestAnAnswerIsKeptByTheHolderOfTheTurnAlone(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	one, two := open(t, address), open(t, address)
 	mine, theirs := uuid.New(), uuid.New()
 	ctx := t.Context()
@@ -52,7 +53,7 @@ func TestAnAnswerIsKeptByTheHolderOfTheTurnAlone(t *testing.T) {
 }
 
 func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	one, two := open(t, address), open(t, address)
 	mine, theirs := uuid.New(), uuid.New()
 	ctx := t.Context()
@@ -61,7 +62,7 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 	if _, taken, err := one.TakeTurn(ctx, mine, hold); !taken || err != nil {
 		t.Fatal(taken, err)
 	}
-	eventually(t, "the turn of one that died is free", func() bool {
+	storetest.Eventually(t, "the turn of one that died is free", func() bool {
 		_, taken, err := two.TakeTurn(ctx, theirs, time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 	if err := two.EndTurn(ctx, theirs, 3, hold); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "asking is no longer put off", func() bool {
+	storetest.Eventually(t, "asking is no longer put off", func() bool {
 		failures, taken, err := one.TakeTurn(ctx, mine, time.Minute)
 		if taken && failures != 3 || err != nil {
 			t.Errorf("%d failures, %v", failures, err)
@@ -103,7 +104,7 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 }
 
 func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	var mu sync.Mutex
 	had := 0
 	var wg sync.WaitGroup
@@ -127,7 +128,7 @@ func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
 }
 
 func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	ctx := t.Context()
 	if _, err := p.Pool.Exec(`
 		insert into addresses (latitude, longitude, address, asked_at)
@@ -152,8 +153,8 @@ func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
 }
 
 func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	for i, values := range []map[telematics.Field]any{
 		{telematics.Latitude: 48.1, telematics.Longitude: 11.1, telematics.Ignition: "off", telematics.SpeedKmh: 0.0},
 		{telematics.Latitude: 48.2, telematics.Longitude: 11.2, telematics.Ignition: "on", telematics.SpeedKmh: 0.0},
@@ -193,7 +194,7 @@ func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
 }
 
 func BenchmarkParked(b *testing.B) {
-	p := open(b, newDatabase(b))
+	p := open(b, storetest.NewDatabase(b))
 	if _, err := p.Pool.Exec(`
 		insert into agencies values (1, 'MUC', 'Isar Mobility');
 		insert into vehicles select n, 1, 'available', 'electric', 'M ' || n, '', '', 2024, '', '', '', '{}', '{}' from generate_series(1, 10000) n;

@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -17,7 +18,7 @@ import (
 // withAgencies returns a record with the agencies 1 and 2.
 func withAgencies(t *testing.T) *Postgres {
 	t.Helper()
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	_, err := p.Import(t.Context(), FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar"}, {ID: 2, Code: "BER", Name: "Spree"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestManyThatAskAtOnceCostOneReading(t *testing.T) {
 	if _, _, err := k.AgencyKey(left, key.ID); err == nil {
 		t.Error("a caller that left is answered")
 	}
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	var waiting int
 	if err := p.Pool.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`); err != nil || waiting != 1 {
 		t.Errorf("%d statements wait, %v", waiting, err)

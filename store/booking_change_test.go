@@ -13,6 +13,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -263,7 +264,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 			_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingFee, booking.ID, noon), fineOf(100))
 			done <- err
 		}()
-		waitForLock(t, w.there)
+		storetest.WaitForLock(t, w.there.DB)
 		for j, other := range order {
 			if j == i {
 				continue
@@ -322,7 +323,7 @@ func TestWhoeverLocksTheWrongWayRoundBreaksNoChange(t *testing.T) {
 		_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon))
 		done <- err
 	}()
-	waitForLock(t, w.there)
+	storetest.WaitForLock(t, w.there.DB)
 	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`) // one of the two is given up
 	_ = tx.Rollback()
 	if err := <-done; err != nil && !unavailable.Is(err) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -22,8 +23,8 @@ func newBulk(vehicles ...telematics.VehicleID) telematics.Bulk {
 }
 
 func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	asked, _ := add()
 	away, _ := add()
 	b := newBulk(asked, away, 4711, 4712)
@@ -69,7 +70,7 @@ func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 }
 
 func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	for _, test := range []struct {
 		age       time.Duration
 		forgotten bool
@@ -93,8 +94,8 @@ func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
 }
 
 func TestAKeyStandsForABulkOrACommand(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
 	b := newBulk(vehicle)
 	b.Key = brokertest.NewKey()
@@ -118,7 +119,7 @@ func TestAKeyStandsForABulkOrACommand(t *testing.T) {
 }
 
 func TestAKeyIsForgottenAfterADay(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	var keys []*telematics.IdempotencyKey
 	for range 3 {
 		b := newBulk(1)

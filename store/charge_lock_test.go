@@ -8,14 +8,15 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
 )
 
 // Whoever writes down an attempt with a card, and whoever changes that card at the same moment, want the same charge, in
 // whatever order they came.
 func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p, watch := open(t, address), open(t, address)
-	add := vehicles(t, p)
+	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, first rental.Method) error{
 		"renewed": func(o *owing, first rental.Method) error {
 			renewed := first.Card
@@ -61,12 +62,12 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 			}
 			changed, written := make(chan error, 1), make(chan error, 1)
 			go func() { changed <- change(o, first) }()
-			eventually(t, "the change waits for the charge", waiting(1))
+			storetest.Eventually(t, "the change waits for the charge", waiting(1))
 			go func() {
 				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, Asked: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
 				written <- err
 			}()
-			eventually(t, "the attempt waits, too", waiting(2))
+			storetest.Eventually(t, "the attempt waits, too", waiting(2))
 			if err := inTheWay.Commit(); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -60,8 +61,8 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 const declined = `state = 'declined', declines = 2, decline_code = 'insufficient_funds', next_attempt_at = now() + interval '1 day'`
 
 func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, second rental.Method) rental.MethodID{
 		"set": func(o *owing, second rental.Method) rental.MethodID {
 			if err := o.makeDefault(second.ID); err != nil {
@@ -122,8 +123,8 @@ func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
 }
 
 func TestADepositThatIsNoLongerWantedIsNotRevived(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
 	deposit := owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID))
@@ -134,8 +135,8 @@ func TestADepositThatIsNoLongerWantedIsNotRevived(t *testing.T) {
 }
 
 func TestACardThatIsNotTheDefaultRevivesNothing(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first := o.add(false)
 	fee := o.fee(declined, first.ID)
@@ -148,8 +149,8 @@ func TestACardThatIsNotTheDefaultRevivesNothing(t *testing.T) {
 }
 
 func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first := o.add(false)
 	soft, hard := o.fee(declined, first.ID), o.fee(`state = 'failed', hard = true`, first.ID)
@@ -165,8 +166,8 @@ func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
 // The bank said once that the card must not be tried for this charge. Neither cards in between nor a new id of the same card
 // make that forgotten.
 func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	stolen, second := o.add(false), o.add(false)
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
@@ -202,8 +203,8 @@ func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
 }
 
 func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first, stolen := o.add(false), o.add(false)
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking had named it
@@ -224,8 +225,8 @@ func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
 
 // A worker writes down that a charge is paid at the moment at which another card is chosen for it.
 func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
 	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
@@ -239,7 +240,7 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if err := worker.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(storetest.Patience):
 		t.Fatal("the default was not set")
 	}
 	o.wantsDue("paid meanwhile", paid, 0)

@@ -11,6 +11,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -20,7 +21,7 @@ var (
 )
 
 func TestPostgresKeepsTheContractOfCharges(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	m := newMarket(t, here)
 	rentaltest.LedgerContract(t, func(t *testing.T) rentaltest.ChargeRecord {
@@ -39,7 +40,7 @@ func TestPostgresKeepsTheContractOfCharges(t *testing.T) {
 }
 
 func TestPostgresKeepsTheContractOfNotices(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	rentaltest.NoticesContract(t, func(*testing.T) rentaltest.NoticeRecord {
 		return rentaltest.NoticeRecord{Here: here, There: there}
@@ -56,7 +57,7 @@ type market struct {
 
 func newMarket(t testing.TB, p *Postgres) *market {
 	m := &market{t: t, p: p}
-	m.vehicle, _ = vehicles(t, p)()
+	m.vehicle, _ = storetest.Vehicles(t, p.DB)()
 	m.get(&m.station, `insert into stations (id, agency_id, name, address, latitude, longitude)
 		values (1, 1, 'Hauptbahnhof', 'Bayerstr. 10', 48.14, 11.56) returning id`)
 	return m
@@ -137,7 +138,7 @@ func (m *market) charge(id rental.ChargeID) rental.Charge {
 }
 
 func TestAChargeIsReadAsItWasWritten(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
 	card := m.giveCard(client, rentaltest.AnyCard())
@@ -156,7 +157,7 @@ func TestAChargeIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestWorkersAtOnceTakeEachChargeOnce(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	m := newMarket(t, p)
 	client := m.client()
@@ -210,7 +211,7 @@ func TestWorkersAtOnceTakeEachChargeOnce(t *testing.T) {
 }
 
 func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
 	m.giveCard(client, rentaltest.AnyCard())
@@ -239,7 +240,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 		}
 		settled <- err
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +253,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 }
 
 func TestOldNoticesAreForgotten(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	for _, id := range []string{"old", "open", "new"} {
 		if err := p.Keep(t.Context(), rental.Notice{ID: id, Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
 			t.Fatal(err)

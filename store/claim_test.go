@@ -7,13 +7,14 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // Deleting a vehicle waits for a claim of its row, and then finds the command.
 func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	wantKept := func(err error) {
 		t.Helper()
 		if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_vehicle_exists" {
@@ -55,7 +56,7 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	}
 	deleted := make(chan error, 1)
 	go func() { deleted <- takeOut(raced) }()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if err := claiming.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +64,8 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 }
 
 func TestOneVehicleCannotHaveANumberTwice(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
 	for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase} {
 		if _, err := p.Claim(context.Background(), brokertest.NewCommand(vehicle, action)); err != nil {
@@ -79,8 +80,8 @@ func TestOneVehicleCannotHaveANumberTwice(t *testing.T) {
 
 // Of a batch, what is for no vehicle spoils no other.
 func TestAClaimForNoVehicleSpoilsNoOther(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
 	there, absent := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(4711, telematics.Lock)
 	stale := brokertest.NewCommand(4712, telematics.Lock)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -91,13 +92,13 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 		t.Log(err)
 	}
 	var healed time.Duration
-	eventually(t, "the cluster has replaced its master", func() bool {
-		if healed = time.Since(killed); healed > patience {
+	storetest.Eventually(t, "the cluster has replaced its master", func() bool {
+		if healed = time.Since(killed); healed > storetest.Patience {
 			t.Fatal("the cluster did not heal")
 		}
 		return cluster.Replicas[dying].IsMaster()
 	})
-	eventually(t, "vehicles on the failed master are served", func() bool { return register(unitOf(dying, masters)) == nil })
+	storetest.Eventually(t, "vehicles on the failed master are served", func() bool { return register(unitOf(dying, masters)) == nil })
 	served := time.Since(killed)
 	t.Logf("the cluster healed within %v, commands go on after %v", healed, served)
 	if served > healed+5*time.Second {

@@ -11,13 +11,14 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
 )
 
 // Two instances over one record, and a bank each of whose answers may be lost the first time: every charge is in its ledger
 // once, and ours is equal to it. One instance is stopped in the middle of its work.
 func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 	t.Parallel()
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	m := newMarket(t, here)
 	bank := rentaltest.NewBank()
@@ -57,7 +58,7 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 	}
 	stopFirst, stopSecond := run(here), run(there)
 	defer stopSecond()
-	eventually(t, "the work has begun", func() bool { return len(bank.Calls()) > 50 })
+	storetest.Eventually(t, "the work has begun", func() bool { return len(bank.Calls()) > 50 })
 	stopFirst()
 	defer run(here)()
 
@@ -73,14 +74,14 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 			return true
 		}
 	}
-	eventually(t, "everything is paid", is(rental.Paid, rental.StartCharge, rental.ExtensionCharge, rental.FeeCharge))
-	eventually(t, "every deposit is held", is(rental.Authorized, rental.DepositCharge))
+	storetest.Eventually(t, "everything is paid", is(rental.Paid, rental.StartCharge, rental.ExtensionCharge, rental.FeeCharge))
+	storetest.Eventually(t, "every deposit is held", is(rental.Authorized, rental.DepositCharge))
 	for _, c := range charges {
 		if c.Kind == rental.DepositCharge {
 			m.amend(c, rental.Capture, 5_000)
 		}
 	}
-	eventually(t, "every deposit is taken", is(rental.Captured, rental.DepositCharge))
+	storetest.Eventually(t, "every deposit is taken", is(rental.Captured, rental.DepositCharge))
 	for _, c := range charges {
 		if is, e := m.charge(c.ID), bank.Of(c.ID); e.Payments != 1 || e.Held != 0 || e.Taken != is.Settled || is.PaidAt.IsZero() {
 			t.Errorf("the bank says %+v, we %+v", e, is)

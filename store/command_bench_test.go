@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -24,19 +24,7 @@ type commandRecord struct {
 
 func newCommandRecord(b *testing.B) *commandRecord {
 	b.Helper()
-	dir, server, err := startPostgres(true)
-	b.Cleanup(func() {
-		if server != nil {
-			if err := server.Close(); err != nil {
-				b.Error(err)
-			}
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err != nil {
-		b.Fatalf("start postgres: %v", err)
-	}
-	r := &commandRecord{Postgres: open(b, databaseURL(server, template)), b: b, fleet: roundSize}
+	r := &commandRecord{Postgres: open(b, storetest.StartPostgres(b, true).Database(storetest.Template)), b: b, fleet: roundSize}
 	fleetOf(b, r.Postgres, r.fleet)
 	return r
 }

@@ -15,13 +15,14 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 func TestACommandIsReadBack(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	mine, _ := add()
 	other, _ := add()
 	var want []telematics.Command
@@ -63,9 +64,9 @@ func TestACommandIsReadBack(t *testing.T) {
 // Whoever holds a lane notes its number, so the notes are in the order in which the
 // lane was held.
 func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	instances := []*Postgres{open(t, address), open(t, address)}
-	add := vehicles(t, instances[0])
+	add := storetest.Vehicles(t, instances[0].DB)
 	type lane struct {
 		owners atomic.Int32
 		last   atomic.Int64
@@ -78,7 +79,7 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 		lanes[id], ids = &lane{}, append(ids, id)
 	}
 	const enough = 10 // times that each lane is held
-	ctx := forAtLeast(t, 2*time.Second, func() bool {
+	ctx := storetest.ForAtLeast(t, 2*time.Second, func() bool {
 		return !slices.ContainsFunc(ids, func(id telematics.VehicleID) bool { return lanes[id].held.Load() < enough })
 	})
 	var wg sync.WaitGroup
@@ -120,8 +121,8 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 }
 
 func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	drawn := func() (n int64) {
 		if err := p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
 			t.Fatal(err)
@@ -144,7 +145,7 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 		}
 		claimed <- claim
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if n := drawn(); n != 0 {
 		t.Errorf("number %d was drawn before the vehicle was held", n)
 	}
@@ -158,9 +159,9 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 
 // A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of the day has first.
 func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	for id := range telematics.VehicleID(3) {
-		addVehicle(t, p, id+1)
+		storetest.AddVehicle(t, p.DB, id+1)
 	}
 	var batch []telematics.Command
 	for range 3 {
@@ -185,7 +186,7 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 		claims, err := p.claim(context.Background(), pointers(batch))
 		decided <- decision{claims, err}
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	var drawn int64
 	if err := holder.Get(&drawn, `select case when is_called then last_value else 0 end from commands_seq`); err != nil || drawn != 0 {
 		t.Errorf("number %d was drawn before all vehicles were held, %v", drawn, err)
@@ -205,8 +206,8 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 }
 
 func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -234,8 +235,8 @@ func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 }
 
 func TestABatchThatFailsHasSettledNothing(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -253,8 +254,8 @@ func TestABatchThatFailsHasSettledNothing(t *testing.T) {
 // What a unit says is checked before it comes here. Should it get through
 // nevertheless, it is alone.
 func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	var wg sync.WaitGroup
 	for i := range 60 {
 		id, _ := add()
@@ -288,8 +289,8 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 }
 
 func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	wantViolation := func(constraint string, err error) {
 		t.Helper()
 		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint || unavailable.Is(err) {
@@ -330,8 +331,8 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 }
 
 func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	if _, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +351,7 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 }
 
 func BenchmarkClaim(b *testing.B) {
-	p := open(b, newDatabase(b))
+	p := open(b, storetest.NewDatabase(b))
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	const fleet = 10_000
 	for i := range telematics.VehicleID(fleet) {

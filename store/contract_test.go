@@ -9,8 +9,8 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
-	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -29,9 +29,9 @@ var (
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 	t.Parallel()
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
-	add := vehicles(t, here)
+	add := storetest.Vehicles(t, here.DB)
 	brokertest.CommandsContract(t, func(t *testing.T) brokertest.CommandRecord {
 		return brokertest.CommandRecord{
 			Here: commandsOf(here), There: commandsOf(there),
@@ -88,8 +88,8 @@ func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
 }
 
 func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
-	add := vehicles(t, twins.postgres)
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
+	add := storetest.Vehicles(t, twins.postgres.DB)
 	brokertest.VehiclesContract(t, func(t *testing.T) brokertest.VehicleRecord {
 		return brokertest.VehicleRecord{
 			Vehicles: twins, Commands: NewCommands(twins.postgres, twins), Record: twins.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, twins.postgres),
@@ -110,17 +110,21 @@ func linesOf(t *testing.T, p *Postgres, id telematics.CommandID) []telematics.Ac
 }
 
 func TestPostgresKeepsTheContractOfContacts(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
-	add := vehicles(t, here)
+	add := storetest.Vehicles(t, here.DB)
 	brokertest.ContactsContract(t, func(*testing.T) brokertest.ContactRecord {
 		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
 	})
 }
 
-func TestMiniredisKeepsTheContractOfEvents(t *testing.T) { eventsContract(t, miniredis(t)) }
+func TestMiniredisKeepsTheContractOfEvents(t *testing.T) {
+	eventsContract(t, storetest.StartMiniredis(t).URL())
+}
 
-func TestRedisKeepsTheContractOfEvents(t *testing.T) { eventsContract(t, startRedis(t).URL()) }
+func TestRedisKeepsTheContractOfEvents(t *testing.T) {
+	eventsContract(t, storetest.StartRedis(t).URL())
+}
 
 func eventsContract(t *testing.T, address string) {
 	here, there := openRedis(t, address), openRedis(t, address)
@@ -136,11 +140,11 @@ func eventsContract(t *testing.T, address string) {
 }
 
 func TestMiniredisKeepsTheContractOfThePendingTable(t *testing.T) {
-	pendingTableContract(t, miniredis(t))
+	pendingTableContract(t, storetest.StartMiniredis(t).URL())
 }
 
 func TestRedisKeepsTheContractOfThePendingTable(t *testing.T) {
-	pendingTableContract(t, startRedis(t).URL())
+	pendingTableContract(t, storetest.StartRedis(t).URL())
 }
 
 func pendingTableContract(t *testing.T, address string) {
@@ -154,17 +158,6 @@ func pendingTableContract(t *testing.T, address string) {
 		flush()
 		return brokertest.PendingTables{Here: here, There: there, Flush: flush}
 	})
-}
-
-func startRedis(t testing.TB) *devstack.Redis {
-	t.Helper()
-	devstack.NeedServer(t, devstack.RedisServer)
-	s, err := devstack.StartRedis(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
 }
 
 func openRedis(t testing.TB, address string) *Redis {

@@ -3,13 +3,15 @@ package store
 import (
 	"testing"
 	"time"
+
+	"motorpool/store/storetest"
 )
 
 // The event stream goes by the owner that an instance has cached, so a vehicle's former agency must not stay cached until it expires.
 func TestDirectory_MovedVehicleIsKnownAtOtherInstancesSoon(t *testing.T) {
-	database, redis := newDatabase(t), miniredis(t)
+	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	twins := twinsAt(t, database, redis)
-	id, unit := addVehicle(t, twins.directory.postgres, 1)
+	id, unit := storetest.AddVehicle(t, twins.directory.postgres.DB, 1)
 	twins.directory.known.Add(unit, entry{owner: owner{vehicle: id, agency: 1}, until: time.Now().Add(time.Hour)})
 	operator := open(t, database) // elsewhere
 	for _, statement := range []string{
@@ -19,7 +21,7 @@ func TestDirectory_MovedVehicleIsKnownAtOtherInstancesSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the instance knows the new agency", func() bool {
+	storetest.Eventually(t, "the instance knows the new agency", func() bool {
 		o, cached := twins.directory.owner(unit)
 		return cached && o.agency == 2
 	})

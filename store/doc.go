@@ -34,4 +34,5 @@
 //	groupcommit  batches of calls that share one commit
 //	unavailable  errors of servers that are unavailable, circuit breaker
 //	migrations   the schema
+//	storetest    servers and databases for tests
 package store

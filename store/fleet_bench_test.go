@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -79,7 +80,7 @@ var fleetQueries = []struct {
 }
 
 func BenchmarkFleetList(b *testing.B) {
-	p := open(b, newDatabase(b))
+	p := open(b, storetest.NewDatabase(b))
 	now := time.Now()
 	fillFleet(b, p, 10_000, now)
 	for _, c := range fleetQueries {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -98,7 +99,7 @@ func pagesOf(t *testing.T, p *Postgres, q telematics.VehicleQuery, limit int, be
 }
 
 func TestFiltersOfTheFleetCombineAndPagesAddUp(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	fleet := randomFleet(t, p, 300)
 	matched := 0
 	for range 400 {
@@ -120,12 +121,12 @@ func TestFiltersOfTheFleetCombineAndPagesAddUp(t *testing.T) {
 }
 
 func TestPagesOfTheFleetHoldStillWhileItChanges(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	fleet := randomFleet(t, p, 200)
 	last := fleet[0].ID
 	got := pagesOf(t, p, telematics.VehicleQuery{}, 7, func() {
 		last++
-		addVehicle(t, p, last) // newer than every page
+		storetest.AddVehicle(t, p.DB, last) // newer than every page
 		if _, err := p.Pool.Exec(`update vehicles set status = 'inactive', plate_number = plate_number || 'x' where id % 3 = $1`, rand.IntN(3)); err != nil {
 			t.Fatal(err)
 		}

@@ -5,12 +5,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicles(t, p)() // with its agency
+	p := open(t, storetest.NewDatabase(t))
+	storetest.Vehicles(t, p.DB)() // with its agency
 	inForce := func() telematics.Halts {
 		t.Helper()
 		halts, err := p.Halts(t.Context())
@@ -54,8 +55,8 @@ func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
 }
 
 func TestHalt_EntryNamesWhoDidItThroughTheService(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	storetest.Vehicles(t, p.DB)()
 	by := telematics.Author{Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New()}
 	first, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, by)
 	if !done || err != nil || first.By != "eva" || first.Why != "recall" || first.Agency != 1 || first.Since.IsZero() {

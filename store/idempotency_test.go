@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // During an upgrade an instance of the version before settles commands whose keys it knows
 // nothing of.
 func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
@@ -34,8 +35,8 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 
 // Who asks under a key frees it, too: hence a look at the table itself.
 func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
-	p := open(t, newDatabase(t))
-	next := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	next := storetest.Vehicles(t, p.DB)
 	states := []telematics.State{telematics.Rejected, telematics.Expired, telematics.Failed, telematics.Unknown, telematics.Succeeded}
 	for _, known := range []bool{true, false} {
 		for name, batches := range map[string][][]telematics.State{

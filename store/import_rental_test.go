@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -50,7 +51,7 @@ func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, ma
 }
 
 func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	check := func(want Imported) {
 		t.Helper()
@@ -110,7 +111,7 @@ func vehicleStatuses(t *testing.T, p *Postgres) map[telematics.VehicleID]telemat
 }
 
 func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t) // 6 is in use there, 10 in maintenance
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
 
 // A booking that is being made while an import runs is looked at once it is there.
 func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 		_, err := p.Import(context.Background(), file)
 		imported <- err
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	select {
 	case err := <-imported:
 		t.Fatalf("it did not wait: %v", err)

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 func TestImportingTwiceChangesNothing(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	for _, want := range []Imported{{Agencies: 2, Stations: 5, Vehicles: 10, Units: 10}, {}} {
 		got, err := p.Import(t.Context(), file)
@@ -36,7 +37,7 @@ func TestImportingTwiceChangesNothing(t *testing.T) {
 }
 
 func TestAUnitMovesWithoutItsContact(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 }
 
 func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[3].Protocol = "tomorrow" // a newer version's
 	if _, err := p.Import(t.Context(), file); err != nil {
@@ -104,7 +105,7 @@ func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
 }
 
 func TestAnImportIsAllOrNothing(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[9].AgencyID = 3 // as if the file had not been checked
 	if got, err := p.Import(t.Context(), file); err == nil || got != (Imported{}) || unavailable.Is(err) {

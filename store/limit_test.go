@@ -13,6 +13,7 @@ import (
 
 	"motorpool/simulator/devstack"
 	"motorpool/store/groupcommit"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -24,8 +25,8 @@ func limitsAt(t *testing.T, address string) *Limits {
 }
 
 func patient(l *Limits) *Limits {
-	l.patience = patience
-	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: patience}, l.takeEach)
+	l.patience = storetest.Patience
+	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: storetest.Patience}, l.takeEach)
 	return l
 }
 
@@ -50,7 +51,7 @@ func takeOne(ctx context.Context, l *Limits, key string, rate telematics.Rate, c
 }
 
 func TestALimitIsSharedByAllInstances(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := limitsAt(t, address), limitsAt(t, address)
 			for i := range 10 {
@@ -72,7 +73,7 @@ func TestALimitIsSharedByAllInstances(t *testing.T) {
 }
 
 func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			instances := []*Limits{limitsAt(t, address), limitsAt(t, address)}
 			var passed atomic.Int64
@@ -96,7 +97,7 @@ func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
 }
 
 func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
-	server := startMiniredis(t)
+	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
 	l := limitsAt(t, server.URL())
@@ -130,7 +131,7 @@ func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
 }
 
 func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
-	server := startMiniredis(t)
+	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
 	l := limitsAt(t, server.URL())
@@ -164,7 +165,7 @@ func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
 }
 
 func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
-	r := openRedis(t, startRedis(t).URL())
+	r := openRedis(t, storetest.StartRedis(t).URL())
 	l := patient(r.Limits())
 	for range 10 {
 		counted(t, l, "admin:1:admin-7", 10)
@@ -194,7 +195,7 @@ func (h *hands) move(d time.Duration) {
 }
 
 func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
-	server := startRedis(t)
+	server := storetest.StartRedis(t)
 	for _, trouble := range []struct {
 		name       string
 		begin, end func() error
@@ -236,7 +237,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 			if err := trouble.end(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "requests are counted again", func() bool {
+			storetest.Eventually(t, "requests are counted again", func() bool {
 				clock.move(unavailable.RetryAfter)
 				_, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1)
 				return err == nil
@@ -250,7 +251,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 }
 
 func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
-	server := startRedis(t)
+	server := storetest.StartRedis(t)
 	l := openRedis(t, server.URL()).Limits()
 	clock := &hands{at: time.Now()}
 	l.outage.Now = clock.now
@@ -280,7 +281,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 }
 
 func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
-	l := limitsAt(t, miniredis(t))
+	l := limitsAt(t, storetest.StartMiniredis(t).URL())
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := takeOne(gone, l, "vehicle:1", perMinute(10), 1); err == nil {
@@ -290,7 +291,7 @@ func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
 }
 
 func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			for i, want := range []struct {
@@ -313,7 +314,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL(), "cluster": cluster.URL()} {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			actor, vehicle := telematics.Limit{Key: "admin:1:a", Rate: perMinute(4), Cost: 1}, telematics.Limit{Key: "vehicle:1", Rate: perMinute(2), Cost: 1}
@@ -342,7 +343,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 
 // Instances of the version before count with the library whose entries these are.
 func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
-	server := startMiniredis(t)
+	server := storetest.StartMiniredis(t)
 	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
 	r := openRedis(t, server.URL())
 	l := patient(r.Limits())

@@ -13,15 +13,16 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // Everything that takes locks, on the same few rows, in any order, by two instances.
 func TestNothingDeadlocks(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	instances := []*Postgres{open(t, address), open(t, address)}
 	watch := open(t, address)
-	add := vehicles(t, watch)
+	add := storetest.Vehicles(t, watch.DB)
 	const fleet = 12
 	var units []telematics.Unit
 	for range fleet {
@@ -40,7 +41,7 @@ func TestNothingDeadlocks(t *testing.T) {
 	}
 	var settlements, observations, imports atomic.Int32
 	enough := func() bool { return settlements.Load() >= 100 && observations.Load() >= 20 && imports.Load() >= 4 }
-	ctx := forAtLeast(t, 3*time.Second, enough)
+	ctx := storetest.ForAtLeast(t, 3*time.Second, enough)
 	var wg sync.WaitGroup
 	for _, p := range instances {
 		for range 12 {
@@ -139,7 +140,7 @@ func TestNothingDeadlocks(t *testing.T) {
 		}
 	}
 	var deadlocks int
-	eventually(t, "the connections end", func() bool {
+	storetest.Eventually(t, "the connections end", func() bool {
 		var others int
 		if err := watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
 			t.Fatal(err)
@@ -160,8 +161,8 @@ func TestASettlementGoesByTheStateThatItLocks(t *testing.T) {
 }
 
 func settleBesideNote(t *testing.T, others int) {
-	p := open(t, newDatabase(t))
-	vehicle, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Unit = unit
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
@@ -187,7 +188,7 @@ func settleBesideNote(t *testing.T, others int) {
 		}
 		settled <- err == nil && results[0] != nil
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if err := note.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,17 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // Clients change their cards, the processor drops some, bookings name them, and workers write what became of charges: on
 // the same few rows, in any order, by two instances.
 func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	instances := []*Postgres{open(t, address), open(t, address)}
 	watch := open(t, address)
-	add := vehicles(t, watch)
+	add := storetest.Vehicles(t, watch.DB)
 	var clients []*owing
 	for range 3 {
 		vehicle, _ := add()
@@ -36,7 +37,7 @@ func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 	}
 	var changes, writes atomic.Int32
 	enough := func() bool { return changes.Load() >= 100 && writes.Load() >= 100 }
-	ctx := forAtLeast(t, 2*time.Second, enough)
+	ctx := storetest.ForAtLeast(t, 2*time.Second, enough)
 	check := func(what string, done *atomic.Int32, err error) {
 		var refusal *telematics.Error
 		violation := pq.As(err)

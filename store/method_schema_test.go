@@ -4,13 +4,15 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/store/storetest"
+
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
 func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	c, other := newCardholder(t, p), newCardholder(t, p)
 	first, second, theirs := c.add(false), c.add(false), other.add(false)
 	empty := newCardholder(t, p)
@@ -48,8 +50,8 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 // Each of two transactions sees a client with a default, or without methods; together they would leave methods without
 // one. The schema has them go one after another, whoever comes first.
 func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	insert := func(tx *sqlx.Tx, c cardholder) error {
 		_, err := tx.Exec(`
 			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, created_at)

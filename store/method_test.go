@@ -16,15 +16,16 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 var _ rental.Cards = (*Postgres)(nil)
 
 func TestPostgresKeepsTheContractOfCards(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
-	add := vehicles(t, here)
+	add := storetest.Vehicles(t, here.DB)
 	add()
 	rentaltest.CardsContract(t, func(t *testing.T) rentaltest.CardRecord {
 		return rentaltest.CardRecord{
@@ -147,9 +148,9 @@ func oneDefault(p *Postgres, client rental.ClientID) (string, error) {
 }
 
 func TestTwoHundredChangesAtOnceLeaveOneDefaultAndLoseNothing(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	instances := []*Postgres{open(t, address), open(t, address)}
-	addVehicle(t, instances[0], 1)
+	storetest.AddVehicle(t, instances[0].DB, 1)
 	c := newCardholder(t, instances[0])
 	known := []rental.Method{c.add(false), c.add(false), c.add(false), c.add(false)}
 	deck := make([]rental.Card, 12) // each is added several times, and not all of them find room
@@ -279,8 +280,8 @@ func asRefusal(err error, refusal **telematics.Error) bool {
 }
 
 func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	add()
 	for name, test := range map[string]struct {
 		state    rental.BookingState

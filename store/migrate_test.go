@@ -13,11 +13,12 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/migrations"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 func TestManyInstancesMigrateAtOnce(t *testing.T) {
-	address := newDatabaseFrom(t, "template0")
+	address := storetest.NewEmptyDatabase(t)
 	var wg sync.WaitGroup
 	for range 2 {
 		p := open(t, address)
@@ -31,7 +32,7 @@ func TestManyInstancesMigrateAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	p := open(t, address)
-	addVehicle(t, p, 1)
+	storetest.AddVehicle(t, p.DB, 1)
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Errorf("Migrate again: %v", err)
 	}
@@ -41,7 +42,7 @@ func TestManyInstancesMigrateAtOnce(t *testing.T) {
 }
 
 func TestAnEmptyDatabaseSaysThatItNeedsMigrations(t *testing.T) {
-	has, needs, err := open(t, newDatabaseFrom(t, "template0")).Version(t.Context())
+	has, needs, err := open(t, storetest.NewEmptyDatabase(t)).Version(t.Context())
 	if err != nil || has != 0 || needs == 0 {
 		t.Errorf("Version = %d, %d, %v", has, needs, err)
 	}
@@ -65,7 +66,7 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 
 // Numbers of commands that there are already come under their new index while commands are written, and where an earlier attempt was broken off.
 func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
-	p := open(t, newDatabaseFrom(t, "template0"))
+	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 17
 	if err := p.MigrateTo(t.Context(), before); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 		_, err := p.Migrate(context.Background())
 		migrated <- err
 	}()
-	waitForLock(t, p) // behind the reading
+	storetest.WaitForLock(t, p.DB) // behind the reading
 	if _, err := p.Pool.Exec(`update commands set attempts = attempts + 1`); err != nil {
 		t.Errorf("while the index is built: %v", err)
 	}
@@ -117,7 +118,7 @@ func TestTheIndexOfNumbersIsBuiltBesideTheWriting(t *testing.T) {
 // A backup reads every table for hours. Who waits for its end with the strongest of locks
 // makes everybody wait behind it.
 func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
-	p := open(t, newDatabaseFrom(t, "template0"))
+	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 5 // the next one changes a table that is in use
 	if err := p.MigrateTo(t.Context(), before); err != nil {
 		t.Fatal(err)
@@ -154,7 +155,7 @@ func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(storetest.Patience):
 		t.Error("not migrated after the backup")
 	}
 }
@@ -162,7 +163,7 @@ func TestAMigrationThatMustWaitHoldsUpNobody(t *testing.T) {
 // atVersion returns a database with the schema of an earlier version.
 func atVersion(t *testing.T, version int64) *Postgres {
 	t.Helper()
-	p := open(t, newDatabaseFrom(t, "template0"))
+	p := open(t, storetest.NewEmptyDatabase(t))
 	if err := p.MigrateTo(t.Context(), version); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ const beforeInvariants = 29
 
 func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
-	id, unit := addVehicle(t, p, 1)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	settled, open := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.Unlock)
 	if err := claimAndSettle(t, p, settled, unit); err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 // A row that no version writes, but an operator may have by hand, stops the migration and nothing else.
 func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
-	id, unit := addVehicle(t, p, 1)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
 	if err := claimAndSettle(t, p, spoiled, unit); err != nil {
 		t.Fatal(err)

@@ -7,13 +7,14 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // What a command has named, a card has not, and the other way round.
 func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, _ := vehicles(t, p)()
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	c := newCardholder(t, p)
 	ofCard := rentaltest.NewKey(c.client.Subject)
 	if _, err := p.AddMethod(t.Context(), rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: ofCard, Line: c.line(rental.MethodAdd), Now: time.Now()}); err != nil {
@@ -53,8 +54,8 @@ func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
 }
 
 func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	c := newCardholder(t, p)
 	key := rentaltest.NewKey(c.client.Subject)
 	addition := func() rental.Addition {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -27,7 +28,7 @@ func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
 }
 
 func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	instances := []*Signatures{open(t, address).Signatures(manySignatures), open(t, address).Signatures(manySignatures)}
 	now := time.Now()
 	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
@@ -63,7 +64,7 @@ func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
 
 // Whether a signature is fresh is decided by the clock that decides when it is forgotten.
 func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
-	s := open(t, newDatabase(t)).Signatures(manySignatures)
+	s := open(t, storetest.NewDatabase(t)).Signatures(manySignatures)
 	for age, want := range map[time.Duration]rental.UseResult{
 		-400 * time.Second: rental.NotFresh, -298 * time.Second: rental.FirstUse, 0: rental.FirstUse,
 		298 * time.Second: rental.FirstUse, 400 * time.Second: rental.NotFresh,
@@ -81,7 +82,7 @@ func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
 }
 
 func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
-	s := open(t, newDatabase(t)).Signatures(3)
+	s := open(t, storetest.NewDatabase(t)).Signatures(3)
 	now := time.Now()
 	for i, want := range []rental.UseResult{rental.FirstUse, rental.FirstUse, rental.FirstUse, rental.TooManyUses, rental.TooManyUses} {
 		if got := used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now)); got != want {
@@ -103,7 +104,7 @@ func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
 }
 
 func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	s := p.Signatures(manySignatures)
 	now := time.Now()
 	for i := range 4 {

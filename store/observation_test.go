@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	report := telematics.Report{At: morning.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	var seen []telematics.Observation
 	for range 3 {
@@ -47,8 +48,8 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 }
 
 func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
-	p := open(t, newDatabase(t))
-	_, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	at := time.UnixMilli(1767348000250).UTC()
 	report := telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: 48.5, telematics.KeyStatus: nil}}
 	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
@@ -66,8 +67,8 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 
 // One transaction has a unit that speaks of its connection, one that only reports, and one that does both.
 func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}}
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	var ids []telematics.VehicleID
@@ -104,8 +105,8 @@ func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 }
 
 func TestAllContactsCanBeForgotten(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
 	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)

@@ -6,19 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // withoutRun opens twins of one vehicle whose work the test does itself.
 func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.VehicleID, unit telematics.Unit) {
 	t.Helper()
-	twins = NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, redis)})
-	id, unit = addVehicle(t, twins.postgres, 1)
+	twins = NewTwins(TwinsConfig{Postgres: open(t, storetest.NewDatabase(t)), Redis: openRedis(t, redis)})
+	id, unit = storetest.AddVehicle(t, twins.postgres.DB, 1)
 	return twins, id, unit
 }
 
 func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
-	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			twins, id, unit := withoutRun(t, redis)
 			var told changesTold
@@ -47,7 +48,7 @@ func TestWhatRedisTookIsToldThoughItsAnswerWasLost(t *testing.T) {
 }
 
 func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
-	twins, id, unit := withoutRun(t, startRedis(t).URL())
+	twins, id, unit := withoutRun(t, storetest.StartRedis(t).URL())
 	var told changesTold
 	for _, limit := range []string{"1", "0"} { // bytes; none
 		if err := twins.redis.client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
@@ -66,7 +67,7 @@ func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
 }
 
 func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
-	twins, id, unit := withoutRun(t, miniredis(t))
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	twins.offer(t.Context(), nil)
@@ -99,7 +100,7 @@ func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
 }
 
 func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
-	twins, _, unit := withoutRun(t, miniredis(t))
+	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is away
 	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
 		if _, err := twins.postgres.Pool.Exec(change); err != nil {
@@ -115,11 +116,11 @@ func TestWhatRedisTakesLateIsToldToWhomTheVehicleIsOfThen(t *testing.T) {
 }
 
 func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
-	server := startRedis(t)
+	server := storetest.StartRedis(t)
 	twins, _, first := withoutRun(t, server.URL())
 	units := []telematics.Unit{first}
 	for id := range telematics.VehicleID(2) {
-		_, unit := addVehicle(t, twins.postgres, id+2)
+		_, unit := storetest.AddVehicle(t, twins.postgres.DB, id+2)
 		units = append(units, unit)
 	}
 	var told changesTold
@@ -138,7 +139,7 @@ func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "redis is reached", func() bool { return twins.redis.Ready(t.Context()) == nil })
+	storetest.Eventually(t, "redis is reached", func() bool { return twins.redis.Ready(t.Context()) == nil })
 	if !twins.offer(t.Context(), told.tell) {
 		t.Error("redis was not reached")
 	}
@@ -148,7 +149,7 @@ func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
 }
 
 func TestWhatPostgresHadFirstIsToldAllTheSame(t *testing.T) {
-	twins, id, unit := withoutRun(t, miniredis(t))
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	var told changesTold
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	twins.write(t.Context(), told.tell, 1) // Redis is slow, or away
@@ -171,7 +172,7 @@ func TestOneOfTwoTellsWhatPostgresHadFirst(t *testing.T) {
 		"who wrote it ends before Redis had any": {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redis := miniredis(t)
+			redis := storetest.StartMiniredis(t).URL()
 			here, id, unit := withoutRun(t, redis)
 			fresh := func() *Twins { return NewTwins(TwinsConfig{Postgres: here.postgres, Redis: openRedis(t, redis)}) }
 			var told changesTold
@@ -197,7 +198,7 @@ func TestOneOfTwoTellsWhatPostgresHadFirst(t *testing.T) {
 }
 
 func TestWhatRedisForgotIsNoNews(t *testing.T) {
-	redis := miniredis(t)
+	redis := storetest.StartMiniredis(t).URL()
 	here, _, unit := withoutRun(t, redis)
 	start := time.Now().Add(-2 * latestFor).Truncate(time.Millisecond)
 	observed(t, here, unit, statusAt(start, 7))
@@ -218,7 +219,7 @@ func TestWhatRedisForgotIsNoNews(t *testing.T) {
 }
 
 func TestWhatIsNotWrittenBeforeTheEndIsLeftForTheLastTime(t *testing.T) {
-	twins, id, unit := withoutRun(t, miniredis(t))
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 7))
 	ended, end := context.WithCancel(t.Context())

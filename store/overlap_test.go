@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"testing"
 
+	"motorpool/store/storetest"
+
 	"github.com/lib/pq"
 )
 
 // What nobody may get around, whatever the program does.
 func TestTheRecordKeepsBookingsOfAVehicleApart(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	if _, err := p.Import(t.Context(), demoFleet(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -19,7 +20,7 @@ func pendings(n int) []telematics.Pending {
 
 // BenchmarkPendingTable is the table against a Redis that holds what is in flight and no more.
 func BenchmarkPendingTable(b *testing.B) {
-	r := openRedis(b, startRedis(b).URL())
+	r := openRedis(b, storetest.StartRedis(b).URL())
 	register := func(p telematics.Pending) error { return r.Register(p)(b.Context()) }
 	lookup := func(p telematics.Pending) error {
 		_, ok, err := r.Lookup(b.Context(), p.Unit, p.Command)

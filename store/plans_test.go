@@ -11,12 +11,13 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	p.Prepared.Pool.SetMaxOpenConns(1)
 	for range 3 {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
@@ -38,9 +39,9 @@ func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 
 // A plan that reads a table, or an index, from end to end is right for an empty one only.
 func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	p.Prepared.Pool.SetMaxOpenConns(1)
-	vehicle, unit := addVehicle(t, p, 1)
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
 	_, refused := p.claim(t.Context(), []*telematics.Command{&first, &second})
 	_, claimed := p.Claim(t.Context(), second)
@@ -105,8 +106,8 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 
 // What a connection had prepared goes with it, and a column more must not end what others run.
 func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	read := func(when string) {
 		t.Helper()
 		if _, err := p.Twin(t.Context(), 1); err != nil {
@@ -134,8 +135,8 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 
 // A pool that is held up must not hold up those who have no time.
 func TestNobodyWaitsForAConnectionBeyondTheirTime(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	for range p.Prepared.Pool.Stats().MaxOpenConnections {
 		if err := p.Prepared.Acquire(t.Context()); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -22,23 +22,10 @@ import (
 // ownServer starts a Postgres for the test to ill-treat, with one vehicle.
 func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *Postgres) {
 	t.Helper()
-	dir, server, err := startPostgres(false)
-	t.Cleanup(func() {
-		if server != nil {
-			_ = server.Close()
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(pg.Config{URL: databaseURL(server, template), Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	addVehicle(t, p, 1)
-	return server, p
+	server := storetest.StartPostgres(t, false)
+	p := openWith(t, pg.Config{URL: server.Database(storetest.Template), Timeout: timeout})
+	storetest.AddVehicle(t, p.DB, 1)
+	return server.Postgres, p
 }
 
 // calls is every call that the service makes while it runs.
@@ -100,7 +87,7 @@ func wantAway(t *testing.T, p *Postgres, within time.Duration) {
 func wantServing(t *testing.T, p *Postgres) {
 	t.Helper()
 	for name, do := range calls(p) {
-		eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
+		storetest.Eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
 	}
 }
 
@@ -136,7 +123,7 @@ func TestAFrozenPostgresHoldsNobodyForLong(t *testing.T) {
 }
 
 func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
-	server, p := ownServer(t, patience)
+	server, p := ownServer(t, storetest.Patience)
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
 		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, FleetFile{}); return err },
@@ -151,7 +138,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- do(ctx) }()
-		waitForLock(t, p)
+		storetest.WaitForLock(t, p.DB)
 		if err := server.Pause(); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +148,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s went through", name)
 			}
-		case <-time.After(patience):
+		case <-time.After(storetest.Patience):
 			t.Errorf("%s did not end with its context", name)
 		}
 		if err := server.Resume(); err != nil {
@@ -172,7 +159,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 }
 
 func TestTheTimeIsThatOfPostgres(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	before := time.Now()
 	theirs, err := p.Time(t.Context())
 	if err != nil {
@@ -206,9 +193,9 @@ func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
 // Everybody may read lists, as often as their limit lets them; a halt must be seen within
 // its 3 s all the same.
 func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p := open(t, address)
-	vehicle, _ := vehicles(t, p)()
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	locking, err := open(t, address).Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +215,7 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the lists have used up their connections", func() bool { return p.Lists.Stats().WaitCount > 0 })
+	storetest.Eventually(t, "the lists have used up their connections", func() bool { return p.Lists.Stats().WaitCount > 0 })
 	if _, err := p.Halts(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 	const fleet, instances = 60, 4
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	here := open(t, address)
-	add := vehicles(t, here)
+	add := storetest.Vehicles(t, here.DB)
 	now := time.Now()
 	var heard []telematics.Observation
 	for range fleet {
@@ -65,7 +66,7 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 
 func TestMoreThanABatchIsTold(t *testing.T) {
 	const fleet = agedBatch + 1
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	for id := range telematics.VehicleID(fleet) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
@@ -84,8 +85,8 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 }
 
 func TestForgottenContactsAreToldAsUnknown(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,8 @@ func TestForgottenContactsAreToldAsUnknown(t *testing.T) {
 // What is told and what a list finds follow from one expression, but a contact is judged by
 // telematics.Contact.At where it is observed: the two must not contradict each other.
 func TestWhatObservingToldIsNeverTakenBackAtOnce(t *testing.T) {
-	p := open(t, newDatabase(t))
-	add := vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	now := time.Now()
 	for _, age := range []time.Duration{0, time.Minute, telematics.OnlineFor - 2*time.Minute, telematics.OnlineFor + time.Second, time.Hour} {
 		for _, status := range []telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline} {

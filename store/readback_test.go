@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -22,8 +23,8 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 		"escapes":      `"` + strings.Repeat("<", 10_000) + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := open(t, newDatabase(t))
-			add := vehicles(t, p)
+			p := open(t, storetest.NewDatabase(t))
+			add := storetest.Vehicles(t, p.DB)
 			vehicle, unit := add()
 			large, beside := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
 			large.Unit, beside.Unit = unit, unit
@@ -55,14 +56,14 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 }
 
 func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	q, err := New(pg.Config{URL: address, MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	add := vehicles(t, p)
+	add := storetest.Vehicles(t, p.DB)
 	locked, _ := add()
 	other, _ := add()
 	tx := p.Pool.MustBegin()
@@ -74,9 +75,9 @@ func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 		_, err := q.Claim(t.Context(), brokertest.NewCommand(locked, telematics.Lock))
 		refused <- err
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	start := time.Now()
-	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > patience {
+	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > storetest.Patience {
 		t.Errorf("another vehicle's claim took %v: %v", time.Since(start), err)
 	}
 	if err := <-refused; !unavailable.Is(err) {

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 func TestThatThereWasAValueIsRememberedForGood(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p := open(t, address)
-	id, unit := addVehicle(t, p, 1)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	at := morning.Truncate(time.Millisecond)
 	for i, values := range []map[telematics.Field]any{
 		{telematics.SpeedKmh: 5.0, telematics.KeyStatus: nil, telematics.OilLife: 61.0},

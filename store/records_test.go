@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 // Claims that share a statement are each decided for themselves.
 func TestAStaleClaimSharesItsStatement(t *testing.T) {
-	p := open(t, newDatabase(t))
-	fleet, add := fleetIn(t, p), vehicles(t, p)
+	p := open(t, storetest.NewDatabase(t))
+	fleet, add := fleetIn(t, p), storetest.Vehicles(t, p.DB)
 	by := func(twin telematics.Twin, action telematics.Action) telematics.Command {
 		c := brokertest.NewCommand(twin.ID, action)
 		c.Version = twin.Version
@@ -65,9 +66,9 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 
 // Who waits for a vehicle that somebody changes finds it as it is afterwards.
 func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	fleetIn(t, p)
-	id, _ := addVehicle(t, p, 1)
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := p.Record(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 		_, err := p.Claim(context.Background(), c)
 		claimed <- err
 	}()
-	waitForLock(t, p)
+	storetest.WaitForLock(t, p.DB)
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +99,8 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 
 // What a unit says of its connection makes the cached record out of date.
 func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
-	id, unit := addVehicle(t, twins.postgres, 1)
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
+	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	begin := time.Now().Add(-time.Hour)
 	says := func(status telematics.PresenceStatus, after time.Duration) {
 		t.Helper()
@@ -160,8 +161,8 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 
 // A cached record does not say to which vehicle a unit belongs before a claim has found it to be true.
 func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
-	id, unit := addVehicle(t, twins.postgres, 1)
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
+	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	if _, err := twins.Record(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +194,9 @@ func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
 
 // A vehicle takes its time to answer. Who was asked is known for that long, and who is told of the answer is looked up anew.
 func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
-	asked, unit := addVehicle(t, twins.postgres, 1)
-	other, _ := addVehicle(t, twins.postgres, 1)
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
+	asked, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	other, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	if _, err := twins.Record(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +237,8 @@ func TestRecords_CacheIsBounded(t *testing.T) {
 
 // A claim that fails has not confirmed the record by which its order was accepted.
 func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
-	id, _ := addVehicle(t, twins.postgres, 1)
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
+	id, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	twin, err := twins.Resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -255,9 +256,9 @@ func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 }
 
 func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T) {
-	twins := twinsAt(t, newDatabase(t), miniredis(t))
+	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
 	fleetIn(t, twins.postgres)
-	id, _ := addVehicle(t, twins.postgres, 1)
+	id, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	belongs := func(agency telematics.AgencyID, want bool) {
 		t.Helper()
 		if got, err := twins.Belongs(t.Context(), id, agency); err != nil || got != want {

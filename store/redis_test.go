@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -25,7 +25,7 @@ func pendingIn(unit telematics.Unit, in time.Duration) telematics.Pending {
 }
 
 func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			r := openRedis(t, address)
 			var want []telematics.Pending
@@ -66,7 +66,7 @@ func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
 }
 
 func TestTheIndexOfDeadlinesForgetsWhatIsGone(t *testing.T) {
-	r := openRedis(t, miniredis(t))
+	r := openRedis(t, storetest.StartMiniredis(t).URL())
 	gone := pendingIn("unit-1", -pendingFor-time.Second)
 	stays := pendingIn("unit-2", -pendingFor+time.Minute)
 	for _, p := range []telematics.Pending{gone, stays} {
@@ -89,7 +89,7 @@ func TestKeysOfOneUnitShareASlot(t *testing.T) {
 }
 
 func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
-	server := startRedis(t)
+	server := storetest.StartRedis(t)
 	r := openRedis(t, server.URL())
 	p := pendingIn("unit-1", 10*time.Second)
 	calls := map[string]func(context.Context) error{
@@ -130,7 +130,7 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 		// A second for reading, once more: what a frozen server costs at most, on an idle machine.
 		{"frozen", server.Pause, server.Resume, 20 * time.Second},
 	} {
-		eventually(t, "the instance listens", hears)
+		storetest.Eventually(t, "the instance listens", hears)
 		if err := trouble.begin(); err != nil {
 			t.Fatal(err)
 		}
@@ -151,23 +151,23 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, do := range calls {
-			eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
+			storetest.Eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
 		}
 	}
-	eventually(t, "the instance listens again", hears)
+	storetest.Eventually(t, "the instance listens again", hears)
 	cancel()
 	select {
 	case err := <-ended:
 		if err != nil {
 			t.Errorf("Listen = %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(storetest.Patience):
 		t.Error("Listen does not end with its context")
 	}
 }
 
 func TestListenEndsWhileRedisIsAway(t *testing.T) {
-	server := startRedis(t)
+	server := storetest.StartRedis(t)
 	r := openRedis(t, server.URL())
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestListenEndsWhileRedisIsAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if err := r.Listen(ctx, "a", func(telematics.CommandID) {}); err != nil || time.Since(start) > patience {
+	if err := r.Listen(ctx, "a", func(telematics.CommandID) {}); err != nil || time.Since(start) > storetest.Patience {
 		t.Errorf("Listen = %v after %v", err, time.Since(start))
 	}
 }
@@ -202,24 +202,9 @@ func TestTheAddressTellsTheKindOfRedis(t *testing.T) {
 	}
 }
 
-func miniredis(t *testing.T) string {
-	t.Helper()
-	return startMiniredis(t).URL()
-}
-
 // startMiniredis starts one whose clock a test may set.
-func startMiniredis(t *testing.T) *devstack.Miniredis {
-	t.Helper()
-	s, err := devstack.StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func TestCommandsAreAddedWhereTheirIndexCannotBeWritten(t *testing.T) {
-	r := openRedis(t, miniredis(t))
+	r := openRedis(t, storetest.StartMiniredis(t).URL())
 	if err := r.client.Set(t.Context(), deadlinesKey, "not a sorted set", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -34,21 +35,12 @@ type rentalWorld struct {
 // openPatient connects an instance that waits long enough for a lock that many want at once.
 func openPatient(t *testing.T, address string) *Postgres {
 	t.Helper()
-	p, err := New(pg.Config{URL: address, MaxConns: 8, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return openWith(t, pg.Config{URL: address, MaxConns: 8, Timeout: time.Minute})
 }
 
 func newRentalWorld(t *testing.T) *rentalWorld {
 	t.Helper()
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	w := &rentalWorld{t: t, address: address, here: openPatient(t, address), there: openPatient(t, address)}
 	file := FleetFile{
 		Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}, {ID: 2, Code: "BER", Name: "Spree Mobility"}},

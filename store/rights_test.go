@@ -8,6 +8,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -35,7 +36,7 @@ func asRole(t *testing.T, address, name string, grants ...string) *Postgres {
 
 // The service's own role has no rights on the tables that a migration adds.
 func TestWhatTheRoleMayNotDoIsSaid(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	p := asRole(t, address, "before_keys",
 		`grant select, insert, update on all tables in schema public to before_keys`, `grant usage on all sequences in schema public to before_keys`,
 		`revoke all on idempotency_keys, halts from before_keys`, `grant delete on addresses, payment_methods, processor_notices to before_keys`)
@@ -47,8 +48,8 @@ func TestWhatTheRoleMayNotDoIsSaid(t *testing.T) {
 
 // What Allowed asks for is all that a command needs.
 func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
-	address := newDatabase(t)
-	vehicle, unit := vehicles(t, open(t, address))()
+	address := storetest.NewDatabase(t)
+	vehicle, unit := storetest.Vehicles(t, open(t, address).DB)()
 	grants := []string{`grant usage on all sequences in schema public to carrier`}
 	for _, r := range pg.Rights {
 		grants = append(grants, `grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to carrier`)

@@ -7,11 +7,12 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 )
 
 // What a statement is given must be the same to Postgres, whether it comes as one row or with others.
 func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	row := pg.RowSet{Name: "row", Columns: []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 123456000, time.UTC)
 	rows := [][]any{

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -33,8 +33,8 @@ func claimSettled(t *testing.T, p *Postgres, vehicle telematics.VehicleID) int64
 }
 
 func TestCommandNumbers_GrowByOneWhileTheServerRuns(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	first := claimSettled(t, p, 1)
 	if now := time.Now().UnixMicro(); first > now || first < now-int64(time.Minute/time.Microsecond) || first >= maxExact {
 		t.Errorf("the first number is %d, now is %d", first, now)
@@ -49,27 +49,16 @@ func TestCommandNumbers_GrowByOneWhileTheServerRuns(t *testing.T) {
 // A restored copy, or a promoted standby that was behind, begins with an earlier value of the sequence.
 func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
 	t.Parallel()
-	dir, server, err := startPostgres(false)
-	t.Cleanup(func() {
-		if server != nil {
-			if err := server.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := open(t, databaseURL(server, template))
-	addVehicle(t, p, 1)
+	server := storetest.StartPostgres(t, false)
+	p := open(t, server.Database(storetest.Template))
+	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
 	// What happens on a clock that is behind: the sequence is ahead of it, and jumps all the same.
 	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
 		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
 			t.Fatal(err)
 		}
-		restart(t, p, server)
+		restart(t, p, server.Postgres)
 		seq := claimSettled(t, p, 1)
 		if seq <= last || seq >= maxExact {
 			t.Errorf("after %s number %d follows %d", lost, seq, last)
@@ -80,8 +69,8 @@ func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
 
 // A sequence that a dump has brought in is another one, on the same server.
 func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
 	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as bigint cache 1`); err != nil {
 		t.Fatal(err)
@@ -92,10 +81,10 @@ func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
 }
 
 func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	const vehicles = 12
 	for id := range telematics.VehicleID(vehicles) {
-		addVehicle(t, p, id+1)
+		storetest.AddVehicle(t, p.DB, id+1)
 	}
 	seqs := make([]int64, vehicles)
 	var claims sync.WaitGroup
@@ -124,8 +113,8 @@ func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
 }
 
 func TestRaiseNumbers(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	if n, err := p.Numbering(t.Context()); err != nil || n.Last != 0 || n.Current || !n.RaisedAt.IsZero() {
 		t.Errorf("Numbering of a new database = %+v, %v", n, err)
 	}
@@ -151,8 +140,8 @@ func TestRaiseNumbers(t *testing.T) {
 
 // Commands of a version that knows nothing of the jump, and of a role that may do no more than its work.
 func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
-	p := open(t, newDatabase(t))
-	addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
 	role := "numbering_" + uuid.NewString()[:8]
 	if _, err := p.Pool.Exec(`create role ` + role + `; grant select, insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
 		t.Fatal(err)
@@ -179,7 +168,7 @@ func restart(t *testing.T, p *Postgres, server *devstack.Postgres) {
 	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); p.Ping(t.Context()) != nil; {
+	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("postgres does not answer after its restart")
 		}

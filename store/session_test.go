@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 )
 
 func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	admin := open(t, address)
 	var name, user string
 	if err := admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user); err != nil {
@@ -41,7 +41,7 @@ func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T)
 }
 
 func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
-	address := newDatabase(t) // on a server that waits for no disk
+	address := storetest.NewDatabase(t) // on a server that waits for no disk
 	p, err := New(pg.Config{URL: address, Durable: true})
 	if err != nil {
 		t.Fatal(err)
@@ -61,14 +61,14 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 
 func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 	devstack.NeedServer(t, devstack.PgBouncerServer)
-	address, err := url.Parse(newDatabase(t))
+	address, err := url.Parse(storetest.NewDatabase(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	database := strings.TrimPrefix(address.Path, "/")
 	for mode, suitable := range map[string]bool{"session": true, "transaction": false, "statement": false} {
 		t.Run(mode, func(t *testing.T) {
-			pooler, err := devstack.StartPgBouncer(t.Context(), sharedServer(t), mode)
+			pooler, err := devstack.StartPgBouncer(t.Context(), storetest.Server(t).Postgres, mode)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 			if _, err := p.Migrate(t.Context()); err != nil {
 				t.Error(err)
 			}
-			addVehicle(t, p, 1)
+			storetest.AddVehicle(t, p.DB, 1)
 			claimSettled(t, p, 1)
 		})
 	}
@@ -99,28 +99,19 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 
 func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	t.Parallel()
-	dir, primary, err := startPostgres(false)
-	t.Cleanup(func() {
-		if primary != nil {
-			_ = primary.Close()
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	primary := storetest.StartPostgres(t, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	standby, err := primary.StartStandby(ctx, devstack.StandbyConfig{Dir: dir + "/standby"})
+	standby, err := primary.StartStandby(ctx, devstack.StandbyConfig{Dir: primary.Dir + "/standby"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = standby.Discard() })
-	address := severalAddresses(t, template, standby, primary)
+	address := severalAddresses(t, storetest.Template, standby, primary.Postgres)
 	p := open(t, address)
-	addVehicle(t, p, 1)
+	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(storetest.Patience); ; {
 		s, err := p.Standbys(t.Context())
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("Standbys = %+v, %v", s, err)
@@ -130,7 +121,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if err := standby.InSync(ctx, primary); err != nil {
+	if err := standby.InSync(ctx, primary.Postgres); err != nil {
 		t.Fatal(err)
 	}
 	if n := p.Lives(); n != 1 {
@@ -142,7 +133,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	if err := standby.Promote(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); p.Ping(t.Context()) != nil; {
+	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the promoted standby is not found")
 		}

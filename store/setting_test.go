@@ -4,10 +4,12 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+
+	"motorpool/store/storetest"
 )
 
 func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
-	address := newDatabase(t)
+	address := storetest.NewDatabase(t)
 	var mu sync.Mutex
 	names := map[string]int{}
 	var wg sync.WaitGroup
@@ -31,7 +33,7 @@ func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
 			t.Errorf("%d of 12 were given %q", n, name)
 		}
 	}
-	other, err := open(t, newDatabase(t)).SharedGroup(t.Context())
+	other, err := open(t, storetest.NewDatabase(t)).SharedGroup(t.Context())
 	if err != nil || names[other] > 0 {
 		t.Errorf("another installation was given %q, %v", other, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -36,7 +37,7 @@ func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.Unk
 }
 
 func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	later := morning.Add(time.Minute)
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
@@ -47,7 +48,7 @@ func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
 	if want := (telematics.UnknownUnit{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
 		t.Errorf("stranger %+v, want %+v", list[0], want)
 	}
-	addVehicle(t, p, 1)
+	storetest.AddVehicle(t, p.DB, 1)
 	if list := strangers(t, p, telematics.Page{}); len(list) != 0 {
 		t.Errorf("a unit with a vehicle is a stranger: %+v", list)
 	}
@@ -61,7 +62,7 @@ func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
 }
 
 func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	for n := range 5 {
 		note(t, p, heardOf(n, 1, morning.Add(time.Duration(n)*time.Second))...)
 	}
@@ -79,7 +80,7 @@ func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
 }
 
 func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	start := time.Now()
 	note(t, p, heardOf(0, telematics.MaxUnknownUnits, morning)...)
 	t.Logf("noted %d new strangers in %v", telematics.MaxUnknownUnits, time.Since(start))
@@ -101,7 +102,7 @@ func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
 }
 
 func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	now := time.Now()
 	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
 	note(t, p, heardOf(5, 1, now.Add(-telematics.UnknownUnitsKeptFor+time.Minute))...)
@@ -116,7 +117,7 @@ func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
 }
 
 func TestInstancesNoteTheSameStrangersAtOnce(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	const instances, rounds, n = 4, 5, 300
 	var all sync.WaitGroup
 	for range instances {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -13,9 +14,9 @@ import (
 func BenchmarkObserve(b *testing.B) {
 	for _, fleet := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {
-			twins := NewTwins(TwinsConfig{Postgres: open(b, newDatabase(b)), Redis: openRedis(b, startRedis(b).URL())})
+			twins := NewTwins(TwinsConfig{Postgres: open(b, storetest.NewDatabase(b)), Redis: openRedis(b, storetest.StartRedis(b).URL())})
 			units := fleetOf(b, twins.postgres, fleet)
-			running(b, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+			storetest.Run(b, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 			batch := make([]telematics.Observation, 0, 256)
 			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 			n := 0
@@ -67,7 +68,7 @@ func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
 }
 
 func BenchmarkWriteBehind(b *testing.B) {
-	p := open(b, newDatabase(b))
+	p := open(b, storetest.NewDatabase(b))
 	units := fleetOf(b, p, flushBatch)
 	batch := make([]sighting, flushBatch)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -21,24 +22,11 @@ func twinsAt(t *testing.T, database, redis string) *Twins {
 func twinsTelling(t *testing.T, database, redis string, tell func([]telematics.Change)) *Twins {
 	t.Helper()
 	twins := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis), Every: 50 * time.Millisecond})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, tell) })
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, tell) })
 	return twins
 }
 
 // running runs something until the test ends.
-func running(t testing.TB, run func(context.Context) error) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // changesTold collects what twins tell.
 type changesTold struct {
 	mu   sync.Mutex
@@ -61,15 +49,15 @@ func (c *changesTold) take() []telematics.Change {
 
 func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
 	t.Parallel()
-	for name, redis := range map[string]string{"miniredis": miniredis(t), "redis": startRedis(t).URL()} {
+	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var told changesTold
-			database := newDatabase(t)
+			database := storetest.NewDatabase(t)
 			here, there := twinsTelling(t, database, redis, told.tell), twinsTelling(t, database, redis, told.tell)
-			add := vehicles(t, here.postgres)
+			add := storetest.Vehicles(t, here.postgres.DB)
 			settled := func() {
-				eventually(t, "both instances owe nothing", func() bool { return here.Behind()+there.Behind() == 0 })
+				storetest.Eventually(t, "both instances owe nothing", func() bool { return here.Behind()+there.Behind() == 0 })
 			}
 			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
 				return brokertest.TwinRecord{
@@ -118,10 +106,10 @@ func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
 }
 
 func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
-	server := startRedis(t)
-	database := newDatabase(t)
+	server := storetest.StartRedis(t)
+	database := storetest.NewDatabase(t)
 	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
-	id, unit := addVehicle(t, here.postgres, 1)
+	id, unit := storetest.AddVehicle(t, here.postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		twins := []*Twins{here, there}[n%2]
@@ -135,22 +123,22 @@ func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
 		if got := mileage(t, twin, err); got != float64(n) {
 			t.Fatalf("report %d: the instance that took it reads %v", n, got)
 		}
-		eventually(t, "the other instance reads it, too", func() bool {
+		storetest.Eventually(t, "the other instance reads it, too", func() bool {
 			twin, err := []*Twins{here, there}[1-n%2].Twin(t.Context(), id)
 			return mileage(t, twin, err) == float64(n)
 		})
 	}
-	eventually(t, "postgres has all of it", func() bool {
+	storetest.Eventually(t, "postgres has all of it", func() bool {
 		twin, err := here.postgres.Twin(t.Context(), id)
 		return mileage(t, twin, err) == 19
 	})
-	eventually(t, "nothing is owed any more", func() bool { return here.Behind()+there.Behind() == 0 })
+	storetest.Eventually(t, "nothing is owed any more", func() bool { return here.Behind()+there.Behind() == 0 })
 }
 
 func TestARestartedRedisIsFilledAgain(t *testing.T) {
-	server := startRedis(t)
-	twins := twinsAt(t, newDatabase(t), server.URL())
-	id, unit := addVehicle(t, twins.postgres, 1)
+	server := storetest.StartRedis(t)
+	twins := twinsAt(t, storetest.NewDatabase(t), server.URL())
+	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	for _, step := range []func() error{server.Kill, nil, server.Restart} {
@@ -166,7 +154,7 @@ func TestARestartedRedisIsFilledAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "redis has what came while it was away", func() bool {
+	storetest.Eventually(t, "redis has what came while it was away", func() bool {
 		held, err := twins.redis.latestOf(t.Context(), []telematics.VehicleID{id})
 		km := held[id].snapshot.Number(telematics.MileageKm)
 		return err == nil && km != nil && *km == 2
@@ -175,9 +163,9 @@ func TestARestartedRedisIsFilledAgain(t *testing.T) {
 
 func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := addVehicle(t, postgres, 1)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: 50 * time.Millisecond})
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	for name, trouble := range map[string][2]func() error{"killed": {server.Kill, server.Restart}, "frozen": {server.Pause, server.Resume}} {
@@ -190,7 +178,7 @@ func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 		if err := trouble[1](); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": postgres has what came meanwhile", func() bool {
+		storetest.Eventually(t, name+": postgres has what came meanwhile", func() bool {
 			twin, err := postgres.Twin(t.Context(), id)
 			return err == nil && mileage(t, twin, err) == float64(10*len(name)+4)
 		})
@@ -198,12 +186,12 @@ func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 }
 
 func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
-	database, redis := newDatabase(t), miniredis(t)
+	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	postgres := open(t, database)
-	id, unit := addVehicle(t, postgres, 1)
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	here := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis), Every: time.Hour})
 	there := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis), Every: time.Hour})
-	running(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
+	storetest.Run(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
@@ -226,11 +214,11 @@ func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
 }
 
 func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
-	postgres := open(t, newDatabase(t))
-	server := startRedis(t)
+	postgres := open(t, storetest.NewDatabase(t))
+	server := storetest.StartRedis(t)
 	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, server.URL()), Every: time.Hour})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := addVehicle(t, postgres, 1)
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -247,11 +235,11 @@ func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
 }
 
 func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
-	postgres := open(t, newDatabase(t))
-	redis := openRedis(t, startRedis(t).URL())
+	postgres := open(t, storetest.NewDatabase(t))
+	redis := openRedis(t, storetest.StartRedis(t).URL())
 	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: redis, Every: time.Hour})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := addVehicle(t, postgres, 1)
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	if err := redis.client.Set(t.Context(), latestKey(id), "no hash", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -270,9 +258,9 @@ func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
 // Nobody knows yet whose the unit is, and Postgres cannot say.
 func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: 50 * time.Millisecond})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := addVehicle(t, postgres, 1)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: 50 * time.Millisecond})
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +270,7 @@ func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "postgres has the report", func() bool {
+	storetest.Eventually(t, "postgres has the report", func() bool {
 		twin, err := postgres.Twin(t.Context(), id)
 		return err == nil && mileage(t, twin, err) == 2
 	})
@@ -290,10 +278,10 @@ func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T
 
 func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	redis := startRedis(t)
+	redis := storetest.StartRedis(t)
 	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis.URL()), Every: 50 * time.Millisecond})
-	running(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := addVehicle(t, postgres, 1)
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	if err := errors.Join(server.Kill(), redis.Kill()); err != nil {
@@ -306,17 +294,17 @@ func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "postgres has the report", func() bool {
+	storetest.Eventually(t, "postgres has the report", func() bool {
 		twin, err := postgres.Twin(t.Context(), id)
 		return err == nil && mileage(t, twin, err) == 2
 	})
 }
 
 func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
-	database := newDatabase(t)
+	database := storetest.NewDatabase(t)
 	postgres := open(t, database)
-	add := vehicles(t, postgres)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, miniredis(t)), Every: time.Hour})
+	add := storetest.Vehicles(t, postgres.DB)
+	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: time.Hour})
 	ctx, stop := context.WithCancel(t.Context())
 	var observations []telematics.Observation
 	var ids []telematics.VehicleID
@@ -344,9 +332,9 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 }
 
 func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
-	twins := NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, miniredis(t))})
+	twins := NewTwins(TwinsConfig{Postgres: open(t, storetest.NewDatabase(t)), Redis: openRedis(t, storetest.StartMiniredis(t).URL())})
 	twins.known.size = 2 // less than the fleet
-	add := vehicles(t, twins.postgres)
+	add := storetest.Vehicles(t, twins.postgres.DB)
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
 	for range 4 {
@@ -382,8 +370,8 @@ func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
 }
 
 func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
-	twins := NewTwins(TwinsConfig{Postgres: open(t, newDatabase(t)), Redis: openRedis(t, miniredis(t))})
-	_, unit := addVehicle(t, twins.postgres, 1)
+	twins := NewTwins(TwinsConfig{Postgres: open(t, storetest.NewDatabase(t)), Redis: openRedis(t, storetest.StartMiniredis(t).URL())})
+	_, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1)) // not in Postgres yet
 	for _, asked := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
 		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: asked})
@@ -399,14 +387,14 @@ func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
 }
 
 func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
-	database, redis := newDatabase(t), miniredis(t)
+	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	twins := twinsAt(t, database, redis)
-	first, unit := addVehicle(t, twins.postgres, 1)
-	second, other := addVehicle(t, twins.postgres, 2)
+	first, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	second, other := storetest.AddVehicle(t, twins.postgres.DB, 2)
 	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(at, 100))
 	observed(t, twins, other, statusAt(at, 200))
-	eventually(t, "all of it is written", func() bool { return twins.Behind() == 0 })
+	storetest.Eventually(t, "all of it is written", func() bool { return twins.Behind() == 0 })
 	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
 		if _, err := twins.postgres.Pool.Exec(change); err != nil {
 			t.Fatal(err)

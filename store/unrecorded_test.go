@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -25,8 +26,8 @@ func noteUnrecorded(t *testing.T, p *Postgres, u telematics.Unrecorded) telemati
 }
 
 func TestNoteUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
-	p := open(t, newDatabase(t))
-	vehicle, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	lost := unrecorded(unit, uuid.New())
 	if fate := noteUnrecorded(t, p, lost); !fate.Unknown || !fate.Noted || fate.Vehicle != vehicle {
 		t.Errorf("fate %+v", fate)
@@ -51,8 +52,8 @@ func TestNoteUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 }
 
 func TestNoteUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing.T) {
-	p := open(t, newDatabase(t))
-	_, unit := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -69,9 +70,9 @@ func TestNoteUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing
 }
 
 func TestNoteUnrecorded_IsBoundedForEachUnit(t *testing.T) {
-	p := open(t, newDatabase(t))
-	_, unit := addVehicle(t, p, 1)
-	_, other := addVehicle(t, p, 2)
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
+	_, other := storetest.AddVehicle(t, p.DB, 2)
 	var batch []telematics.Unrecorded
 	for range telematics.MaxUnrecorded + 4 {
 		batch = append(batch, unrecorded(unit, uuid.New()))

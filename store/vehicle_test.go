@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -22,7 +23,7 @@ func twinIDs(twins []telematics.Twin) []telematics.VehicleID {
 }
 
 func TestAVehicleIsReadAsItWasImported(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestAVehicleIsReadAsItWasImported(t *testing.T) {
 }
 
 func TestVehiclesAreFilteredAndPaged(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[0].Brand, file.Vehicles[1].Model, file.Vehicles[2].Plate = `100%`, `C_3`, `M\X 1`
 	file.Vehicles[3].Status = telematics.Maintenance
@@ -74,7 +75,7 @@ func TestVehiclesAreFilteredAndPaged(t *testing.T) {
 }
 
 func TestCountVehicles(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	if _, err := p.Import(t.Context(), demoFleet(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestCountVehicles(t *testing.T) {
 
 // The filter is SQL, the rule is Go: they must agree on every contact there can be.
 func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
-	p := open(t, newDatabase(t))
+	p := open(t, storetest.NewDatabase(t))
 	ago := func(d time.Duration) time.Time { return morning.Add(-d) }
 	instants := []time.Time{
 		{}, morning.Add(time.Minute), morning, ago(time.Minute),
@@ -147,8 +148,8 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 }
 
 func TestASnapshotLeavesOutWhatThisVersionDoesNotKnow(t *testing.T) {
-	p := open(t, newDatabase(t))
-	id, _ := addVehicle(t, p, 1)
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	_, err := p.Pool.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
 		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`)
 	if err != nil {

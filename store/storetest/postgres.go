@@ -1,0 +1,190 @@
+// Package storetest gives the tests of the store's packages their servers: one Postgres for all tests of a package, with a separate
+// database for each, and servers that a test may kill.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"go.uber.org/goleak"
+
+	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+// shared is the Postgres of all tests but those that kill theirs. It starts when the first test needs it.
+var shared struct {
+	once   sync.Once
+	server Postgres
+	err    error
+	next   atomic.Int64 // number of a database
+}
+
+// Template is a database with the schema, which others are copied from.
+const Template = "schema"
+
+// Main runs the tests of a package, stops their server and looks for goroutines that did not end. It does not return.
+func Main(m *testing.M) {
+	code := m.Run()
+	shared.server.stop()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Postgres is a server for tests, with the database [Template].
+type Postgres struct {
+	*devstack.Postgres
+	Dir string // its folder, which the server's user can reach
+}
+
+// Server returns the Postgres that the package's tests share.
+func Server(tb testing.TB) Postgres {
+	tb.Helper()
+	shared.once.Do(func() { shared.server, shared.err = start(false) })
+	if shared.err != nil {
+		tb.Fatalf("start postgres: %v", shared.err)
+	}
+	return shared.server
+}
+
+// StartPostgres starts a server for one test. With fsync each commit waits for the disk.
+func StartPostgres(tb testing.TB, fsync bool) Postgres {
+	tb.Helper()
+	p, err := start(fsync)
+	tb.Cleanup(p.stop)
+	if err != nil {
+		tb.Fatalf("start postgres: %v", err)
+	}
+	return p
+}
+
+func start(fsync bool) (p Postgres, err error) {
+	if p.Dir, err = os.MkdirTemp("", "store-test-"); err != nil {
+		return p, err
+	}
+	// Postgres may run as another user, who must reach its folder.
+	if err := os.Chmod(p.Dir, 0o711); err != nil {
+		return p, err
+	}
+	if p.Postgres, err = devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync}); err != nil {
+		return p, err
+	}
+	if err := p.create(Template, "template1"); err != nil {
+		return p, err
+	}
+	db, err := pg.New(pg.Config{URL: p.Database(Template)})
+	if err != nil {
+		return p, err
+	}
+	defer db.Close()
+	_, err = db.Migrate(context.Background())
+	return p, err
+}
+
+func (p Postgres) stop() {
+	if p.Postgres != nil {
+		_ = p.Close() // a test may have killed it
+	}
+	if p.Dir != "" {
+		_ = os.RemoveAll(p.Dir)
+	}
+}
+
+// Database returns the address of a database of the server.
+func (p Postgres) Database(name string) string {
+	u, err := url.Parse(p.URL())
+	if err != nil {
+		panic(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func (p Postgres) create(name, template string) error {
+	admin, err := sqlx.Connect("postgres", p.URL())
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	_, err = admin.Exec(fmt.Sprintf(`create database %s template %s`, name, template))
+	return err
+}
+
+// NewDatabase returns the address of a separate database with the schema.
+func NewDatabase(tb testing.TB) string {
+	tb.Helper()
+	return newDatabase(tb, Template)
+}
+
+// NewEmptyDatabase returns the address of a separate database without the schema.
+func NewEmptyDatabase(tb testing.TB) string {
+	tb.Helper()
+	return newDatabase(tb, "template0")
+}
+
+func newDatabase(tb testing.TB, template string) string {
+	tb.Helper()
+	p, name := Server(tb), fmt.Sprintf("test_%d", shared.next.Add(1))
+	if err := p.create(name, template); err != nil {
+		tb.Fatal(err)
+	}
+	return p.Database(name)
+}
+
+// Open connects an instance of Motorpool to a database, until the test ends. Its timeout is 10 s.
+func Open(tb testing.TB, address string) *pg.DB {
+	tb.Helper()
+	return OpenWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
+}
+
+// OpenWith connects to a database, until the test ends.
+func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
+	tb.Helper()
+	db, err := pg.New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
+}
+
+// AddVehicle adds the vehicle, its unit, and the agency 1, where they are not there yet.
+func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID) (telematics.VehicleID, telematics.Unit) {
+	tb.Helper()
+	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
+	if _, err := db.Pool.Exec(`
+		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing)
+		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
+		on conflict do nothing`, id, pq.Array(telematics.ControlActions)); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(`insert into units (serial, vehicle_id) values ($1, $2) on conflict do nothing`, unit, id); err != nil {
+		tb.Fatal(err)
+	}
+	return id, unit
+}
+
+// Vehicles returns a function that adds vehicles, from 1.
+func Vehicles(tb testing.TB, db *pg.DB) func() (telematics.VehicleID, telematics.Unit) {
+	var last atomic.Int64
+	return func() (telematics.VehicleID, telematics.Unit) {
+		return AddVehicle(tb, db, telematics.VehicleID(last.Add(1)))
+	}
+}
