@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // answered is an answer on its way to be handled.
@@ -35,7 +36,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	now := b.now()
-	decoding := trace.StartRegion(context.Background(), telematics.StepDecode)
+	decoding := trace.StartRegion(context.Background(), delivery.StepDecode)
 	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
 	decoding.End()
 	if err != nil {
@@ -86,9 +87,9 @@ func (b *Broker) resolveDoubts(ctx context.Context) error {
 func (b *Broker) resolve(batch []answered) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	entries := make([]telematics.Pending, len(batch))
+	entries := make([]delivery.Pending, len(batch))
 	for i, a := range batch {
-		entries[i] = telematics.Pending{Unit: a.unit, Command: a.answer.Command}
+		entries[i] = delivery.Pending{Unit: a.unit, Command: a.answer.Command}
 	}
 	pending, err := b.Pending.Contains(ctx, entries)
 	for i, a := range batch {
@@ -160,7 +161,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	a.from.handled(a.size)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
-	sign := telematics.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
+	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
 	w := b.waiters.find(a.answer.Command)
 	if w != nil && w.command.Unit == a.unit {
 		sign.Asked = w.command.Vehicle
@@ -228,7 +229,7 @@ func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
 
 // settle lets the record decide what the answer changes, and wakes whoever waits: here, or, nil, elsewhere or nobody.
 func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *awaited) {
-	finding := telematics.Settlement{
+	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
@@ -248,7 +249,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		finding.Progress, finding.Known = w.progress(), w.command
 	}
 	stepping, cancel := b.step(ctx)
-	settling := trace.StartRegion(stepping, telematics.StepSettle)
+	settling := trace.StartRegion(stepping, delivery.StepSettle)
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
@@ -324,7 +325,7 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	fate, err := b.Unrecorded.NoteUnrecorded(ctx, telematics.Unrecorded{Unit: unit, Answer: a, At: at})
+	fate, err := b.Unrecorded.NoteUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
 		b.metrics.dropped.answersNotStored.Inc()

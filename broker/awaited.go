@@ -4,20 +4,20 @@ import (
 	"context"
 	"time"
 
-	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // awaited is a report that came with an answer, on its way to where everybody sees it.
 type awaited struct {
 	*Broker
-	sign  telematics.Observation
+	sign  delivery.Observation
 	began time.Time
 	there <-chan bool     // every instance sees it; nil: it goes the slower way
 	done  <-chan struct{} // it is written, or cannot be; nil: it does not go the slower way, or cannot
 }
 
 // report sends a report on its way.
-func (b *Broker) report(sign telematics.Observation) *awaited {
+func (b *Broker) report(sign delivery.Observation) *awaited {
 	r := &awaited{Broker: b, sign: sign, began: time.Now(), there: b.Twins.Bring(sign)}
 	if r.there == nil {
 		if r.done = b.prompt.begin(sign); r.done == nil {

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // bringing is a record of twins that brings reports to where all see them, or does not.
@@ -18,14 +19,14 @@ type bringing struct {
 	observed atomic.Int32
 }
 
-func (x *bringing) Bring(telematics.Observation) <-chan bool { return x.bring() }
+func (x *bringing) Bring(delivery.Observation) <-chan bool { return x.bring() }
 
 // News finds nothing: the look after missed wake-ups must not come between.
 func (x *bringing) News(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {
 	return nil, nil
 }
 
-func (x *bringing) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
+func (x *bringing) Observe(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 	for _, o := range seen {
 		if o.Awaited {
 			x.observed.Add(1)

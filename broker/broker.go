@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Config is what a broker is built of. All ports are needed, but for Strangers and Unrecorded.
@@ -102,12 +103,12 @@ func New(c Config) *Broker {
 		done:         newDone(),
 		hints:        make(chan telematics.CommandID, c.QueueSize),
 		reports:      newReports(c.QueueSize),
-		outbox:       outbox{settlements: map[telematics.CommandID]telematics.Settlement{}},
+		outbox:       outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}
 	b.intakes.answers, b.intakes.pending, b.intakes.doubts = newIntake(answerAllowance), newIntake(answerAllowance), newIntake(doubtAllowance)
 	b.intakes.reports, b.intakes.presence = newIntake(reportAllowance), newIntake(presenceAllowance)
-	b.outbox.releases = debouncer[telematics.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
-	b.outbox.progress = debouncer[telematics.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
+	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
+	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
 	b.contact = b.newIngest(true)
 	b.prompt = b.newIngest(false)
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)

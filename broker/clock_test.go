@@ -13,6 +13,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Each claim tells the record's time, so the first command after the clock was set wrong is not signed either. [LAW-11]
@@ -186,7 +187,7 @@ type stalledClaims struct {
 	before, after time.Duration
 }
 
-func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	time.Sleep(s.before)
 	claim, err := s.stores.Claim(ctx, c, accept)
 	time.Sleep(s.after)
@@ -270,7 +271,7 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 			alarms  int
 		}{{car, 0, 0}, {car, 0, 0}, {43, 2 * time.Minute, 0}, {car, 30 * time.Second, 1}} {
 			time.Sleep(step.pause)
-			_, err := w.sendVia(0, telematics.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
+			_, err := w.sendVia(0, delivery.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
 			w.wantCode(err, telematics.CommandRejected)
 			if n := strings.Count(log.String(), text); n != step.alarms || metric(t, w.brokers[0], "motorpool_clock_alarms_total") != int64(step.alarms) {
 				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n, metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // eventPublisher adds what has changed to the log of events. It never delays what it tells of: what
@@ -184,7 +185,7 @@ type told struct {
 }
 
 // Settle tells of a command whose state has changed.
-func (r told) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (r told) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	c, ok, err := r.Commands.Settle(ctx, s)
 	if err == nil && ok {
 		r.events.tell(c.Event(s.At))

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // errInFlight means that a command is overdue while this process still waits for a store to
@@ -46,7 +47,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 		return errInFlight
 	}
 	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
-		finding = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
+		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {
@@ -78,7 +79,7 @@ func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Comma
 // the MQTT client ever took the message: if not, nothing was executed.
 func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	c := w.command
-	finding := telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
+	finding := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
 	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced(): // which the unit has heard
 		finding.State = telematics.Unknown

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
@@ -26,7 +27,7 @@ func (b *Broker) Presence(m telematics.Message) bool {
 		b.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return true
 	}
-	said := observed{Observation: telematics.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
+	said := observed{Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
 	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
 		var ok bool
 		if said.from, ok = b.intakes.presence.admit(m.Unit, 0, now); !ok {
@@ -52,7 +53,7 @@ type ingest struct {
 }
 
 type observed struct {
-	telematics.Observation
+	delivery.Observation
 	done chan<- struct{} // nil: nobody waits
 	from *sender         // nil: it counts against no unit
 }
@@ -62,7 +63,7 @@ func (b *Broker) newIngest(patient bool) *ingest {
 }
 
 // add queues an observation, and reports false where the queue is full.
-func (in *ingest) add(o telematics.Observation) bool { return in.offer(observed{Observation: o}) }
+func (in *ingest) add(o delivery.Observation) bool { return in.offer(observed{Observation: o}) }
 
 func (in *ingest) offer(o observed) bool {
 	select {
@@ -74,7 +75,7 @@ func (in *ingest) offer(o observed) bool {
 }
 
 // begin queues an observation. The channel is closed when it was written, or could not be; nil: the queue is full.
-func (in *ingest) begin(o telematics.Observation) <-chan struct{} {
+func (in *ingest) begin(o delivery.Observation) <-chan struct{} {
 	done := make(chan struct{})
 	select {
 	case in.queue <- observed{Observation: o, done: done}:
@@ -112,7 +113,7 @@ func isAway(err error) bool {
 }
 
 func (b *Broker) writeObserved(batch []observed) error {
-	observations := make([]telematics.Observation, len(batch))
+	observations := make([]delivery.Observation, len(batch))
 	for i, o := range batch {
 		observations[i] = o.Observation
 	}
@@ -127,7 +128,7 @@ func (b *Broker) writeObserved(batch []observed) error {
 
 // observe is given its own time: a stop must not lose what was acknowledged. It returns how
 // many of the observations are of vehicles, and were taken in.
-func (b *Broker) observe(observations []telematics.Observation) (merged int, err error) {
+func (b *Broker) observe(observations []delivery.Observation) (merged int, err error) {
 	if len(observations) == 0 {
 		return 0, nil
 	}
@@ -152,7 +153,7 @@ func (b *Broker) lose(n int, why error) {
 }
 
 // countOf returns how many observations are of some units.
-func countOf(units []telematics.Unit, observations []telematics.Observation) int {
+func countOf(units []telematics.Unit, observations []delivery.Observation) int {
 	n := 0
 	for _, o := range observations {
 		if slices.Contains(units, o.Unit) {

@@ -16,6 +16,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const flooding = telematics.Unit("flooding")
@@ -32,7 +33,7 @@ type lookups struct {
 	units []telematics.Unit
 }
 
-func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	l.mu.Lock()
 	l.units = append(l.units, unit)
 	l.mu.Unlock()

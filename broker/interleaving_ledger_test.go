@@ -8,6 +8,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // ledger is the record of commands, with an account of all that it did.
@@ -68,7 +69,7 @@ func (l *ledger) openOf(instance string) []telematics.CommandID {
 // errStale means that the record of a vehicle has changed since an order was accepted by it.
 var errStale = errors.New("the vehicle's record has changed")
 
-func (l *ledger) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	claim, err := l.memory.Claim(ctx, &c, func() (*telematics.Command, error) { return nil, errStale })
@@ -116,7 +117,7 @@ func (l *ledger) sell(id telematics.VehicleID) {
 	l.note("vehicle %d is sold to agency %d", id, l.sold[id])
 }
 
-func (l *ledger) noteAll(ctx context.Context, notes []telematics.Note) error {
+func (l *ledger) noteAll(ctx context.Context, notes []delivery.Note) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.memory.Note(ctx, notes)
@@ -126,7 +127,7 @@ func (l *ledger) noteAll(ctx context.Context, notes []telematics.Note) error {
 	return err
 }
 
-func (l *ledger) settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (l *ledger) settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, ok, err := l.memory.Settle(ctx, s)

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 var errDead = errors.New("this process is dead")
@@ -136,7 +137,7 @@ func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (telematics
 }
 
 // Claim claims as the store does, so that everything may go wrong on the way to each of its statements.
-func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := l.claim(ctx, *c)
 	if err != nil {
 		l.memory.Uncache(c.Vehicle)
@@ -145,35 +146,35 @@ func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (
 		return claim, err
 	}
 	if c, err = accept(); err != nil {
-		return telematics.Claim{}, err
+		return delivery.Claim{}, err
 	}
 	accepted := *c
 	accepted.Version = 0
 	return l.claim(ctx, accepted)
 }
 
-func (l *link) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
-	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (telematics.Claim, error) {
+func (l *link) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (delivery.Claim, error) {
 		return l.ledger.claim(ctx, c)
 	})
 }
 
-func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Made], error) {
+func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.Made], error) {
 		made, found, err := l.memory.Made(ctx, k)
-		return maybe[telematics.Made]{made, found}, err
+		return maybe[delivery.Made]{made, found}, err
 	})
 	return result.value, result.ok, err
 }
 
-func (l *link) Note(ctx context.Context, notes []telematics.Note) error {
+func (l *link) Note(ctx context.Context, notes []delivery.Note) error {
 	_, err := call(ctx, l, &l.postgres, "Note", notes[0].Command, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.ledger.noteAll(ctx, notes)
 	})
 	return err
 }
 
-func (l *link) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (l *link) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "Settle", s.Command, func(ctx context.Context) (maybe[*telematics.Command], error) {
 		c, ok, err := l.ledger.settle(ctx, s)
 		return maybe[*telematics.Command]{c, ok}, err
@@ -217,15 +218,15 @@ func (l *link) Run(ctx context.Context, tell func([]telematics.Change)) error {
 	return l.memory.Run(ctx, tell)
 }
 
-func (l *link) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
-	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) (telematics.Seen, error) {
+func (l *link) Observe(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
+	return call(ctx, l, &l.postgres, "Observe", telematics.NoCommand, func(ctx context.Context) (delivery.Seen, error) {
 		return l.memory.Observe(ctx, seen)
 	})
 }
 
-func (l *link) Bring(o telematics.Observation) <-chan bool { return l.memory.Bring(o) }
+func (l *link) Bring(o delivery.Observation) <-chan bool { return l.memory.Bring(o) }
 
-func (l *link) Register(p telematics.Pending) func(context.Context) error {
+func (l *link) Register(p delivery.Pending) func(context.Context) error {
 	return brokertest.Beside(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // as the store has
 		defer cancel()
@@ -236,21 +237,21 @@ func (l *link) Register(p telematics.Pending) func(context.Context) error {
 	})
 }
 
-func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
-	result, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Pending], error) {
+func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
+	result, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.Pending], error) {
 		p, found, err := l.memory.Lookup(ctx, unit, id)
-		return maybe[telematics.Pending]{p, found}, err
+		return maybe[delivery.Pending]{p, found}, err
 	})
 	return result.value, result.ok, err
 }
 
-func (l *link) Contains(ctx context.Context, entries []telematics.Pending) ([]bool, error) {
+func (l *link) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
 	return call(ctx, l, &l.redis, "Contains", telematics.NoCommand, func(ctx context.Context) ([]bool, error) {
 		return l.memory.Contains(ctx, entries)
 	})
 }
 
-func (l *link) Release(ctx context.Context, entries ...telematics.Pending) error {
+func (l *link) Release(ctx context.Context, entries ...delivery.Pending) error {
 	_, err := call(ctx, l, &l.redis, "Release", entries[0].Command, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.memory.Release(ctx, entries...)
 	})

@@ -11,16 +11,17 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // told is what one caller was told.
 type told struct {
 	by      *instance
-	order   telematics.Order
+	order   delivery.Order
 	started bool // the caller did not wait for the vehicle
 	at      time.Time
 	took    time.Duration
-	receipt telematics.Receipt
+	receipt delivery.Receipt
 	err     *telematics.Error
 }
 
@@ -60,8 +61,8 @@ func (w *interleaving) plan(span time.Duration) {
 	}
 }
 
-func (w *interleaving) draw() telematics.Order {
-	order := telematics.Order{
+func (w *interleaving) draw() delivery.Order {
+	order := delivery.Order{
 		Vehicle: w.cars[w.dice.below(len(w.cars))].id, Action: oneOf(w.dice, plannedActions...), Actor: admin,
 		Budget: oneOf(w.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, 30*time.Second, w.dice.within(time.Second, 30*time.Second)),
 	}
@@ -76,7 +77,7 @@ func (w *interleaving) draw() telematics.Order {
 }
 
 // under returns an order under a key, for an action on a vehicle.
-func (w *interleaving) under(key string, order telematics.Order, vehicle telematics.VehicleID, action telematics.Action) telematics.Order {
+func (w *interleaving) under(key string, order delivery.Order, vehicle telematics.VehicleID, action telematics.Action) delivery.Order {
 	order.Vehicle, order.Action = vehicle, action
 	order.Idempotency = &telematics.IdempotencyKey{
 		Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256(fmt.Append(nil, vehicle, action)),
@@ -85,7 +86,7 @@ func (w *interleaving) under(key string, order telematics.Order, vehicle telemat
 }
 
 // ask is a caller, who asks again under the same key where that is said to make sense.
-func (w *interleaving) ask(order telematics.Order, started bool, span time.Duration) {
+func (w *interleaving) ask(order delivery.Order, started bool, span time.Duration) {
 	for range 3 {
 		err := w.askOnce(order, started)
 		if err == nil || !err.Retryable || order.Idempotency == nil || time.Since(w.start) > span {
@@ -99,7 +100,7 @@ func (w *interleaving) ask(order telematics.Order, started bool, span time.Durat
 // errNobody is what a caller has who finds no instance, or whose instance dies.
 var errNobody = &telematics.Error{Code: telematics.Internal, Retryable: true}
 
-func (w *interleaving) askOnce(order telematics.Order, started bool) *telematics.Error {
+func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.Error {
 	i := w.engage()
 	if i == nil {
 		return errNobody

@@ -8,9 +8,10 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
-func newCommand(order *telematics.Order, instance string, now time.Time) *telematics.Command {
+func newCommand(order *delivery.Order, instance string, now time.Time) *telematics.Command {
 	budget := order.Budget
 	if budget == 0 {
 		budget = telematics.DefaultBudget
@@ -29,10 +30,10 @@ func newCommand(order *telematics.Order, instance string, now time.Time) *telema
 type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 
 // check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids it.
-func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup, read readVehicle) (telematics.Receipt, *telematics.Error) {
+func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup, read readVehicle) (delivery.Receipt, *telematics.Error) {
 	twin, refusal := b.resolveVehicle(ctx, c, read)
 	if refusal != nil {
-		return telematics.Receipt{Command: c}, refusal
+		return delivery.Receipt{Command: c}, refusal
 	}
 	receipt, refusal := b.findDuplicate(ctx, c, lookup)
 	if refusal != nil || receipt.Replayed {
@@ -61,8 +62,8 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 
 // findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup of the key or, for nil, by one of now.
 // Where there was none, the receipt is the command's own: a claim still finds a key that was used since.
-func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *telematics.KeyLookup) (telematics.Receipt, *telematics.Error) {
-	key, own := c.Key, telematics.Receipt{Command: c}
+func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup) (delivery.Receipt, *telematics.Error) {
+	key, own := c.Key, delivery.Receipt{Command: c}
 	if key == nil {
 		return own, nil
 	}
@@ -73,7 +74,7 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 		if err != nil {
 			return own, telematics.Unavailable("Postgres", err)
 		}
-		lookup = &telematics.KeyLookup{Made: made, Found: found}
+		lookup = &delivery.KeyLookup{Made: made, Found: found}
 	}
 	switch {
 	case !lookup.Found:
@@ -82,7 +83,7 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 		return own, telematics.KeyMismatch()
 	}
 	command := lookup.Made.Command
-	return telematics.Receipt{Command: &command, Replayed: true}, nil
+	return delivery.Receipt{Command: &command, Replayed: true}, nil
 }
 
 // checkPreconditions refuses every action while the clock is wrong, and what an operator has halted, the vehicle does not
@@ -112,7 +113,7 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 
 // recordRefusal adds the audit log entry of an order whose command was not sent [LAW-9]. A bulk has one entry for all its vehicles that do not
 // exist.
-func (b *Broker) recordRefusal(ctx context.Context, order *telematics.Order, c *telematics.Command, refusal *telematics.Error) {
+func (b *Broker) recordRefusal(ctx context.Context, order *delivery.Order, c *telematics.Command, refusal *telematics.Error) {
 	b.metrics.refused(refusal.Code)
 	if order.Bulk != telematics.NoCommand && refusal.Code == telematics.VehicleNotFound {
 		return
@@ -131,14 +132,14 @@ func (b *Broker) recordRefusal(ctx context.Context, order *telematics.Order, c *
 }
 
 // recordDuplicate adds the audit log entry of an order that repeats an earlier one.
-func (b *Broker) recordDuplicate(ctx context.Context, order *telematics.Order, earlier *telematics.Command) {
+func (b *Broker) recordDuplicate(ctx context.Context, order *delivery.Order, earlier *telematics.Command) {
 	entry := b.newEntry(order, earlier)
 	entry.Code, entry.Command = telematics.IdempotencyReplayed, earlier.ID
 	b.Note(ctx, entry)
 }
 
 // newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is answered immediately, and has no latency.
-func (b *Broker) newEntry(order *telematics.Order, c *telematics.Command) telematics.Activity {
+func (b *Broker) newEntry(order *delivery.Order, c *telematics.Command) telematics.Activity {
 	return telematics.Activity{
 		At: b.recordTime(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle, Booking: order.Booking,
 		Action: telematics.CommandActivity(order.Action), Attention: order.Attention,

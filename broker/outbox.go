@@ -10,21 +10,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // outbox holds what is written to the stores later. Settlements and audit log entries that a store did not take stay until it takes them;
 // progress of commands and releases of pending entries, of which each may be lost, are written in batches.
 type outbox struct {
-	releases debouncer[telematics.Pending] // from the pending table
-	progress debouncer[telematics.Note]    // of commands in flight
+	releases debouncer[delivery.Pending] // from the pending table
+	progress debouncer[delivery.Note]    // of commands in flight
 
 	mu sync.Mutex
 	// Only this process knows these for certain: what a caller got must not be overwritten by a guess.
-	settlements map[telematics.CommandID]telematics.Settlement
+	settlements map[telematics.CommandID]delivery.Settlement
 	entries     []telematics.Activity // at most maxOutboxEntries
 }
 
-func (o *outbox) addSettlement(s telematics.Settlement) {
+func (o *outbox) addSettlement(s delivery.Settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.settlements[s.Command] = s
@@ -36,14 +37,14 @@ func (o *outbox) removeSettlement(id telematics.CommandID) {
 	delete(o.settlements, id)
 }
 
-func (o *outbox) settlement(id telematics.CommandID) (telematics.Settlement, bool) {
+func (o *outbox) settlement(id telematics.CommandID) (delivery.Settlement, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.settlements[id]
 	return s, ok
 }
 
-func (o *outbox) allSettlements() []telematics.Settlement {
+func (o *outbox) allSettlements() []delivery.Settlement {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Values(o.settlements))
@@ -159,11 +160,11 @@ func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 // sees. Progress that is not stored is stored with the next attempt.
 func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
-		b.outbox.progress.add(ctx, telematics.Note{Command: w.command.ID, Progress: p})
+		b.outbox.progress.add(ctx, delivery.Note{Command: w.command.ID, Progress: p})
 	}
 }
 
-func (b *Broker) writeProgress(ctx context.Context, notes []telematics.Note) {
+func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	err := b.Commands.Note(ctx, notes)
@@ -178,7 +179,7 @@ func (b *Broker) writeProgress(ctx context.Context, notes []telematics.Note) {
 	}
 }
 
-func (b *Broker) writeReleases(ctx context.Context, entries []telematics.Pending) {
+func (b *Broker) writeReleases(ctx context.Context, entries []delivery.Pending) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	if err := b.Pending.Release(ctx, entries...); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Vehicles reads vehicles.
@@ -24,17 +25,17 @@ type Commands interface {
 	// returns [LAW-1]. Where the vehicle's record has changed since the order was accepted, which the command's version says, nothing is
 	// written: Claim calls accept, which reads the record as it is now, and claims the command that it returns instead. An
 	// error of accept is returned as it is. A command without a version is not checked, and needs no accept.
-	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error)
+	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error)
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
-	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)
+	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
 	// Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
 	// of each time the first stays, and of attempts the most.
-	Note(context.Context, []telematics.Note) error
+	Note(context.Context, []delivery.Note) error
 	// Settle applies what the lifecycle allows, and adds the line of the history
 	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
-	Settle(context.Context, telematics.Settlement) (*telematics.Command, bool, error)
+	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 	// News returns those of the commands that are not open any more, and of the unheard ones also those
 	// that a unit has received: what a waiter may have missed.
 	News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
@@ -65,13 +66,13 @@ type History interface {
 type PendingTable interface {
 	// Register begins to add a command, and returns a function that waits until it is added, for as long as its context lasts, and is called
 	// once at most. The entry goes by itself some time after its deadline.
-	Register(telematics.Pending) (added func(context.Context) error)
+	Register(delivery.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
-	Lookup(context.Context, telematics.Unit, telematics.CommandID) (telematics.Pending, bool, error)
+	Lookup(context.Context, telematics.Unit, telematics.CommandID) (delivery.Pending, bool, error)
 	// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
-	Contains(context.Context, []telematics.Pending) ([]bool, error)
+	Contains(context.Context, []delivery.Pending) ([]bool, error)
 	// Release removes commands that nobody waits for any more. What is gone may be released again.
-	Release(context.Context, ...telematics.Pending) error
+	Release(context.Context, ...delivery.Pending) error
 	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error
 	// Listen calls wake for each hint to an instance, until the context ends.
@@ -82,10 +83,10 @@ type PendingTable interface {
 type Twins interface {
 	// Observe merges what was seen, whatever the order of arrival [LAW-7], and returns what
 	// that has changed, and the units that belong to no vehicle.
-	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
+	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 	// Bring takes in what a vehicle has reported, for somebody who waits until every instance sees it. The channel says
 	// whether they do, but maybe never; nil: nothing was taken in. Then Observe is what remains.
-	Bring(telematics.Observation) <-chan bool
+	Bring(delivery.Observation) <-chan bool
 	// Run brings what Observe took to where everybody sees it, until the context ends, and
 	// then what is left. It tells what that has changed and Observe has not returned.
 	Run(ctx context.Context, tell func([]telematics.Change)) error
@@ -100,7 +101,7 @@ type Strangers interface {
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
 	// NoteUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
-	NoteUnrecorded(context.Context, telematics.Unrecorded) (telematics.UnrecordedFate, error)
+	NoteUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedFate, error)
 }
 
 // Contacts knows which vehicle is in touch.

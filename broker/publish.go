@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // sign returns the signed message of a claimed command.
 func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
-	defer trace.StartRegion(ctx, telematics.StepSign).End()
+	defer trace.StartRegion(ctx, delivery.StepSign).End()
 	message, err := b.Dialects.Encode(c, b.Key)
 	return &message, err
 }
@@ -28,7 +29,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}
-	publishing := trace.StartRegion(ctx, telematics.StepPublish)
+	publishing := trace.StartRegion(ctx, delivery.StepPublish)
 	err := b.Air.Publish(*message)
 	publishing.End()
 	if err != nil {

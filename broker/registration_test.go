@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 	const trip = time.Second
 	x := &tampering{}
-	x.register = func(p telematics.Pending) error {
+	x.register = func(p delivery.Pending) error {
 		time.Sleep(trip)
 		return x.Memory.Register(p)(context.Background())
 	}
-	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		time.Sleep(trip)
 		return x.Memory.Claim(ctx, &c, nil)
 	}
@@ -34,7 +35,7 @@ func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 	x := &tampering{}
 	var registered time.Time
-	x.register = func(p telematics.Pending) error {
+	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Second)
 		registered = time.Now()
 		return x.Memory.Register(p)(context.Background())
@@ -55,7 +56,7 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 			x := &tampering{}
 			inWorldOf(t, between(x), func(w *world) {
 				w.claimed(telematics.MaxBudget) // has the lane
-				x.register = func(p telematics.Pending) error {
+				x.register = func(p delivery.Pending) error {
 					time.Sleep(slow)
 					return x.Memory.Register(p)(context.Background())
 				}
@@ -74,7 +75,7 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 
 func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
 	x := &tampering{}
-	x.register = func(p telematics.Pending) error {
+	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Second)
 		return x.Memory.Register(p)(context.Background())
 	}

@@ -12,16 +12,17 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // named returns an order under a key of the caller's.
-func (w *world) named(action telematics.Action, key string) telematics.Order {
+func (w *world) named(action telematics.Action, key string) delivery.Order {
 	order := w.order(action)
 	order.Idempotency = &telematics.IdempotencyKey{Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(action))}
 	return order
 }
 
-func (w *world) repeat(instance int, order telematics.Order) (telematics.Receipt, *telematics.Error) {
+func (w *world) repeat(instance int, order delivery.Order) (delivery.Receipt, *telematics.Error) {
 	w.Helper()
 	r, err := w.brokers[instance].Send(w.Context(), &order)
 	refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
@@ -236,7 +237,7 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		order := w.named(telematics.Lock, "k")
-		order.Lookup = &telematics.KeyLookup{}
+		order.Lookup = &delivery.KeyLookup{}
 		first, err := w.repeat(0, order)
 		w.wantCode(err, "")
 		again, err := w.repeat(1, order)
@@ -244,7 +245,7 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.air.published()) != 1 {
 			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.air.published()))
 		}
-		order.Lookup = &telematics.KeyLookup{Found: true, Made: telematics.Made{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
+		order.Lookup = &delivery.KeyLookup{Found: true, Made: delivery.Made{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
 		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {
 			t.Errorf("by the lookup: %+v %v", again, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // slowTwins notes which units were observed, and takes its time for it.
@@ -25,14 +26,14 @@ type slowTwins struct {
 	units map[telematics.Unit]bool
 }
 
-func (s *slowTwins) Observe(_ context.Context, all []telematics.Observation) (telematics.Seen, error) {
+func (s *slowTwins) Observe(_ context.Context, all []delivery.Observation) (delivery.Seen, error) {
 	time.Sleep(20 * time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range all {
 		s.units[o.Unit] = true
 	}
-	return telematics.Seen{}, nil
+	return delivery.Seen{}, nil
 }
 
 func (s *slowTwins) count() int {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // reports are telemetry that waits to be read, in queues of which each serves some of the
@@ -97,11 +98,11 @@ func (b *Broker) readReports(ctx context.Context) {
 
 // takeReports reads a batch of reports and writes down what they say.
 func (b *Broker) takeReports(batch []heard) {
-	observations := make([]telematics.Observation, 0, len(batch))
+	observations := make([]delivery.Observation, 0, len(batch))
 	for _, h := range batch {
 		if report, ok := b.readReport(h); ok {
 			b.recall(h.Unit, report.Answers, h.at)
-			observations = append(observations, telematics.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
+			observations = append(observations, delivery.Observation{Unit: h.Unit, Protocol: h.Dialect.Protocol(), At: h.at, Report: &report})
 		}
 	}
 	merged, err := b.observe(observations)

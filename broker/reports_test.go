@@ -9,6 +9,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAUnitThatFillsItsQueueTakesNoRoomFromTheOthers(t *testing.T) {
@@ -28,8 +29,8 @@ func TestAUnitThatFillsItsQueueTakesNoRoomFromTheOthers(t *testing.T) {
 
 func TestEachReportInAForeignProtocolCounts(t *testing.T) {
 	x := &tampering{}
-	x.observe = func(_ context.Context, observations []telematics.Observation) (telematics.Seen, error) {
-		return telematics.Seen{Foreign: []telematics.Unit{unit}}, nil
+	x.observe = func(_ context.Context, observations []delivery.Observation) (delivery.Seen, error) {
+		return delivery.Seen{Foreign: []telematics.Unit{unit}}, nil
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		for range 3 { // in one batch

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Send sends the command of an order and waits until it is settled: by the vehicle's answer, or at the end of its budget.
@@ -15,7 +16,7 @@ import (
 // command. A context that ends does not stop a command: its caller does not get the result.
 //
 // An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the command of the first order immediately.
-func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
+func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
@@ -28,19 +29,19 @@ func (b *Broker) Send(ctx context.Context, order *telematics.Order) (telematics.
 	switch {
 	case refusal != nil:
 		b.recordRefusal(ctx, order, receipt.Command, refusal)
-		return telematics.Receipt{}, refusal
+		return delivery.Receipt{}, refusal
 	case receipt.Replayed:
 		b.recordDuplicate(ctx, order, receipt.Command)
 		return receipt, orNil(receipt.Command.Err())
 	}
 	b.dispatch(ctx, w)
 	settled, err := b.await(ctx, w)
-	return telematics.Receipt{Command: settled}, orNil(err)
+	return delivery.Receipt{Command: settled}, orNil(err)
 }
 
 // Start is Send for a caller that does not wait: it returns once the command is written down and has its lane. A repeated order
 // returns the command as it is now.
-func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics.Receipt, error) {
+func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
@@ -50,7 +51,7 @@ func (b *Broker) Start(ctx context.Context, order *telematics.Order) (telematics
 	switch {
 	case refusal != nil:
 		b.recordRefusal(ctx, order, receipt.Command, refusal)
-		return telematics.Receipt{}, refusal
+		return delivery.Receipt{}, refusal
 	case receipt.Replayed:
 		b.recordDuplicate(ctx, order, receipt.Command)
 		return receipt, nil
@@ -88,8 +89,8 @@ func orNil(err *telematics.Error) error {
 // accept turns an order into a command that nothing forbids, or finds the command that it repeats. What speaks against the order
 // by the cached record of the vehicle, and what needs the vehicle's state, is decided by what is read now. The command that comes
 // with a refusal says what is known of it.
-func (b *Broker) accept(ctx context.Context, order *telematics.Order, now time.Time) (telematics.Receipt, *telematics.Error) {
-	defer trace.StartRegion(ctx, telematics.StepLookUp).End()
+func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
+	defer trace.StartRegion(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
 		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
 		if refusal == nil && !receipt.Replayed || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
@@ -105,9 +106,9 @@ var errNotAccepted = errors.New("the order is not accepted")
 // claim writes the command's row and takes its lane, and registers the command concurrently. Where the record of the vehicle has changed
 // since the order was accepted, the order is accepted anew before anything is written. An occupant that is overdue is settled
 // first: its owner did not settle it. It returns a waiter unless the order is refused, or repeats another.
-func (b *Broker) claim(ctx context.Context, order *telematics.Order, c *telematics.Command) (claimed *waiter, receipt telematics.Receipt, refusal *telematics.Error) {
-	defer trace.StartRegion(ctx, telematics.StepClaim).End()
-	receipt = telematics.Receipt{Command: c}
+func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics.Command) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
+	defer trace.StartRegion(ctx, delivery.StepClaim).End()
+	receipt = delivery.Receipt{Command: c}
 	w := b.register(c)
 	defer func() {
 		if w != nil && claimed == nil {
@@ -136,11 +137,11 @@ func (b *Broker) claim(ctx context.Context, order *telematics.Order, c *telemati
 			return nil, receipt, known
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
-			b.outbox.addSettlement(telematics.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
+			b.outbox.addSettlement(delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
 			return nil, receipt, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
-			claim = telematics.Claim{Seq: claim.Occupant.Seq}
+			claim = delivery.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Taken() {
 			c.Seq = claim.Seq
@@ -216,7 +217,7 @@ func (b *Broker) await(ctx context.Context, w *waiter) (settled *telematics.Comm
 func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command {
 	alarm := time.NewTimer(w.timers.next())
 	defer alarm.Stop()
-	defer trace.StartRegion(ctx, telematics.StepAir).End()
+	defer trace.StartRegion(ctx, delivery.StepAir).End()
 	for {
 		select {
 		case update := <-w.updates:

@@ -13,6 +13,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // instant is a world in which nothing takes time: a record that remembers what is open and nothing else, and cars that
@@ -52,19 +53,19 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	return w
 }
 
-func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func() (*telematics.Command, error)) (delivery.Claim, error) {
 	c := *accepted
 	c.Seq = w.seq.Add(1)
 	topic := telematics.CommandChannel.Topic(c.Unit)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[c.ID], w.carried[topic] = c, c
-	return telematics.Claim{Seq: c.Seq}, nil
+	return delivery.Claim{Seq: c.Seq}, nil
 }
 
-func (w *instant) Note(context.Context, []telematics.Note) error { return nil }
+func (w *instant) Note(context.Context, []delivery.Note) error { return nil }
 
-func (w *instant) Settle(_ context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (w *instant) Settle(_ context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, ok := w.open[s.Command]
@@ -73,8 +74,8 @@ func (w *instant) Settle(_ context.Context, s telematics.Settlement) (*telematic
 	return &c, ok, nil
 }
 
-func (w *instant) Observe(context.Context, []telematics.Observation) (telematics.Seen, error) {
-	return telematics.Seen{}, nil
+func (w *instant) Observe(context.Context, []delivery.Observation) (delivery.Seen, error) {
+	return delivery.Seen{}, nil
 }
 
 func (w *instant) Tell(context.Context, []telematics.Event) error { return nil }
@@ -91,7 +92,7 @@ func (w *instant) Publish(t telematics.Transmission) error {
 }
 
 func (w *instant) lock(b *testing.B, vehicle telematics.VehicleID) {
-	r, err := w.broker.Send(b.Context(), &telematics.Order{Vehicle: vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.Nil})
+	r, err := w.broker.Send(b.Context(), &delivery.Order{Vehicle: vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.Nil})
 	if err != nil || r.Command.State != telematics.Succeeded {
 		b.Errorf("Send = %+v, %v", r, err)
 	}

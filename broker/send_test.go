@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 var errAway = errors.New("server is away")
@@ -201,11 +202,11 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 	tests := []struct {
 		name  string
 		twin  func(*telematics.Twin)
-		order func(*telematics.Order)
+		order func(*delivery.Order)
 		code  telematics.Code
 	}{
-		{"unknown vehicle", nil, func(o *telematics.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
-		{"another agency's vehicle", nil, func(o *telematics.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
+		{"unknown vehicle", nil, func(o *delivery.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
+		{"another agency's vehicle", nil, func(o *delivery.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
 		{"no unit built in", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.VehicleHasNoUnit},
 		{"not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
 		{"not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
@@ -214,7 +215,7 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 		}, nil, telematics.VehicleOffline},
 		{"driving", func(v *telematics.Twin) {
 			v.Snapshot = telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: time.Now()}}
-		}, func(o *telematics.Order) { o.Action = telematics.DisableDriving }, telematics.VehicleStateConflict},
+		}, func(o *delivery.Order) { o.Action = telematics.DisableDriving }, telematics.VehicleStateConflict},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,15 +12,16 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // tampering stands between an instance and the memory. What is nil goes through.
 type tampering struct {
 	*brokertest.Memory
-	claim    func(context.Context, telematics.Command) (telematics.Claim, error)
-	register func(telematics.Pending) error
-	settle   func(context.Context, telematics.Settlement) (*telematics.Command, bool, error)
-	observe  func(context.Context, []telematics.Observation) (telematics.Seen, error)
+	claim    func(context.Context, telematics.Command) (delivery.Claim, error)
+	register func(delivery.Pending) error
+	settle   func(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
+	observe  func(context.Context, []delivery.Observation) (delivery.Seen, error)
 	hang     atomic.Bool // the log of events
 }
 
@@ -32,28 +33,28 @@ func (x *tampering) Tell(ctx context.Context, events []telematics.Event) error {
 	return x.Memory.Tell(ctx, events)
 }
 
-func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	if x.claim != nil {
 		return x.claim(ctx, *c)
 	}
 	return x.Memory.Claim(ctx, c, accept)
 }
 
-func (x *tampering) Register(p telematics.Pending) func(context.Context) error {
+func (x *tampering) Register(p delivery.Pending) func(context.Context) error {
 	if x.register != nil {
 		return brokertest.Beside(func() error { return x.register(p) })
 	}
 	return x.Memory.Register(p)
 }
 
-func (x *tampering) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (x *tampering) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	if x.settle != nil {
 		return x.settle(ctx, s)
 	}
 	return x.Memory.Settle(ctx, s)
 }
 
-func (x *tampering) Observe(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
+func (x *tampering) Observe(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 	if x.observe != nil {
 		return x.observe(ctx, seen)
 	}
@@ -95,7 +96,7 @@ func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testin
 }
 
 func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
-	away := &tampering{settle: func(context.Context, telematics.Settlement) (*telematics.Command, bool, error) {
+	away := &tampering{settle: func(context.Context, delivery.Settlement) (*telematics.Command, bool, error) {
 		return nil, false, errors.New("the record is away")
 	}}
 	inWorldOf(t, between(away), func(w *world) {
@@ -115,7 +116,7 @@ func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
 func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 	x := &tampering{}
 	var once sync.Once
-	x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		slow := false
 		if s.State == telematics.Expired {
 			once.Do(func() { slow = true })
@@ -137,11 +138,11 @@ func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	x := &tampering{}
 	var lost telematics.CommandID
-	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		claim, err := x.Memory.Claim(ctx, &c, nil)
 		if lost == telematics.NoCommand {
 			lost = c.ID
-			return telematics.Claim{}, errors.New("connection reset")
+			return delivery.Claim{}, errors.New("connection reset")
 		}
 		return claim, err
 	}
@@ -162,13 +163,13 @@ func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	x := &tampering{}
 	var slow telematics.CommandID
-	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		slow = c.ID
 		if _, err := x.Memory.Claim(ctx, &c, nil); err != nil {
-			return telematics.Claim{}, err
+			return delivery.Claim{}, err
 		}
 		<-ctx.Done()
-		return telematics.Claim{}, ctx.Err()
+		return delivery.Claim{}, ctx.Err()
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		time.Sleep(500 * time.Millisecond) // the sweep comes between the deadline and the end of the step
@@ -183,7 +184,7 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 
 func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	const hangs = 10 * time.Second // longer than anybody waits
-	x := &tampering{register: func(telematics.Pending) error {
+	x := &tampering{register: func(delivery.Pending) error {
 		time.Sleep(hangs)
 		return nil
 	}}
@@ -200,12 +201,12 @@ func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testi
 
 func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	x := &tampering{}
-	x.claim = func(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		if claim, err := x.Memory.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
 			return claim, err
 		}
 		c.Seq = 1
-		return telematics.Claim{Occupant: &c}, nil // as a driver that tried again would see it
+		return delivery.Claim{Occupant: &c}, nil // as a driver that tried again would see it
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
@@ -215,8 +216,8 @@ func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 }
 
 func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
-	x := &tampering{claim: func(_ context.Context, c telematics.Command) (telematics.Claim, error) {
-		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	x := &tampering{claim: func(_ context.Context, c telematics.Command) (delivery.Claim, error) {
+		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}}
 	inWorldOf(t, between(x), func(w *world) {
 		_, err := w.send(telematics.Lock)
@@ -226,7 +227,7 @@ func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
 
 func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 	x := &tampering{}
-	x.register = func(p telematics.Pending) error {
+	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Until(p.Deadline) + 300*time.Millisecond)
 		return x.Memory.Register(p)(context.Background())
 	}
@@ -243,8 +244,8 @@ func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 }
 
 // others adds vehicles, and returns orders for each.
-func (w *world) others(n int) []telematics.Order {
-	var orders []telematics.Order
+func (w *world) others(n int) []delivery.Order {
+	var orders []delivery.Order
 	for i := range n {
 		twin := healthy()
 		twin.ID, twin.Unit = telematics.VehicleID(1000+i), telematics.Unit(uuid.NewString())
@@ -257,7 +258,7 @@ func (w *world) others(n int) []telematics.Order {
 }
 
 // sendAll sends orders at once, and returns how often each code came, and the longest wait.
-func (w *world) sendAll(orders []telematics.Order) (codes map[telematics.Code]int, worst time.Duration) {
+func (w *world) sendAll(orders []delivery.Order) (codes map[telematics.Code]int, worst time.Duration) {
 	codes = map[telematics.Code]int{}
 	var mu sync.Mutex
 	var callers sync.WaitGroup
@@ -301,11 +302,11 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 
 func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 	x := &tampering{}
-	x.observe = func(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
+	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		for _, o := range seen {
 			if o.Unit == unit { // whose row somebody holds locked
 				<-ctx.Done()
-				return telematics.Seen{}, ctx.Err()
+				return delivery.Seen{}, ctx.Err()
 			}
 		}
 		return x.Memory.Observe(ctx, seen)
@@ -343,7 +344,7 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 
 func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	stopping := &tampering{}
-	stopping.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+	stopping.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return stopping.Memory.Settle(ctx, s)
@@ -368,7 +369,7 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 
 func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 	x := &tampering{}
-	x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return x.Memory.Settle(ctx, s)
@@ -394,12 +395,12 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 
 func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	x := &tampering{}
-	x.observe = func(ctx context.Context, seen []telematics.Observation) (telematics.Seen, error) {
+	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
 			return x.Memory.Observe(ctx, seen)
 		case <-ctx.Done():
-			return telematics.Seen{}, ctx.Err()
+			return delivery.Seen{}, ctx.Err()
 		}
 	}
 	inWorldOf(t, between(x), func(w *world) {
@@ -421,7 +422,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 
 func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 	slow := func(x *tampering) *tampering {
-		x.settle = func(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+		x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 			time.Sleep(10 * time.Millisecond) // a commit, shared by those that come together
 			return x.Memory.Settle(ctx, s)
 		}
@@ -442,9 +443,9 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 // hangingTable is a pending table whose server takes questions and answers none.
 type hangingTable struct{ *brokertest.Memory }
 
-func (hangingTable) Lookup(ctx context.Context, _ telematics.Unit, _ telematics.CommandID) (telematics.Pending, bool, error) {
+func (hangingTable) Lookup(ctx context.Context, _ telematics.Unit, _ telematics.CommandID) (delivery.Pending, bool, error) {
 	<-ctx.Done()
-	return telematics.Pending{}, false, ctx.Err()
+	return delivery.Pending{}, false, ctx.Err()
 }
 
 func (hangingTable) Wake(ctx context.Context, _ string, _ telematics.CommandID) error {

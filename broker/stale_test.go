@@ -10,6 +10,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // caches has the record of the car read, and cached.
@@ -180,7 +181,7 @@ type restless struct {
 	accepted *int // orders that were accepted anew
 }
 
-func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	change := func() {
 		r.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
 	}
@@ -226,7 +227,7 @@ func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 // late is a record that changes while an overdue occupant of a lane is settled.
 type late struct{ *brokertest.Memory }
 
-func (l late) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (l late) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	l.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
 	return l.Memory.Settle(ctx, s)
 }

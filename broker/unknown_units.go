@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // unknownUnits are the units without a vehicle that were heard since they were last stored.
@@ -20,7 +21,7 @@ type unknownUnits struct {
 // note takes those of the observations that came from unknown units, and returns how many
 // they are. What the MQTT broker says of a unit, a retained presence or a last will, is not
 // the unit's voice.
-func (s *unknownUnits) note(unknown []telematics.Unit, observations []telematics.Observation) int {
+func (s *unknownUnits) note(unknown []telematics.Unit, observations []delivery.Observation) int {
 	if len(unknown) == 0 {
 		return 0
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // waiters are the commands that are claimed or in flight in this process.
@@ -37,7 +38,7 @@ type waiter struct {
 	missing    string // likewise, in words for the caller
 
 	mu       sync.Mutex
-	known    telematics.Progress
+	known    delivery.Progress
 	spoken   bool // the unit has answered
 	answered bool // finally
 	silenced bool // it is not published any more
@@ -208,7 +209,7 @@ func (w *waiter) published(at time.Time) {
 	w.known.Attempts++
 }
 
-func (w *waiter) progress() telematics.Progress {
+func (w *waiter) progress() delivery.Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.known
@@ -262,7 +263,7 @@ func (b *Broker) register(c *telematics.Command) *waiter {
 
 // awaitRegistration waits until a registered command is in the pending table.
 func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
-	defer trace.StartRegion(ctx, telematics.StepRegister).End()
+	defer trace.StartRegion(ctx, delivery.StepRegister).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	added := w.added
@@ -291,6 +292,6 @@ func (b *Broker) release(ctx context.Context, c *telematics.Command) {
 }
 
 // entry is the command's in the pending table.
-func (b *Broker) entry(c *telematics.Command) telematics.Pending {
-	return telematics.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
+func (b *Broker) entry(c *telematics.Command) delivery.Pending {
+	return delivery.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
 }

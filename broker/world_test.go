@@ -17,6 +17,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -133,8 +134,8 @@ func healthy() telematics.Twin {
 	}
 }
 
-func (w *world) order(action telematics.Action) telematics.Order {
-	return telematics.Order{Vehicle: car, Action: action, Actor: admin, RequestID: uuid.New()}
+func (w *world) order(action telematics.Action) delivery.Order {
+	return delivery.Order{Vehicle: car, Action: action, Actor: admin, RequestID: uuid.New()}
 }
 
 // send sends through the first instance.
@@ -142,7 +143,7 @@ func (w *world) send(action telematics.Action) (telematics.Command, *telematics.
 	return w.sendVia(0, w.order(action))
 }
 
-func (w *world) sendVia(instance int, order telematics.Order) (telematics.Command, *telematics.Error) {
+func (w *world) sendVia(instance int, order delivery.Order) (telematics.Command, *telematics.Error) {
 	w.Helper()
 	r, err := w.brokers[instance].Send(w.Context(), &order)
 	var refused *telematics.Error
@@ -153,7 +154,7 @@ func (w *world) sendVia(instance int, order telematics.Order) (telematics.Comman
 }
 
 // commandOf returns the command of a receipt, zero where the order was refused.
-func commandOf(r telematics.Receipt) telematics.Command {
+func commandOf(r delivery.Receipt) telematics.Command {
 	if r.Command == nil {
 		return telematics.Command{}
 	}

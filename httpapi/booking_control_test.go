@@ -13,6 +13,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
@@ -99,7 +100,7 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, halted := range []error{telematics.Halted(telematics.Halt{Why: "incident 7"}),
 		(&telematics.Command{ID: uuid.New(), State: telematics.Expired, Reason: telematics.ByHalt, Detail: "incident 7"}).Err()} {
-		a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+		a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 			return telematics.Command{}, halted
 		}
 		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted"); strings.Contains(r.text, "incident 7") {
@@ -113,7 +114,7 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 
 func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
 	a := newBookingAPI(t)
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		c := settled(o, telematics.Unknown)
 		return c, c.Err()
 	}
@@ -121,7 +122,7 @@ func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
 	if *r.body.Error.Outcome != "unknown" || r.body.Error.CommandID == nil {
 		t.Error(r.text)
 	}
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.Conflict(o.Action, telematics.DoorOpen)
 	}
 	a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_state_conflict").wantsRetryAfter("30")
@@ -166,11 +167,11 @@ type made struct {
 	key     *telematics.IdempotencyKey // set by the first who asks
 }
 
-func (m *made) Made(_ context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+func (m *made) Made(_ context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
 	if m.key == nil {
 		m.key = &k
 	}
-	return telematics.Made{Fingerprint: m.key.Fingerprint, Command: m.command}, true, nil
+	return delivery.Made{Fingerprint: m.key.Fingerprint, Command: m.command}, true, nil
 }
 
 func TestACommandThatIsRepeatedAfterTheBookingHasEndedTellsWhatBecameOfIt(t *testing.T) {
@@ -178,7 +179,7 @@ func TestACommandThatIsRepeatedAfterTheBookingHasEndedTellsWhatBecameOfIt(t *tes
 		status int
 		code   string
 	}{telematics.Succeeded: {200, ""}, telematics.Unknown: {504, "command_timeout"}, telematics.Sent: {409, "idempotency_in_progress"}} {
-		m := &made{command: settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, state)}
+		m := &made{command: settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, state)}
 		a := newBookingAPI(t, func(c *httpapi.Config) { c.Bulks = m })
 		lockIt := func() *response {
 			return a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/lock", withHeader("Idempotency-Key", "k"))

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // bulkWorkers is how many vehicles of one order are turned to at once.
@@ -146,7 +147,7 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 			return item
 		}
 	}
-	receipt, err := s.Controller.Start(ctx, &telematics.Order{
+	receipt, err := s.Controller.Start(ctx, &delivery.Order{
 		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),
 		Actor: b.Actor, RequestID: b.RequestID, Bulk: b.ID,
 	})

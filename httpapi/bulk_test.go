@@ -14,17 +14,18 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const many = "/api/v1/admin/commands"
 
 func TestOneActionReachesManyVehicles(t *testing.T) {
 	a := newAPI(t)
-	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		if o.Vehicle == 2 {
-			return telematics.Receipt{}, telematics.AwayFor(telematics.Contact{}, now)
+			return delivery.Receipt{}, telematics.AwayFor(telematics.Contact{}, now)
 		}
-		return telematics.Receipt{Command: new(accepted(o))}, nil
+		return delivery.Receipt{Command: new(accepted(o))}, nil
 	}
 	r := a.post(many, withJSON(`{"action":"attention","vehicle_ids":[42,2,1.0],"parameters":{"signal":"lights"}}`), withHeader("Prefer", "wait=5")).wants(http.StatusAccepted, "")
 	id, _ := r.at("id").(string)
@@ -125,7 +126,7 @@ func TestABulkIsReadBackAsItIsNow(t *testing.T) {
 	id := uuid.New()
 	b := telematics.Bulk{ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now}
 	for i, state := range []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed, telematics.Unknown, telematics.Sent, telematics.Expired} {
-		c := settled(telematics.Order{Vehicle: telematics.VehicleID(i + 1), Action: telematics.Lock, Bulk: id}, state)
+		c := settled(delivery.Order{Vehicle: telematics.VehicleID(i + 1), Action: telematics.Lock, Bulk: id}, state)
 		b.Items = append(b.Items, telematics.BulkItem{Vehicle: c.Vehicle, Command: &c})
 	}
 	b.Items = append(b.Items, telematics.BulkItem{Vehicle: 90}, telematics.BulkItem{Vehicle: 91, Refusal: telematics.NoSuchVehicle(91)})
@@ -158,9 +159,9 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
-		a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+		a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 			time.Sleep(telematics.BulkFor / 4) // a record that is slow to the utmost
-			return telematics.Receipt{Command: new(accepted(o))}, nil
+			return delivery.Receipt{Command: new(accepted(o))}, nil
 		}
 		r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)).wants(http.StatusAccepted, "")
 		id, err := uuid.Parse(fmt.Sprint(r.at("id")))
@@ -192,11 +193,11 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 
 func TestABulkHasOneLineForAllVehiclesThatDoNotExist(t *testing.T) {
 	a := newAPI(t)
-	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
+	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		if o.Vehicle > 100 {
-			return telematics.Receipt{}, telematics.NoSuchVehicle(o.Vehicle)
+			return delivery.Receipt{}, telematics.NoSuchVehicle(o.Vehicle)
 		}
-		return telematics.Receipt{Command: new(accepted(o))}, nil
+		return delivery.Receipt{Command: new(accepted(o))}, nil
 	}
 	a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+numbers(80, 1000)+`]}`), withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "")
 	lines := a.history.all()

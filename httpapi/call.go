@@ -17,6 +17,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // call is one request on its way.
@@ -32,7 +33,7 @@ type call struct {
 	quota      telematics.Quota           // once the limits were asked: of the one with the least left
 	body       []byte                     // once it was read
 	key        *telematics.IdempotencyKey // nil: none
-	lookup     *telematics.KeyLookup      // of the key; nil: it was not looked up
+	lookup     *delivery.KeyLookup        // of the key; nil: it was not looked up
 	values     map[string]any             // the body's, once the contract was checked; nil: none expected
 	failure    *telematics.Error
 	stack      []byte // of a panic
@@ -46,7 +47,7 @@ func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
 // the headers that every response has.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		defer trace.StartRegion(c.Request().Context(), telematics.StepHTTP).End()
+		defer trace.StartRegion(c.Request().Context(), delivery.StepHTTP).End()
 		request, header := c.Request(), c.Response().Header()
 		id := requestID(request.Header)
 		call := &call{id: id, idText: id.String(), started: s.Now()}
@@ -145,16 +146,16 @@ func (call *call) readKey(r *http.Request, wrong *contract.FieldErrors) {
 }
 
 // made returns what was made under the call's idempotency key, if it has one. The record is read once for a call.
-func (s *server) made(ctx context.Context, call *call) (telematics.Made, bool, error) {
+func (s *server) made(ctx context.Context, call *call) (delivery.Made, bool, error) {
 	if call.key == nil {
-		return telematics.Made{}, false, nil
+		return delivery.Made{}, false, nil
 	}
 	if call.lookup == nil {
 		made, found, err := s.Bulks.Made(ctx, *call.key)
 		if err != nil {
-			return telematics.Made{}, false, err
+			return delivery.Made{}, false, err
 		}
-		call.lookup = &telematics.KeyLookup{Made: made, Found: found}
+		call.lookup = &delivery.KeyLookup{Made: made, Found: found}
 	}
 	return call.lookup.Made, call.lookup.Found, nil
 }

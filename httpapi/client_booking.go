@@ -11,6 +11,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // clientBookings answers GET /client/bookings.
@@ -103,14 +104,14 @@ func (s *server) orderOfClient(a telematics.Action) echo.HandlerFunc {
 			s.noteRefused(c.Request().Context(), line, id, d, err)
 			return err
 		}
-		return s.control(c, &telematics.Order{
+		return s.control(c, &delivery.Order{
 			Vehicle: d.VehicleID, Action: a, Actor: call.actor, RequestID: call.id, Idempotency: call.key, Lookup: call.lookup, Booking: int64(d.ID),
 		})
 	}
 }
 
 // control carries a client's order to the vehicle, and answers when it is settled. The controller adds its audit log entries.
-func (s *server) control(c echo.Context, order *telematics.Order) error {
+func (s *server) control(c echo.Context, order *delivery.Order) error {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false
 	order.Budget = cmp.Or(preferences.wait, s.Budget)

@@ -7,11 +7,12 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestACommandCanBeLookedUp(t *testing.T) {
 	a := newAPI(t)
-	late := settled(telematics.Order{Vehicle: 42, Action: telematics.Unlock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
+	late := settled(delivery.Order{Vehicle: 42, Action: telematics.Unlock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
 	late.Late, late.Reason = true, ""
 	a.fleet.commands = []telematics.Command{late}
 	r := a.get("/api/v1/admin/commands/"+late.ID.String()).wants(200, "")
@@ -37,7 +38,7 @@ func TestAnOpenCommandHasNoOutcomeYet(t *testing.T) {
 func TestAVehiclesCommandsAreListedNewestFirst(t *testing.T) {
 	a := newAPI(t)
 	for seq := range int64(5) {
-		c := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+		c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 		c.ID, c.Seq = uuid.New(), seq+1
 		if seq == 1 {
 			c.Agency = 2 // from when the vehicle was another agency's

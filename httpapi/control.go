@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // order returns the handler of a control action. It answers when the command is settled,
@@ -25,7 +26,7 @@ func (s *server) order(a telematics.Action) echo.HandlerFunc {
 			return err
 		}
 		preferences := readPreferences(c.Request().Header)
-		order := &telematics.Order{
+		order := &delivery.Order{
 			Vehicle: vehicle, Action: a, Attention: attention(a, call.values), Budget: cmp.Or(preferences.wait, s.Budget),
 			Actor: call.actor, RequestID: call.id, Idempotency: call.key, Lookup: call.lookup,
 		}

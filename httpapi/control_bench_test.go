@@ -14,18 +14,19 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // prompt is a controller whose vehicles execute every command immediately. It stores nothing.
 type prompt struct{ command telematics.Command }
 
-func (p prompt) Send(_ context.Context, o *telematics.Order) (telematics.Receipt, error) {
+func (p prompt) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c := p.command
 	c.Vehicle, c.Action, c.Attention, c.Lane, c.Actor, c.RequestID = o.Vehicle, o.Action, o.Attention, o.Action.Lane(), o.Actor, o.RequestID
-	return telematics.Receipt{Command: &c}, nil
+	return delivery.Receipt{Command: &c}, nil
 }
 
-func (p prompt) Start(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
+func (p prompt) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	return p.Send(ctx, o)
 }
 
@@ -33,7 +34,7 @@ func (p prompt) Start(ctx context.Context, o *telematics.Order) (telematics.Rece
 func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecorder {
 	b.Helper()
 	handler := httpapi.New(httpapi.Config{
-		Controller: prompt{settled(telematics.Order{Action: telematics.Lock}, telematics.Succeeded)},
+		Controller: prompt{settled(delivery.Order{Action: telematics.Lock}, telematics.Succeeded)},
 		Tokens:     goodTokens(b), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)), // the line is worded, and goes nowhere
 		Now: func() time.Time { return now },

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // envelope is the body of every answer of the API.
@@ -42,7 +43,7 @@ func (s *server) answerClient(c echo.Context, status int, message string, data a
 // write sends an envelope. The body is complete before its first byte leaves, so that
 // what cannot be encoded still becomes an error with its status.
 func (s *server) write(c echo.Context, status int, e envelope) error {
-	defer trace.StartRegion(c.Request().Context(), telematics.StepAnswer).End()
+	defer trace.StartRegion(c.Request().Context(), delivery.StepAnswer).End()
 	e.RequestID = callOf(c).idText
 	e.Timestamp = timestamp(s.Now())
 	var body bytes.Buffer

@@ -12,24 +12,25 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const lock = "/api/v1/admin/vehicles/42/control/lock"
 
 func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 	occupant := telematics.Command{ID: uuid.New(), Action: telematics.Unlock, Deadline: now.Add(6400 * time.Millisecond)}
-	ended := func(s telematics.State, reason, detail string) func(telematics.Order) error {
-		return func(o telematics.Order) error {
+	ended := func(s telematics.State, reason, detail string) func(delivery.Order) error {
+		return func(o delivery.Order) error {
 			c := settled(o, s)
 			c.Reason, c.Detail = reason, detail
 			return c.Err()
 		}
 	}
-	refused := func(err *telematics.Error) func(telematics.Order) error {
-		return func(telematics.Order) error { return err }
+	refused := func(err *telematics.Error) func(delivery.Order) error {
+		return func(delivery.Order) error { return err }
 	}
 	for name, c := range map[string]struct {
-		end        func(telematics.Order) error
+		end        func(delivery.Order) error
 		status     int
 		code       string
 		retryable  bool
@@ -58,7 +59,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
-			a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+			a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 				return telematics.Command{}, c.end(o)
 			}
 			r := a.post(lock).wants(c.status, c.code).wantsRetryAfter(c.retryAfter)
@@ -184,7 +185,7 @@ func TestABodyThatIsTooLargeIsRefusedBeforeTheToken(t *testing.T) {
 
 func TestAPanicIsAnErrorOfOurs(t *testing.T) {
 	a := newAPI(t)
-	a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) { panic("kaboom 17") }
+	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) { panic("kaboom 17") }
 	r := a.post(lock).wants(500, "internal")
 	if strings.Contains(r.text, "kaboom") {
 		t.Errorf("the panic leaks: %s", r.text)
@@ -206,7 +207,7 @@ func TestTheOrderOfChecksIsThatOfTheInterface(t *testing.T) {
 	a.post(attention, withBody(`{`)).wants(415, "unsupported_media_type")
 	a.post(attention, withJSON(`{`)).wants(400, "malformed_json")
 	a.post(attention, withJSON(`{}`)).wants(422, "validation_failed")
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
 	}
 	a.post("/api/v1/admin/vehicles/77/control/attention", withJSON(`{"signal":"horn"}`)).wants(404, "vehicle_not_found")

@@ -19,6 +19,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAStreamTellsWhatHappens(t *testing.T) {
@@ -27,7 +28,7 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" || s.header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%d %v", s.status, s.header)
 	}
-	command := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
+	command := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
 	fields := telematics.Snapshot{}
 	for field, value := range map[telematics.Field]any{
 		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open", telematics.Gear: nil,

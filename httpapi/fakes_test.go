@@ -8,35 +8,36 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // controller answers orders with a function, and remembers them.
 type controller struct {
 	mu     sync.Mutex
-	orders []telematics.Order
-	send   func(context.Context, telematics.Order) (telematics.Command, error)
-	start  func(context.Context, telematics.Order) (telematics.Receipt, error)
+	orders []delivery.Order
+	send   func(context.Context, delivery.Order) (telematics.Command, error)
+	start  func(context.Context, delivery.Order) (delivery.Receipt, error)
 	replay bool // every order repeats an earlier one
 }
 
-func (c *controller) Send(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
+func (c *controller) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.note(*o)
 	command, err := c.send(ctx, *o)
-	return telematics.Receipt{Command: &command, Replayed: c.replay}, err
+	return delivery.Receipt{Command: &command, Replayed: c.replay}, err
 }
 
-func (c *controller) Start(ctx context.Context, o *telematics.Order) (telematics.Receipt, error) {
+func (c *controller) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.note(*o)
 	return c.start(ctx, *o)
 }
 
-func (c *controller) note(o telematics.Order) {
+func (c *controller) note(o delivery.Order) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.orders = append(c.orders, o)
 }
 
-func (c *controller) last() telematics.Order {
+func (c *controller) last() delivery.Order {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.orders[len(c.orders)-1]
@@ -205,15 +206,15 @@ func (b *bulks) Bulk(_ context.Context, id telematics.BulkID) (telematics.Bulk, 
 	return telematics.Bulk{}, telematics.NoSuchBulk(id)
 }
 
-func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lookups++
 	bulk, used := b.made(&k)
 	if !used || b.err != nil {
-		return telematics.Made{}, false, b.err
+		return delivery.Made{}, false, b.err
 	}
-	return telematics.Made{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
+	return delivery.Made{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
 }
 
 // history remembers lines, or refuses them.

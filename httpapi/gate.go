@@ -12,6 +12,7 @@ import (
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // gate is what a request must pass before its handler runs.
@@ -85,7 +86,7 @@ func (s *server) pass(g gate, h echo.HandlerFunc) echo.HandlerFunc {
 
 // enter has the order of checks of the whole API; 404 and 405 of the path come before it, by routing.
 func (s *server) enter(c echo.Context, g gate) error {
-	defer trace.StartRegion(c.Request().Context(), telematics.StepAdmit).End()
+	defer trace.StartRegion(c.Request().Context(), delivery.StepAdmit).End()
 	call := callOf(c)
 	if err := call.readBody(c); err != nil {
 		return err // 413

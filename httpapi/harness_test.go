@@ -18,6 +18,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // now is the time of all tests that have no need of another.
@@ -46,10 +47,10 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	t.Helper()
 	a := &api{
 		t: t,
-		controller: &controller{send: func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		controller: &controller{send: func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 			return settled(o, telematics.Succeeded), nil
-		}, start: func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
-			return telematics.Receipt{Command: new(accepted(o))}, nil
+		}, start: func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
+			return delivery.Receipt{Command: new(accepted(o))}, nil
 		}},
 		bulks: &bulks{byID: map[telematics.BulkID]telematics.Bulk{}},
 		fleet: &fleet{twins: map[telematics.VehicleID]telematics.Twin{
@@ -76,14 +77,14 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 }
 
 // accepted is what the broker would return for an order that it has just taken.
-func accepted(o telematics.Order) telematics.Command {
+func accepted(o delivery.Order) telematics.Command {
 	c := settled(o, telematics.Accepted)
 	c.ID, c.Attempts, c.SentAt, c.Completed, c.Reported, c.Bulk = uuid.New(), 0, time.Time{}, time.Time{}, nil, o.Bulk
 	return c
 }
 
 // settled is what the broker would return for an order.
-func settled(o telematics.Order, s telematics.State) telematics.Command {
+func settled(o delivery.Order, s telematics.State) telematics.Command {
 	return telematics.Command{
 		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action,
 		Attention: o.Attention, Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // limiter counts down, and never up again.
@@ -209,7 +210,7 @@ func TestWithoutTheCountNothingIsRefused(t *testing.T) {
 // Else an agency could use up another's vehicles, and would learn when they are driven.
 func TestAnotherAgencysVehicleReadsAsNoneAndLosesNothing(t *testing.T) {
 	a, l := limitedAPI(t, 5, 100)
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
 	}
 	outsider := withToken(agencyToken(t, 2))

@@ -7,6 +7,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the
@@ -17,9 +18,9 @@ import (
 type Controller interface {
 	// Send blocks until the command is settled, and returns it. It fails where the vehicle
 	// did not do it; there is no command where it was refused before there was one.
-	Send(context.Context, *telematics.Order) (telematics.Receipt, error)
+	Send(context.Context, *delivery.Order) (delivery.Receipt, error)
 	// Start returns once the command is on its way.
-	Start(context.Context, *telematics.Order) (telematics.Receipt, error)
+	Start(context.Context, *delivery.Order) (delivery.Receipt, error)
 }
 
 // Halts is the kill switch.
@@ -43,7 +44,7 @@ type Bulks interface {
 	// with BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
 	// Made returns what was made under an idempotency key.
-	Made(context.Context, telematics.IdempotencyKey) (telematics.Made, bool, error)
+	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
 }
 
 // Fleet is what is known of vehicles and what was done to them. An error that has

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // A filter that cannot be read must not widen what is answered.
@@ -35,7 +36,7 @@ func TestAMalformedQueryIsRefusedWhereNoneIsAskedFor(t *testing.T) {
 func TestAnotherAgencysCommandsAreNotCounted(t *testing.T) {
 	a := newAPI(t)
 	for seq := range int64(4) {
-		c := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+		c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 		c.ID, c.Agency, c.Seq = uuid.New(), 2, 1000+seq // before the vehicle came to agency 1
 		a.fleet.commands = append(a.fleet.commands, c)
 	}

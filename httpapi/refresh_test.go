@@ -11,13 +11,14 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const refresh42 = status42 + "?refresh=true"
 
 // reports makes the vehicle's unit answer a refresh with values.
 func (a *api) reports(values map[telematics.Field]any) {
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		c := settled(o, telematics.Succeeded)
 		c.Reported = &telematics.Report{At: now, Values: values}
 		return c, nil
@@ -39,7 +40,7 @@ func TestARefreshAsksTheUnitAndTellsWhatItReported(t *testing.T) {
 	if sections["telemetry"] != "2026-01-02T10:00:00.250Z" || sections["diagnostics"] != "2026-01-02T09:00:00.250Z" {
 		t.Errorf("sections %v", sections)
 	}
-	want := telematics.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
+	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
 	if got := a.controller.last(); !reflect.DeepEqual(got, want) {
 		t.Errorf("ordered %+v, want %+v", got, want)
@@ -60,7 +61,7 @@ func TestARefreshAsksTheUnitAndTellsWhatItReported(t *testing.T) {
 
 func TestARefreshWithoutAReportIsNotLive(t *testing.T) {
 	a := newAPI(t)
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		c := settled(o, telematics.Succeeded)
 		c.Reported = nil
 		return c, nil
@@ -97,7 +98,7 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
-			a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+			a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 				return telematics.Command{}, w.err
 			}
 			r := a.get(refresh42).wants(w.status, w.code).wantsRetryAfter(w.retryAfter)
@@ -115,7 +116,7 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 
 func TestAnotherAgencysVehicleIsNotRefreshed(t *testing.T) {
 	a := newAPI(t)
-	a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(9)
 	}
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
@@ -127,7 +128,7 @@ func TestAnotherAgencysVehicleIsNotRefreshed(t *testing.T) {
 func TestARefreshMayTakeLongerThanARead(t *testing.T) {
 	const read = 50 * time.Millisecond
 	a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = read })
-	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
 		select {
 		case <-time.After(3 * read):
 			return settled(o, telematics.Succeeded), nil

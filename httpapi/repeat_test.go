@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const lock42 = "/api/v1/admin/vehicles/42/control/lock"
@@ -69,7 +70,7 @@ func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
 	} {
 		a := newAPI(t)
 		a.controller.replay = true
-		a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+		a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 			c := settled(o, state)
 			if err := c.Err(); err != nil {
 				return c, err
@@ -87,7 +88,7 @@ func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
 		"commands_halted":         telematics.Halted(telematics.Halt{Why: "recall"}),
 	} {
 		a := newAPI(t)
-		a.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+		a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 			return telematics.Command{}, failure
 		}
 		r := a.post(lock42)
@@ -107,8 +108,8 @@ func TestACallerMayPreferNotToWait(t *testing.T) {
 	if r.at("state") != "accepted" || r.at("outcome") != nil || a.controller.last().Budget != 20*time.Second {
 		t.Errorf("command %v, budget %v", r.body.Data, a.controller.last().Budget)
 	}
-	a.controller.start = func(_ context.Context, o telematics.Order) (telematics.Receipt, error) {
-		return telematics.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
+	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
+		return delivery.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
 	}
 	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(http.StatusOK, "")
 	if r.header.Get("Idempotency-Replayed") != "true" {

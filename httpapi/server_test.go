@@ -18,6 +18,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAServerOutlastsItsLongestCommand(t *testing.T) {
@@ -32,7 +33,7 @@ func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func())
 	t.Helper()
 	a = newAPI(t)
 	entered, vehicle := make(chan struct{}, 10), make(chan struct{})
-	a.controller.send = func(_ context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		entered <- struct{}{}
 		<-vehicle
 		return settled(o, telematics.Succeeded), nil

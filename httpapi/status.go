@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // statusBody is the vehicle status of the interface, section 2.2. What is not known
@@ -238,7 +239,7 @@ func (s *server) refresh(c echo.Context) (*telematics.Command, error) {
 	}
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
-	receipt, err := s.Controller.Send(c.Request().Context(), &telematics.Order{
+	receipt, err := s.Controller.Send(c.Request().Context(), &delivery.Order{
 		Vehicle: vehicle, Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, s.Budget),
 		Actor: call.actor, RequestID: call.id,
 	})

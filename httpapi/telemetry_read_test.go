@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // added returns the one entry that a request has added to the history.
@@ -59,7 +60,7 @@ func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 
 func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
 	a := newAPI(t)
-	plain := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Unknown)
+	plain := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Unknown)
 	plain.ID, plain.Reported, plain.Seq = uuid.New(), nil, 1
 	a.fleet.commands = []telematics.Command{plain}
 	a.get("/api/v1/admin/commands/"+plain.ID.String()).wants(200, "")
@@ -67,7 +68,7 @@ func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
 	if entries := a.history.all(); len(entries) != 0 {
 		t.Fatalf("nothing was reported: %+v", entries)
 	}
-	telling := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+	telling := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 	telling.ID, telling.Seq = uuid.New(), 2
 	a.fleet.commands = append(a.fleet.commands, telling)
 	one := a.added(func() { a.get("/api/v1/admin/commands/"+telling.ID.String()).wants(200, "") })
@@ -96,7 +97,7 @@ func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
 
 func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {
 	a := newAPI(t)
-	c := settled(telematics.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+	c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 	a.fleet.commands = []telematics.Command{c}
 	b := telematics.Bulk{ID: uuid.New(), Items: []telematics.BulkItem{{Vehicle: 42, Command: &c}}}
 	a.bulks.byID[b.ID] = b

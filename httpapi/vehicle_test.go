@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
@@ -48,8 +49,8 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	if got := a.get("/api/v1/admin/vehicles/42").wants(200, "").at("capabilities", "commands"); !reflect.DeepEqual(got, []any{}) {
 		t.Errorf("commands %v", got)
 	}
-	a.controller.start = func(context.Context, telematics.Order) (telematics.Receipt, error) {
-		return telematics.Receipt{}, telematics.NoUnit()
+	a.controller.start = func(context.Context, delivery.Order) (delivery.Receipt, error) {
+		return delivery.Receipt{}, telematics.NoUnit()
 	}
 	items, _ := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[42]}`)).wants(202, "").at("items").([]any)
 	item, _ := items[0].(map[string]any)
@@ -58,7 +59,7 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 		t.Errorf("bulk: %v", item)
 	}
 	client := newBookingAPI(t)
-	client.controller.send = func(context.Context, telematics.Order) (telematics.Command, error) {
+	client.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoUnit()
 	}
 	client.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_has_no_unit").wantsRetryAfter("3600")

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // More than a thousand orders wait concurrently, and all get the same answer; so do the next requests on their connections.
@@ -23,7 +24,7 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	all, vehicles := make(chan struct{}), make(chan struct{})
 	var ordered sync.WaitGroup
 	ordered.Add(waiting)
-	a.controller.send = func(ctx context.Context, o telematics.Order) (telematics.Command, error) {
+	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
 		ordered.Done()
 		<-vehicles
 		if err := ctx.Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 var marienplatz = telematics.Address{Position: telematics.Position{Latitude: 48.13743, Longitude: 11.57549}, Text: "Marienplatz 1, München"}
@@ -169,7 +170,7 @@ func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
 			continue
 		}
 		report := telematics.Report{At: time.Now(), Values: values}
-		if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
 			t.Fatalf("vehicle %d: %v", i+1, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // claimColumns are what is written down of an accepted command. A version that is null is not to be checked.
@@ -43,7 +44,7 @@ func claimRow(c *telematics.Command) []any {
 
 // claimed is the result of a claim.
 type claimed struct {
-	telematics.Claim
+	delivery.Claim
 	stale bool // the vehicle's record has another version than the command
 	// err says that there is no such vehicle, or why the occupant of a lane was not found, though lanes
 	// of the same batch were taken.
@@ -66,7 +67,7 @@ var errStale = errors.New("the vehicle's record has changed")
 // in one step. The command is on disk when it returns [LAW-1]. One that has a version is refused with errStale unless its vehicle's
 // record has that version, too, by a read that is not older than the claim. A caller whose context ends meanwhile may leave
 // an open command behind.
-func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	claim, err := p.claims.Do(ctx, &c)
 	for range claimAttempts - 1 {
 		if err != nil || !claim.undecided() {
@@ -79,13 +80,13 @@ func (p *Postgres) Claim(ctx context.Context, c telematics.Command) (telematics.
 		err = errLaneFlaps
 	}
 	if isKeyTaken(err) {
-		return telematics.Claim{KeyTaken: true}, nil
+		return delivery.Claim{KeyTaken: true}, nil
 	}
 	if err == nil && claim.stale {
-		return telematics.Claim{}, errStale
+		return delivery.Claim{}, errStale
 	}
 	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
-		return telematics.Claim{}, known
+		return delivery.Claim{}, known
 	}
 	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))
 }

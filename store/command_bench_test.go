@@ -12,6 +12,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // commandRecord is a record that waits for the disk at each commit, and a fleet with a free lane for each call of a round.
@@ -56,7 +57,7 @@ func (r *commandRecord) claimed(n int) []telematics.Command {
 func (r *commandRecord) settleAll() {
 	r.b.Helper()
 	for batch := range slices.Chunk(r.open, r.MaxBatch()) {
-		settlements := make([]telematics.Settlement, len(batch))
+		settlements := make([]delivery.Settlement, len(batch))
 		for i, c := range batch {
 			settlements[i] = success(c)
 		}
@@ -76,10 +77,10 @@ func pointers[T any](items []T) []*T {
 }
 
 // success is what a unit's answer with a small report makes of a command.
-func success(c telematics.Command) telematics.Settlement {
+func success(c telematics.Command) delivery.Settlement {
 	at := c.Requested.Add(time.Second)
-	return telematics.Settlement{
-		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, Progress: telematics.Progress{SentAt: at, Attempts: 1},
+	return delivery.Settlement{
+		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, Progress: delivery.Progress{SentAt: at, Attempts: 1},
 		Reported: &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	}
 }

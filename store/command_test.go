@@ -18,6 +18,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestACommandIsReadBack(t *testing.T) {
@@ -33,7 +34,7 @@ func TestACommandIsReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Seq = claim.Seq
-		settled, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: morning})
+		settled, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: morning})
 		if err != nil || !ok || settled.Seq != c.Seq {
 			t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
 		}
@@ -105,7 +106,7 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 				}
 				l.held.Add(1)
 				l.owners.Add(-1)
-				s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+				s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
 				if _, ok, err := p.Settle(context.Background(), s); err != nil || !ok {
 					t.Errorf("Settle = %v, %v", ok, err)
 				}
@@ -137,7 +138,7 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
 		t.Fatal(err)
 	}
-	claimed := make(chan telematics.Claim, 1)
+	claimed := make(chan delivery.Claim, 1)
 	go func() {
 		claim, err := p.Claim(context.Background(), brokertest.NewCommand(id, telematics.Lock))
 		if err != nil {
@@ -212,10 +213,10 @@ func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	after := func(state telematics.State, seconds int) *telematics.Settlement {
-		return &telematics.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
+	after := func(state telematics.State, seconds int) *delivery.Settlement {
+		return &delivery.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
 	}
-	results, err := p.settle(t.Context(), []*telematics.Settlement{
+	results, err := p.settle(t.Context(), []*delivery.Settlement{
 		after(telematics.Received, 1), after(telematics.Received, 2), after(telematics.Unknown, 3),
 		after(telematics.Succeeded, 4), after(telematics.Failed, 5),
 	})
@@ -241,9 +242,9 @@ func TestABatchThatFailsHasSettledNothing(t *testing.T) {
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	s := telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning}
-	bad := telematics.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
-	if _, err := p.settle(t.Context(), []*telematics.Settlement{&s, &bad}); !pg.Splits(err) {
+	s := delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning}
+	bad := delivery.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
+	if _, err := p.settle(t.Context(), []*delivery.Settlement{&s, &bad}); !pg.Splits(err) {
 		t.Fatalf("settle = %v, want an error of the value", err)
 	}
 	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {
@@ -265,7 +266,7 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 			if _, err := p.Claim(t.Context(), c); err != nil {
 				t.Errorf("Claim: %v", err)
 			}
-			s := telematics.Settlement{Command: c.ID, State: telematics.Failed, At: morning}
+			s := delivery.Settlement{Command: c.ID, State: telematics.Failed, At: morning}
 			line := telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead}
 			if bad {
 				s.Reason, line.Action = "\x00", "\x00"
@@ -373,7 +374,7 @@ func BenchmarkClaim(b *testing.B) {
 				b.Errorf("Claim = %+v, %v", claim, err)
 				return
 			}
-			s := telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: c.Requested}
+			s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: c.Requested}
 			if _, ok, err := p.Settle(b.Context(), s); err != nil || !ok {
 				b.Errorf("Settle = %v, %v", ok, err)
 				return

@@ -10,6 +10,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // keyTaken is the constraint that an idempotency key in use violates.
@@ -38,14 +39,14 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 
 // Made returns what was made under an idempotency key, as it is now. What was not
 // executed, and never will be, has freed its key; so has telematics.KeptFor.
-func (p *Postgres) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+func (p *Postgres) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
 	made, found, err := p.made(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)
 }
 
-func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
 	if !pg.Searchable(k.Subject, k.Key) {
-		return telematics.Made{}, false, nil
+		return delivery.Made{}, false, nil
 	}
 	var rows []struct {
 		Fingerprint []byte     `db:"fingerprint"`
@@ -59,7 +60,7 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 		where agency_id = $1 and subject = $2 and key = $3`,
 		k.Agency, k.Subject, k.Key)
 	if err != nil || len(rows) == 0 {
-		return telematics.Made{}, false, err
+		return delivery.Made{}, false, err
 	}
 	row := rows[0]
 	if row.Old {
@@ -67,18 +68,18 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (telem
 			delete from idempotency_keys
 			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+keptSince,
 			k.Agency, k.Subject, k.Key)
-		return telematics.Made{}, false, err
+		return delivery.Made{}, false, err
 	}
-	made := telematics.Made{Bulk: pg.Deref(row.BulkID)}
+	made := delivery.Made{Bulk: pg.Deref(row.BulkID)}
 	copy(made.Fingerprint[:], row.Fingerprint)
 	if row.CommandID == nil {
 		return made, true, nil
 	}
 	if made.Command, err = p.Command(ctx, *row.CommandID); err != nil {
-		return telematics.Made{}, false, err
+		return delivery.Made{}, false, err
 	}
 	if made.Command.State.Outcome() == telematics.NotExecuted {
-		return telematics.Made{}, false, p.free(ctx, *row.CommandID)
+		return delivery.Made{}, false, p.free(ctx, *row.CommandID)
 	}
 	return made, true, nil
 }

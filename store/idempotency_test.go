@@ -8,6 +8,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // During an upgrade an instance of the version before settles commands whose keys it knows
@@ -44,7 +45,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, known %v", name, known), func(t *testing.T) {
 				for _, batch := range batches {
-					var settlements []*telematics.Settlement
+					var settlements []*delivery.Settlement
 					for _, state := range batch {
 						s := settlementOfKeyed(t, p, next, state, known)
 						settlements = append(settlements, &s)
@@ -69,7 +70,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 }
 
 // settlementOfKeyed settles a new command that has a key.
-func settlementOfKeyed(t *testing.T, p *Postgres, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) telematics.Settlement {
+func settlementOfKeyed(t *testing.T, p *Postgres, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) delivery.Settlement {
 	t.Helper()
 	vehicle, _ := next()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
@@ -77,7 +78,7 @@ func settlementOfKeyed(t *testing.T, p *Postgres, next func() (telematics.Vehicl
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	s := telematics.Settlement{Command: c.ID, State: state, At: time.Now()}
+	s := delivery.Settlement{Command: c.ID, State: state, At: time.Now()}
 	if known {
 		s.Known = &c
 	}

@@ -8,6 +8,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestImportingTwiceChangesNothing(t *testing.T) {
@@ -44,7 +45,7 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 	}
 	for _, v := range file.Vehicles {
 		presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
-		if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: v.Unit, At: morning, Presence: &presence}}); err != nil {
+		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: v.Unit, At: morning, Presence: &presence}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +67,7 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 			t.Errorf("vehicle %d: unit %s, contact %+v, %v; want %s, %+v", vehicles[i].ID, twin.Unit, twin.Contact, err, vehicles[i].Unit, want)
 		}
 	}
-	seen, err := p.Observe(t.Context(), []telematics.Observation{{Unit: retired, At: morning}})
+	seen, err := p.Observe(t.Context(), []delivery.Observation{{Unit: retired, At: morning}})
 	if err != nil || len(seen.Unknown) != 1 {
 		t.Errorf("Observe of a unit that is built in nowhere = %v, %v", seen.Unknown, err)
 	}
@@ -87,7 +88,7 @@ func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
 	}
 	unit := file.Vehicles[3].Unit
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
 	file.Vehicles[3].Protocol = "v1"

@@ -15,6 +15,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Everything that takes locks, on the same few rows, in any order, by two instances.
@@ -57,10 +58,10 @@ func TestNothingDeadlocks(t *testing.T) {
 					if claim.Occupant != nil {
 						c = *claim.Occupant
 					}
-					if err := p.Note(context.Background(), []telematics.Note{noteOf(c.ID)}); err != nil {
+					if err := p.Note(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
 						t.Errorf("Note: %v", err)
 					}
-					s := telematics.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
+					s := delivery.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
 					if _, _, err := p.Settle(context.Background(), s); err != nil {
 						t.Errorf("Settle: %v", err)
 					}
@@ -87,9 +88,9 @@ func TestNothingDeadlocks(t *testing.T) {
 					t.Errorf("Overdue: %v", err)
 				}
 				rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
-				batch := make([]telematics.Settlement, len(open))
+				batch := make([]delivery.Settlement, len(open))
 				for i, c := range open {
-					batch[i] = telematics.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}
+					batch[i] = delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}
 				}
 				if len(batch) == 0 {
 					continue
@@ -105,7 +106,7 @@ func TestNothingDeadlocks(t *testing.T) {
 					seen := make([]sighting, fleet)
 					for i, at := range rand.Perm(fleet) {
 						report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-						seen[i] = newSighting(telematics.Observation{Unit: units[at], At: time.Now(), Report: &report})
+						seen[i] = newSighting(delivery.Observation{Unit: units[at], At: time.Now(), Report: &report})
 					}
 					if _, err := p.observe(context.Background(), seen); err != nil {
 						t.Errorf("observe: %v", err)
@@ -178,9 +179,9 @@ func settleBesideNote(t *testing.T, others int) {
 	}
 	settled := make(chan bool, 1)
 	go func() {
-		batch := []telematics.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
+		batch := []delivery.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
 		for range others {
-			batch = append(batch, telematics.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+			batch = append(batch, delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		}
 		results, err := p.settle(context.Background(), pointers(batch))
 		if err != nil {

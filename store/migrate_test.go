@@ -15,6 +15,7 @@ import (
 	"motorpool/store/migrations"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestManyInstancesMigrateAtOnce(t *testing.T) {
@@ -236,7 +237,7 @@ func claimAndSettle(t *testing.T, p *Postgres, c telematics.Command, unit telema
 
 func settleOpen(t *testing.T, p *Postgres, c telematics.Command, unit telematics.Unit) error {
 	t.Helper()
-	_, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
+	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
 	if err == nil && !ok {
 		err = errWithoutEffect
 	}

@@ -14,17 +14,18 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // sighting is what was seen of a unit: one observation, or several joined into one.
 type sighting struct {
-	telematics.Observation                      // with a report where there are readings
-	readings               telematics.Snapshot  // each of its own time
-	vehicle                telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
-	owed                   bool                 // Postgres is going to be given it with what is known of the vehicle
+	delivery.Observation                      // with a report where there are readings
+	readings             telematics.Snapshot  // each of its own time
+	vehicle              telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
+	owed                 bool                 // Postgres is going to be given it with what is known of the vehicle
 }
 
-func newSighting(o telematics.Observation) sighting {
+func newSighting(o delivery.Observation) sighting {
 	s := sighting{Observation: o}
 	s.At = pg.FromTimestamp(pg.Timestamp(o.At)) // compared with instants that were written down
 	if o.Report != nil {
@@ -37,7 +38,7 @@ func newSighting(o telematics.Observation) sighting {
 // snapshots, whatever the order of arrival [LAW-7], and returns the units that belong to
 // no vehicle. It is durable when Observe returns. An error that is not [Away] names what
 // could not be kept; the rest was kept.
-func (p *Postgres) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+func (p *Postgres) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	sightings := make([]sighting, len(observations))
 	for i, o := range observations {
 		sightings[i] = newSighting(o)
@@ -45,9 +46,9 @@ func (p *Postgres) Observe(ctx context.Context, observations []telematics.Observ
 	return p.keep(ctx, sightings)
 }
 
-func (p *Postgres) keep(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
+func (p *Postgres) keep(ctx context.Context, sightings []sighting) (delivery.Seen, error) {
 	if len(sightings) == 0 {
-		return telematics.Seen{}, nil
+		return delivery.Seen{}, nil
 	}
 	seen, err := p.observe(ctx, sightings)
 	if len(sightings) > 1 && pg.Splits(err) {
@@ -57,8 +58,8 @@ func (p *Postgres) keep(ctx context.Context, sightings []sighting) (telematics.S
 }
 
 // observeEach keeps what can be kept, where one sighting spoilt the others.
-func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telematics.Seen, error) {
-	var all telematics.Seen
+func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (delivery.Seen, error) {
+	var all delivery.Seen
 	var refused []error
 	for _, s := range sightings {
 		seen, err := p.observe(ctx, []sighting{s})
@@ -74,7 +75,7 @@ func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (telem
 }
 
 // addSeen adds what was found with some observations to what was found with others.
-func addSeen(all *telematics.Seen, seen telematics.Seen) {
+func addSeen(all *delivery.Seen, seen delivery.Seen) {
 	for _, unit := range seen.Unknown {
 		all.Unknown = appendNew(all.Unknown, unit)
 	}
@@ -99,24 +100,24 @@ type observedUnit struct {
 
 // observe is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
-func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen telematics.Seen, err error) {
+func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen delivery.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
 	if err := p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
 		seen, err = observeIn(ctx, tx, sightings)
 		return err
 	}); err != nil {
-		return telematics.Seen{}, err
+		return delivery.Seen{}, err
 	}
 	return seen, nil
 }
 
-func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (telematics.Seen, error) {
+func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (delivery.Seen, error) {
 	units, err := lockUnits(ctx, tx, sightings)
 	if err != nil {
-		return telematics.Seen{}, err
+		return delivery.Seen{}, err
 	}
-	var seen telematics.Seen
+	var seen delivery.Seen
 	for _, s := range sightings {
 		unit, ok := units[s.Unit]
 		if !ok {
@@ -130,13 +131,13 @@ func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (telematics
 		if s.vehicle != 0 && s.vehicle != unit.change.Vehicle {
 			continue // the unit was built into another vehicle since
 		}
-		seen.Weigh(unit.contact, s.Observation)
+		seen.CountRefusal(unit.contact, s.Observation)
 		unit.observe(s)
 		unit.spoke = unit.spoke || s.Presence != nil
 	}
 	announce(units, time.Now())
 	if err := writeUnits(ctx, tx, units); err != nil {
-		return telematics.Seen{}, err
+		return delivery.Seen{}, err
 	}
 	for _, unit := range units {
 		if !unit.change.Empty() {
@@ -154,7 +155,7 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 }
 
 func (u *observedUnit) observe(s sighting) {
-	u.contact = u.contact.Observe(s.Observation)
+	u.contact = s.Observation.Contact(u.contact)
 	switch {
 	case len(s.readings) == 0:
 	case u.snapshot == nil:

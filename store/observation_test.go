@@ -10,21 +10,22 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	report := telematics.Report{At: morning.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	var seen []telematics.Observation
+	var seen []delivery.Observation
 	for range 3 {
 		_, unit := add()
-		seen = append(seen, telematics.Observation{Unit: unit, At: morning, Report: &report})
+		seen = append(seen, delivery.Observation{Unit: unit, At: morning, Report: &report})
 	}
 	_, poisonous := add()
 	bad := telematics.Presence{Status: telematics.Online, Session: "\x00", At: morning}
-	seen = slices.Insert(seen, 1, telematics.Observation{Unit: poisonous, At: morning, Presence: &bad},
-		telematics.Observation{Unit: "stranger", At: morning})
+	seen = slices.Insert(seen, 1, delivery.Observation{Unit: poisonous, At: morning, Presence: &bad},
+		delivery.Observation{Unit: "stranger", At: morning})
 	got, err := p.Observe(t.Context(), seen)
 	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || unavailable.Is(err) {
 		t.Errorf("error %v, want one that names %s", err, poisonous)
@@ -42,7 +43,7 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 			t.Errorf("record %+v, %v; want %+v", record, err, twin)
 		}
 	}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
 		t.Errorf("alone: %v", err)
 	}
 }
@@ -52,7 +53,7 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	at := time.UnixMilli(1767348000250).UTC()
 	report := telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: 48.5, telematics.KeyStatus: nil}}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
 		t.Fatal(err)
 	}
 	var fields string
@@ -73,15 +74,15 @@ func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
-	var spoke []telematics.Observation
+	var spoke []delivery.Observation
 	for range 3 {
 		id, unit := add()
 		ids, units = append(ids, id), append(units, unit)
-		spoke = append(spoke, telematics.Observation{Unit: unit, At: morning, Presence: &presence})
+		spoke = append(spoke, delivery.Observation{Unit: unit, At: morning, Presence: &presence})
 	}
 	later := presence
 	later.Status, later.At = telematics.Standby, morning.Add(time.Minute)
-	for _, seen := range [][]telematics.Observation{spoke, {
+	for _, seen := range [][]delivery.Observation{spoke, {
 		{Unit: units[0], At: later.At, Presence: &later},
 		{Unit: units[1], At: later.At, Report: &report},
 		{Unit: units[2], At: later.At, Presence: &later},
@@ -91,8 +92,8 @@ func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := telematics.Contact{}.Observe(spoke[0])
-	moved := first.Observe(telematics.Observation{At: later.At, Presence: &later})
+	first := spoke[0].Contact(telematics.Contact{})
+	moved := delivery.Observation{At: later.At, Presence: &later}.Contact(first)
 	for i, want := range []telematics.Contact{moved, first.Reported(later.At), moved.Reported(later.At.Add(time.Minute))} {
 		twin, err := p.Twin(t.Context(), ids[i])
 		if err != nil || !reflect.DeepEqual(twin.Contact, want) {
@@ -108,7 +109,7 @@ func TestAllContactsCanBeForgotten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ForgetContacts(t.Context()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const (
@@ -63,7 +64,7 @@ func (t *Twins) offerBatch(ctx context.Context, batch []*known, tell func([]tele
 
 // offerOnce makes one trip, and adds to news what that has changed.
 func (t *Twins) offerOnce(ctx context.Context, vehicles []*known, news map[*known]telematics.Snapshot) (left []*known, err error) {
-	defer trace.StartRegion(ctx, telematics.StepMerge).End()
+	defer trace.StartRegion(ctx, delivery.StepMerge).End()
 	proposals := make([]proposal, len(vehicles))
 	offers := make([]offer, len(vehicles))
 	for i, k := range vehicles {

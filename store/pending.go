@@ -19,6 +19,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // pendingFor is how long an entry outlives its deadline, for late answers.
@@ -51,16 +52,16 @@ type pendingRow struct {
 	Deadline int64                `json:"deadline"` // milliseconds since the epoch
 }
 
-func encodePending(p *telematics.Pending) string {
+func encodePending(p *delivery.Pending) string {
 	return pg.JSON(pendingRow{Command: p.Command, Vehicle: p.Vehicle, Unit: p.Unit, Instance: p.Instance, Deadline: p.Deadline.UnixMilli()})
 }
 
-func decodePending(entry string) (telematics.Pending, error) {
+func decodePending(entry string) (delivery.Pending, error) {
 	var row pendingRow
 	if err := json.Unmarshal([]byte(entry), &row); err != nil {
-		return telematics.Pending{}, fmt.Errorf("decode pending command: %w", err)
+		return delivery.Pending{}, fmt.Errorf("decode pending command: %w", err)
 	}
-	return telematics.Pending{
+	return delivery.Pending{
 		Command: row.Command, Vehicle: row.Vehicle, Unit: row.Unit, Instance: row.Instance,
 		Deadline: time.UnixMilli(row.Deadline).UTC(),
 	}, nil
@@ -68,7 +69,7 @@ func decodePending(entry string) (telematics.Pending, error) {
 
 // Register begins to add a command, and returns what waits until it is added. The entry goes by itself a minute
 // after its deadline; those in the index of deadlines go with the next that comes.
-func (r *Redis) Register(p telematics.Pending) (added func(context.Context) error) {
+func (r *Redis) Register(p delivery.Pending) (added func(context.Context) error) {
 	registrations := r.partOf(p.Unit).registrations
 	call := registrations.Begin(p)
 	return func(ctx context.Context) error {
@@ -79,7 +80,7 @@ func (r *Redis) Register(p telematics.Pending) (added func(context.Context) erro
 
 // register adds commands in one trip. Where a part of a cluster is unavailable, the others are added. The index of deadlines is for
 // display alone: where it is not written, the commands are added all the same.
-func (r *Redis) register(ctx context.Context, index string, indexing *unavailable.Breaker, commands []telematics.Pending) ([]error, error) {
+func (r *Redis) register(ctx context.Context, index string, indexing *unavailable.Breaker, commands []delivery.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	deadlines := make([]redis.Z, len(commands))
 	for i, p := range commands {
@@ -113,20 +114,20 @@ func gone() string {
 }
 
 // Lookup returns the entry of a command that was sent to the unit.
-func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+func (r *Redis) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	entry, err := r.client.Get(ctx, pendingKey(unit, id)).Result()
 	if errors.Is(err, redis.Nil) {
-		return telematics.Pending{}, false, nil
+		return delivery.Pending{}, false, nil
 	}
 	if err != nil {
-		return telematics.Pending{}, false, unavailable.Wrap("look up command", err)
+		return delivery.Pending{}, false, unavailable.Wrap("look up command", err)
 	}
 	p, err := decodePending(entry)
 	return p, err == nil, unavailable.Wrap("look up command", err)
 }
 
 // Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
-func (r *Redis) Contains(ctx context.Context, commands []telematics.Pending) ([]bool, error) {
+func (r *Redis) Contains(ctx context.Context, commands []delivery.Pending) ([]bool, error) {
 	found := make([]bool, 0, len(commands))
 	for trip := range slices.Chunk(commands, tripBatch) {
 		entries := make([]*redis.IntCmd, len(trip))
@@ -147,7 +148,7 @@ func (r *Redis) Contains(ctx context.Context, commands []telematics.Pending) ([]
 }
 
 // Release removes commands that nobody waits for any more.
-func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) error {
+func (r *Redis) Release(ctx context.Context, entries ...delivery.Pending) error {
 	for trip := range slices.Chunk(entries, tripBatch) {
 		members := map[string][]any{}
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -169,7 +170,7 @@ func (r *Redis) Release(ctx context.Context, entries ...telematics.Pending) erro
 }
 
 // InFlight returns the commands that wait for an answer, by deadline.
-func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
+func (r *Redis) InFlight(ctx context.Context) ([]delivery.Pending, error) {
 	var members []string
 	for _, p := range r.parts {
 		indexed, err := r.client.ZRangeByScore(ctx, p.deadlines, &redis.ZRangeBy{Min: "(" + gone(), Max: "+inf"}).Result()
@@ -190,7 +191,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, unavailable.Wrap("list commands in flight", err)
 	}
-	var inFlight []telematics.Pending
+	var inFlight []delivery.Pending
 	for _, entry := range entries {
 		text, err := entry.(*redis.StringCmd).Result()
 		if errors.Is(err, redis.Nil) {
@@ -205,7 +206,7 @@ func (r *Redis) InFlight(ctx context.Context) ([]telematics.Pending, error) {
 		}
 		inFlight = append(inFlight, p)
 	}
-	slices.SortStableFunc(inFlight, func(a, b telematics.Pending) int { return a.Deadline.Compare(b.Deadline) })
+	slices.SortStableFunc(inFlight, func(a, b delivery.Pending) int { return a.Deadline.Compare(b.Deadline) })
 	return inFlight, nil
 }
 

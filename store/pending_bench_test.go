@@ -7,11 +7,12 @@ import (
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // pendings are entries of different units, none of them in the table.
-func pendings(n int) []telematics.Pending {
-	entries := make([]telematics.Pending, n)
+func pendings(n int) []delivery.Pending {
+	entries := make([]delivery.Pending, n)
 	for i := range entries {
 		entries[i] = pendingIn(telematics.Unit(fmt.Sprintf("unit-%d", i)), 10*time.Second)
 	}
@@ -21,22 +22,22 @@ func pendings(n int) []telematics.Pending {
 // BenchmarkPendingTable is the table against a Redis that holds what is in flight and no more.
 func BenchmarkPendingTable(b *testing.B) {
 	r := openRedis(b, storetest.StartRedis(b).URL())
-	register := func(p telematics.Pending) error { return r.Register(p)(b.Context()) }
-	lookup := func(p telematics.Pending) error {
+	register := func(p delivery.Pending) error { return r.Register(p)(b.Context()) }
+	lookup := func(p delivery.Pending) error {
 		_, ok, err := r.Lookup(b.Context(), p.Unit, p.Command)
 		if err == nil && !ok {
 			err = fmt.Errorf("look up: %w", errWithoutEffect)
 		}
 		return err
 	}
-	release := func(p telematics.Pending) error { return r.Release(b.Context(), p) }
-	absent := func(n int) []telematics.Pending {
+	release := func(p delivery.Pending) error { return r.Release(b.Context(), p) }
+	absent := func(n int) []delivery.Pending {
 		if err := r.client.FlushAll(b.Context()).Err(); err != nil {
 			b.Fatal(err)
 		}
 		return pendings(n)
 	}
-	present := func(n int) []telematics.Pending {
+	present := func(n int) []delivery.Pending {
 		entries := absent(n)
 		for _, p := range entries {
 			if err := register(p); err != nil {
@@ -47,8 +48,8 @@ func BenchmarkPendingTable(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name  string
-		fresh func(int) []telematics.Pending
-		call  func(telematics.Pending) error
+		fresh func(int) []delivery.Pending
+		call  func(delivery.Pending) error
 	}{
 		{"register", absent, register},
 		{"lookup", present, lookup},

@@ -13,6 +13,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
@@ -52,11 +53,11 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	var settled error
 	for _, state := range []telematics.State{telematics.Rejected, telematics.Succeeded} {
 		for _, known := range []*telematics.Command{nil, &first} {
-			of := func(c *telematics.Command) *telematics.Settlement {
-				return &telematics.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
+			of := func(c *telematics.Command) *delivery.Settlement {
+				return &delivery.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
 			}
-			_, one := p.settle(t.Context(), []*telematics.Settlement{of(&first)})
-			_, two := p.settle(t.Context(), []*telematics.Settlement{of(&second), of(&keyed)})
+			_, one := p.settle(t.Context(), []*delivery.Settlement{of(&first)})
+			_, two := p.settle(t.Context(), []*delivery.Settlement{of(&second), of(&keyed)})
 			settled = errors.Join(settled, one, two)
 		}
 	}
@@ -64,10 +65,10 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
-	_, reported := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
+	_, reported := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
-	_, spoke := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []telematics.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
+	_, spoke := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
+	if err := errors.Join(claimed, refused, p.Note(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {

@@ -17,6 +17,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // ownServer starts a Postgres for the test to ill-treat, with one vehicle.
@@ -39,7 +40,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
 		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },
 		"Claim":           func(ctx context.Context) error { _, err := p.Claim(ctx, c); return err },
-		"Note":            func(ctx context.Context) error { return p.Note(ctx, []telematics.Note{noteOf(c.ID)}) },
+		"Note":            func(ctx context.Context) error { return p.Note(ctx, []delivery.Note{noteOf(c.ID)}) },
 		"News":            func(ctx context.Context) error { _, err := p.News(ctx, []uuid.UUID{c.ID}, nil); return err },
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
@@ -49,22 +50,22 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"Methods":         func(ctx context.Context) error { _, err := p.Methods(ctx, 1); return err },
 		"DropCard":        func(ctx context.Context) error { return p.DropCard(ctx, "pm_1", telematics.Activity{}) },
 		"Settle": func(ctx context.Context) error {
-			_, _, err := p.Settle(ctx, telematics.Settlement{Command: c.ID, State: telematics.Received, At: morning})
+			_, _, err := p.Settle(ctx, delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning})
 			return err
 		},
 		"Add": func(ctx context.Context) error {
 			return p.Add(ctx, telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead})
 		},
 		"Observe": func(ctx context.Context) error {
-			_, err := p.Observe(ctx, []telematics.Observation{{Unit: "unit-1", At: morning}})
+			_, err := p.Observe(ctx, []delivery.Observation{{Unit: "unit-1", At: morning}})
 			return err
 		},
 	}
 }
 
 // noteOf is of a command that was sent once.
-func noteOf(id telematics.CommandID) telematics.Note {
-	return telematics.Note{Command: id, Progress: telematics.Progress{SentAt: morning, Attempts: 1}}
+func noteOf(id telematics.CommandID) delivery.Note {
+	return delivery.Note{Command: id, Progress: delivery.Progress{SentAt: morning, Attempts: 1}}
 }
 
 func wantAway(t *testing.T, p *Postgres, within time.Duration) {

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
@@ -17,10 +18,10 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 	here := open(t, address)
 	add := storetest.Vehicles(t, here.DB)
 	now := time.Now()
-	var heard []telematics.Observation
+	var heard []delivery.Observation
 	for range fleet {
 		_, unit := add()
-		heard = append(heard, telematics.Observation{Unit: unit, At: now, Presence: &telematics.Presence{Status: telematics.Online, Session: "s", At: now}})
+		heard = append(heard, delivery.Observation{Unit: unit, At: now, Presence: &telematics.Presence{Status: telematics.Online, Session: "s", At: now}})
 	}
 	if seen, err := here.Observe(t.Context(), heard); err != nil || len(seen.Changes) != fleet {
 		t.Fatalf("%d changes, %v", len(seen.Changes), err)
@@ -87,7 +88,7 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 func TestForgottenContactsAreToldAsUnknown(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ForgetContacts(t.Context()); err != nil {
@@ -111,9 +112,9 @@ func TestWhatObservingToldIsNeverTakenBackAtOnce(t *testing.T) {
 				for _, heard := range []bool{false, true} {
 					_, unit := add()
 					at := now.Add(-age)
-					seen := []telematics.Observation{{Unit: unit, At: at, Retained: retained, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}}
+					seen := []delivery.Observation{{Unit: unit, At: at, Retained: retained, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}}
 					if heard {
-						seen = append(seen, telematics.Observation{Unit: unit, At: at.Add(time.Second)})
+						seen = append(seen, delivery.Observation{Unit: unit, At: at.Add(time.Second)})
 					}
 					if _, err := p.Observe(t.Context(), seen); err != nil {
 						t.Fatal(err)

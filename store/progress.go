@@ -10,7 +10,7 @@ import (
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
-	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 type progressRow struct {
@@ -19,7 +19,7 @@ type progressRow struct {
 	ReceivedAt *time.Time `json:"received_at,omitempty"`
 }
 
-func newProgressRow(p telematics.Progress) progressRow {
+func newProgressRow(p delivery.Progress) progressRow {
 	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt)}
 }
 
@@ -30,7 +30,7 @@ type noteRow struct {
 
 // Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
 // of each time the first stays, and of attempts the most.
-func (p *Postgres) Note(ctx context.Context, notes []telematics.Note) error {
+func (p *Postgres) Note(ctx context.Context, notes []delivery.Note) error {
 	for batch := range slices.Chunk(notes, p.MaxBatch()) {
 		if err := p.note(ctx, batch); err != nil {
 			return unavailable.Wrap("note the progress of commands", err)
@@ -39,7 +39,7 @@ func (p *Postgres) Note(ctx context.Context, notes []telematics.Note) error {
 	return nil
 }
 
-func (p *Postgres) note(ctx context.Context, notes []telematics.Note) error {
+func (p *Postgres) note(ctx context.Context, notes []delivery.Note) error {
 	rows, ids := make([]noteRow, len(notes)), make([]uuid.UUID, len(notes))
 	for i, n := range notes {
 		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command

@@ -12,6 +12,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Postgres may write what a unit said in fewer bytes with many more: what was taken
@@ -37,7 +38,7 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 			if err != nil || len(dropped) > 0 {
 				t.Fatalf("the report itself: %v %v", dropped, err)
 			}
-			for _, s := range []telematics.Settlement{
+			for _, s := range []delivery.Settlement{
 				{Command: large.ID, Unit: unit, State: telematics.Succeeded, At: time.Now(), Reported: &report},
 				{Command: beside.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()},
 			} {

@@ -6,6 +6,7 @@ import (
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestThatThereWasAValueIsRememberedForGood(t *testing.T) {
@@ -19,7 +20,7 @@ func TestThatThereWasAValueIsRememberedForGood(t *testing.T) {
 		{telematics.SpeedKmh: nil},
 	} {
 		report := telematics.Report{At: at.Add(time.Duration(i) * time.Second), Values: values}
-		if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
+		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // recordsSize is the number of vehicles whose records are cached, at up to 1 KB each.
@@ -56,7 +57,7 @@ func NewCommands(p *Postgres, t *Twins) *Commands { return &Commands{p, t} }
 // Claim is Postgres.Claim for a command whose order may have been accepted by a cached record. Where that is out of date, Claim
 // removes it from the cache, has the order accepted anew, and claims the command that accept returns. That was accepted a moment ago, so it is not
 // checked again: a record that changes all the time delays no command.
-func (c *Commands) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (c *Commands) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := c.Postgres.Claim(ctx, *command)
 	switch {
 	case err == nil:
@@ -70,7 +71,7 @@ func (c *Commands) Claim(ctx context.Context, command *telematics.Command, accep
 	}
 	c.twins.records.remove(command.Vehicle)
 	if command, err = accept(); err != nil {
-		return telematics.Claim{}, err
+		return delivery.Claim{}, err
 	}
 	accepted := *command
 	accepted.Version = 0

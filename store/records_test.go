@@ -10,6 +10,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Claims that share a statement are each decided for themselves.
@@ -106,7 +107,7 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		t.Helper()
 		at := begin.Add(after)
 		presence := telematics.Presence{Status: status, Session: "one", At: at}
-		if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: at, Presence: &presence}}); err != nil {
+		if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Presence: &presence}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		if err != nil || !claim.Taken() {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
-		if _, _, err = twins.postgres.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
+		if _, _, err = twins.postgres.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		return false
@@ -135,7 +136,7 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(telematics.Online, time.Minute) // again, in the same session
-	if _, err := twins.postgres.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(begin, 1)}}); err != nil {
+	if _, err := twins.postgres.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(begin, 1)}}); err != nil {
 		t.Fatal(err)
 	}
 	if isStale() {
@@ -171,7 +172,7 @@ func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
 		t.Error("a record that is read does not tell")
 	}
 	twins.directory.known.Purge() // as time does
-	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
+	o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
 	twin, err := twins.Resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 		twins.directory.known.Add(unit, aged)
 	}
 	age(telematics.MaxBudget - 10*time.Second)
-	o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
+	o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
 	for vehicle, want := range map[telematics.VehicleID]bool{0: false, other: false, asked: true} {
 		o.Asked = vehicle
 		there := twins.Bring(o)

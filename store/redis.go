@@ -16,6 +16,7 @@ import (
 	"motorpool/store/groupcommit"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // RedisConfig says how to reach Redis.
@@ -49,7 +50,7 @@ type Redis struct {
 type redisPart struct {
 	deadlines     string // the key of its index of deadlines
 	ready         string // the key that readiness writes
-	registrations *groupcommit.Batcher[telematics.Pending, error]
+	registrations *groupcommit.Batcher[delivery.Pending, error]
 }
 
 // tripBatch is how many calls share one trip to Redis, at most, and tripFor is how long it may take in all.
@@ -85,7 +86,7 @@ func (r *Redis) addPart(trip groupcommit.Limits, deadlines, ready string) {
 		Opened: "the index of commands in flight is not written; commands go on",
 		Closed: "the index of commands in flight is written again", Log: r.log,
 	}
-	register := func(ctx context.Context, commands []telematics.Pending) ([]error, error) {
+	register := func(ctx context.Context, commands []delivery.Pending) ([]error, error) {
 		return r.register(ctx, deadlines, indexing, commands)
 	}
 	r.parts = append(r.parts, redisPart{deadlines: deadlines, ready: ready, registrations: groupcommit.New(trip, register)})

@@ -15,10 +15,11 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
-func pendingIn(unit telematics.Unit, in time.Duration) telematics.Pending {
-	return telematics.Pending{
+func pendingIn(unit telematics.Unit, in time.Duration) delivery.Pending {
+	return delivery.Pending{
 		Command: uuid.New(), Vehicle: 1, Unit: unit, Instance: "a",
 		Deadline: time.Now().Add(in).UTC().Truncate(time.Millisecond),
 	}
@@ -28,7 +29,7 @@ func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			r := openRedis(t, address)
-			var want []telematics.Pending
+			var want []delivery.Pending
 			for _, seconds := range []int{30, 10, 20} {
 				p := pendingIn("unit-1", time.Duration(seconds)*time.Second)
 				if err := r.Register(p)(t.Context()); err != nil {
@@ -36,7 +37,7 @@ func TestWhatIsInFlightIsListedByDeadline(t *testing.T) {
 				}
 				want = append(want, p)
 			}
-			slices.SortFunc(want, func(a, b telematics.Pending) int { return cmp.Compare(a.Deadline.UnixMilli(), b.Deadline.UnixMilli()) })
+			slices.SortFunc(want, func(a, b delivery.Pending) int { return cmp.Compare(a.Deadline.UnixMilli(), b.Deadline.UnixMilli()) })
 			released := pendingIn("unit-2", time.Second)
 			if err := r.Register(released)(t.Context()); err != nil {
 				t.Fatal(err)
@@ -69,7 +70,7 @@ func TestTheIndexOfDeadlinesForgetsWhatIsGone(t *testing.T) {
 	r := openRedis(t, storetest.StartMiniredis(t).URL())
 	gone := pendingIn("unit-1", -pendingFor-time.Second)
 	stays := pendingIn("unit-2", -pendingFor+time.Minute)
-	for _, p := range []telematics.Pending{gone, stays} {
+	for _, p := range []delivery.Pending{gone, stays} {
 		if err := r.Register(p)(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestCommandsAreAddedWhereTheirIndexCannotBeWritten(t *testing.T) {
 	}
 }
 func TestEncodePending_IsReadBackAsWritten(t *testing.T) {
-	want := telematics.Pending{
+	want := delivery.Pending{
 		Command: uuid.New(), Vehicle: 42, Unit: "a-unit_1", Instance: `in"stance`, Deadline: time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC),
 	}
 	if got, err := decodePending(encodePending(&want)); err != nil || !reflect.DeepEqual(got, want) {

@@ -10,6 +10,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // asRole returns the record as seen by a new role, with the rights that grants give it.
@@ -71,7 +72,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil || !ok {
 		t.Errorf("Settle = %v, %v", ok, err)
 	}
 	if _, err := p.Halts(t.Context()); err != nil {
@@ -90,7 +91,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		t.Error(err)
 	}
 	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	if _, err := p.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Twin(t.Context(), vehicle); err != nil {

@@ -13,6 +13,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // maxExact is the greatest number that a unit's JSON parser may read as a float without losing a digit.
@@ -26,7 +27,7 @@ func claimSettled(t *testing.T, p *Postgres, vehicle telematics.VehicleID) int64
 	if err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), telematics.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
 		t.Fatalf("Settle = %v, %v", ok, err)
 	}
 	return claim.Seq

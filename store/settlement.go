@@ -11,13 +11,14 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Settle applies what the lifecycle allows, and adds the line of the history that
 // tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command,
 // where the command is unknown, was sent to another unit, or may not enter the state
 // any more.
-func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (p *Postgres) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	settled, err := p.settlements.Do(ctx, &s)
 	return settled, settled != nil, unavailable.Wrap("settle command", err)
 }
@@ -25,7 +26,7 @@ func (p *Postgres) Settle(ctx context.Context, s telematics.Settlement) (*telema
 // settle applies settlements in their order, and returns the commands that changed, nil where nothing did. One statement sees a row once, so a
 // command that comes again waits for the next round. All rounds are one transaction:
 // a batch that fails must have done nothing.
-func (p *Postgres) settle(ctx context.Context, settlements []*telematics.Settlement) ([]*telematics.Command, error) {
+func (p *Postgres) settle(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
 		return settleRounds(ctx, p.Prepared, settlements, split)
@@ -38,10 +39,10 @@ func (p *Postgres) settle(ctx context.Context, settlements []*telematics.Settlem
 	return settled, err
 }
 
-func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*telematics.Settlement, split [][]int) ([]*telematics.Command, error) {
+func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement, split [][]int) ([]*telematics.Command, error) {
 	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
-		of := make([]*telematics.Settlement, len(round))
+		of := make([]*delivery.Settlement, len(round))
 		for i, at := range round {
 			of[i] = settlements[at]
 		}
@@ -57,7 +58,7 @@ func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*telemati
 }
 
 // rounds splits settlements, by their places, so that each round names a command once.
-func rounds(settlements []*telematics.Settlement) [][]int {
+func rounds(settlements []*delivery.Settlement) [][]int {
 	var split [][]int
 	met := map[telematics.CommandID]int{}
 	for i, s := range settlements {
@@ -80,7 +81,7 @@ var settlementColumns = pg.RowSet{Name: "settlement", Columns: []string{
 }}
 
 // settlementRow returns the values of settlementColumns.
-func settlementRow(s *telematics.Settlement) []any {
+func settlementRow(s *delivery.Settlement) []any {
 	var reported any
 	if s.Reported != nil {
 		reported = string(encodeReported(s.Reported))
@@ -108,7 +109,7 @@ func transitions() string {
 
 // settleEach applies settlements of different commands and returns the commands that
 // changed. Those of several are locked by id, so that no two batches can wait for each other.
-func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
 	for i, s := range settlements {
@@ -127,8 +128,8 @@ func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*telematics
 	return changed, err
 }
 
-func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*telematics.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
-	byID := make(map[telematics.CommandID]*telematics.Settlement, len(settlements))
+func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	byID := make(map[telematics.CommandID]*delivery.Settlement, len(settlements))
 	for _, s := range settlements {
 		byID[s.Command] = s
 	}
@@ -155,7 +156,7 @@ type changedRow struct {
 }
 
 // complete returns the known command as it is now.
-func (r *changedRow) complete(s *telematics.Settlement) (*telematics.Command, error) {
+func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, error) {
 	c := *s.Known
 	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported

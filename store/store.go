@@ -5,6 +5,7 @@ import (
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Postgres is the record of everything. It is safe for concurrent use.
@@ -13,10 +14,10 @@ type Postgres struct {
 	*activity.Log
 
 	claims      *groupcommit.Batcher[*telematics.Command, claimed]
-	settlements *groupcommit.Batcher[*telematics.Settlement, *telematics.Command]
+	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
 	twins       *groupcommit.Batcher[telematics.VehicleID, *vehicleRow]
 	records     *groupcommit.Batcher[telematics.VehicleID, *vehicleRow]
-	unrecorded  *groupcommit.Batcher[telematics.Unrecorded, telematics.UnrecordedFate]
+	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedFate]
 }
 
 // New assembles the record, like [pg.New].

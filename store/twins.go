@@ -12,6 +12,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // TwinsConfig says where twins are kept.
@@ -74,7 +75,7 @@ func NewTwins(config TwinsConfig) *Twins {
 // the units that belong to no vehicle, and what that has changed of their presence. Whoever reads
 // through this instance sees it from then on; Run brings it to all others, and tells what
 // it has changed of their state. What somebody waits for has been brought to all others when it returns.
-func (t *Twins) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	t.came.Add(int64(len(observations)))
 	var now, soon []sighting
 	for _, o := range observations {
@@ -102,7 +103,7 @@ func (t *Twins) Observe(ctx context.Context, observations []telematics.Observati
 
 // take takes in what will be written soon, and notes the units that have no vehicle, or
 // another protocol on record. It returns what somebody waits for, and was not brought to Redis.
-func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics.Seen) (missing []sighting, refused error) {
+func (t *Twins) take(ctx context.Context, sightings []sighting, seen *delivery.Seen) (missing []sighting, refused error) {
 	units := make([]telematics.Unit, len(sightings))
 	for i, s := range sightings {
 		units[i] = s.Unit
@@ -149,7 +150,7 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *telematics
 
 // Bring takes in a report as Observe does, and returns at once, where the unit was looked up, or its vehicle read, a moment
 // ago, or answers what its vehicle was asked. The channel says whether Redis has it; nil: it is for Observe.
-func (t *Twins) Bring(o telematics.Observation) <-chan bool {
+func (t *Twins) Bring(o delivery.Observation) <-chan bool {
 	owner, known := t.directory.owner(o.Unit)
 	if !known {
 		owner, known = t.directory.askedOwner(o.Unit, o.Asked)
@@ -176,7 +177,7 @@ func (t *Twins) Bring(o telematics.Observation) <-chan bool {
 const absentAfter = askFor / 2
 
 // owedSighting is one that was taken in, and is to be written to Postgres all the same.
-func owedSighting(o telematics.Observation) sighting {
+func owedSighting(o delivery.Observation) sighting {
 	s := newSighting(o)
 	s.owed = true
 	return s

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // The way of a report from the decoder to Redis, in batches as the broker makes them.
@@ -17,12 +18,12 @@ func BenchmarkObserve(b *testing.B) {
 			twins := NewTwins(TwinsConfig{Postgres: open(b, storetest.NewDatabase(b)), Redis: openRedis(b, storetest.StartRedis(b).URL())})
 			units := fleetOf(b, twins.postgres, fleet)
 			storetest.Run(b, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-			batch := make([]telematics.Observation, 0, 256)
+			batch := make([]delivery.Observation, 0, 256)
 			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 			n := 0
 			for b.Loop() {
 				report := fullReport(b, start.Add(time.Duration(n)*time.Millisecond), n)
-				batch = append(batch, telematics.Observation{Unit: units[n%fleet], At: time.Now(), Report: &report})
+				batch = append(batch, delivery.Observation{Unit: units[n%fleet], At: time.Now(), Report: &report})
 				if n++; len(batch) == cap(batch) {
 					if _, err := twins.Observe(context.Background(), batch); err != nil {
 						b.Fatal(err)
@@ -74,14 +75,14 @@ func BenchmarkWriteBehind(b *testing.B) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for i := range batch {
 		report := fullReport(b, start, i)
-		batch[i] = newSighting(telematics.Observation{Unit: units[i], At: start, Report: &report})
+		batch[i] = newSighting(delivery.Observation{Unit: units[i], At: start, Report: &report})
 	}
 	n := 0
 	for b.Loop() {
 		n++
 		for i := range batch {
 			report := fullReport(b, start.Add(time.Duration(n)*time.Second), n)
-			batch[i] = newSighting(telematics.Observation{Unit: batch[i].Unit, At: start, Report: &report})
+			batch[i] = newSighting(delivery.Observation{Unit: batch[i].Unit, At: start, Report: &report})
 		}
 		if _, err := p.keep(context.Background(), batch); err != nil {
 			b.Fatal(err)

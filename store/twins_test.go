@@ -11,6 +11,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // twinsAt opens an instance's twins, and writes behind until the test ends.
@@ -85,9 +86,9 @@ func statusAt(at time.Time, n int) *telematics.Report {
 	}}
 }
 
-func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) telematics.Seen {
+func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) delivery.Seen {
 	t.Helper()
-	seen, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: report}})
+	seen, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: report}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +195,13 @@ func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
 	storetest.Run(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
-		o := telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
+		o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
 		brought := here.Bring(o)
 		switch {
 		case (brought == nil) != (n == 0):
 			t.Fatalf("the unit was looked up %d times, and a report is brought: %v", n, brought != nil)
 		case brought == nil:
-			if _, err := here.Observe(t.Context(), []telematics.Observation{o}); err != nil {
+			if _, err := here.Observe(t.Context(), []delivery.Observation{o}); err != nil {
 				t.Fatal(err)
 			}
 		case !<-brought:
@@ -224,7 +225,7 @@ func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 5 {
-		if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
+		if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
 			t.Fatal(err)
 		}
 		twin, err := postgres.Twin(t.Context(), id)
@@ -244,13 +245,13 @@ func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 3), Awaited: true}}); err != nil {
+	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 3), Awaited: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
 		t.Errorf("postgres says %v", mileage(t, twin, err))
 	}
-	if brought := twins.Bring(telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
+	if brought := twins.Bring(delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
 		t.Error("a report is brought to where one was refused a moment ago")
 	}
 }
@@ -264,7 +265,7 @@ func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !unavailable.Is(err) {
+	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !unavailable.Is(err) {
 		t.Errorf("whoever waits is told %v", err)
 	}
 	if err := server.Restart(); err != nil {
@@ -287,7 +288,7 @@ func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	if err := errors.Join(server.Kill(), redis.Kill()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := twins.Observe(t.Context(), []telematics.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})
+	_, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})
 	if !unavailable.Is(err) {
 		t.Errorf("whoever waits is told %v", err)
 	}
@@ -306,12 +307,12 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	add := storetest.Vehicles(t, postgres.DB)
 	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: time.Hour})
 	ctx, stop := context.WithCancel(t.Context())
-	var observations []telematics.Observation
+	var observations []delivery.Observation
 	var ids []telematics.VehicleID
 	for range 20 {
 		id, unit := add()
 		ids = append(ids, id)
-		observations = append(observations, telematics.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)})
+		observations = append(observations, delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)})
 	}
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)

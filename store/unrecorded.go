@@ -10,6 +10,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 type unrecordedRow struct {
@@ -24,13 +25,13 @@ type unrecordedRow struct {
 }
 
 // NoteUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its line of the history, and
-// no more than telematics.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
-func (p *Postgres) NoteUnrecorded(ctx context.Context, u telematics.Unrecorded) (telematics.UnrecordedFate, error) {
+// no more than delivery.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
+func (p *Postgres) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedFate, error) {
 	fate, err := p.unrecorded.Do(ctx, u)
 	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
 }
 
-func newUnrecordedRow(u telematics.Unrecorded) unrecordedRow {
+func newUnrecordedRow(u delivery.Unrecorded) unrecordedRow {
 	row := unrecordedRow{
 		Unit: string(u.Unit), CommandID: u.Answer.Command, State: string(u.Answer.State), Reason: u.Answer.Reason, Detail: u.Answer.Detail,
 		ReceivedAt: pg.Timestamp(u.At), Outcome: string(u.Answer.State.Outcome()),
@@ -41,7 +42,7 @@ func newUnrecordedRow(u telematics.Unrecorded) unrecordedRow {
 	return row
 }
 
-func (p *Postgres) noteUnrecorded(ctx context.Context, answers []telematics.Unrecorded) ([]telematics.UnrecordedFate, error) {
+func (p *Postgres) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorded) ([]delivery.UnrecordedFate, error) {
 	type answer struct {
 		unit    string
 		command uuid.UUID
@@ -91,17 +92,17 @@ func (p *Postgres) noteUnrecorded(ctx context.Context, answers []telematics.Unre
 		)
 		select unknown.unit, unknown.command_id, unknown.vehicle_id, noted.unit is not null as noted
 		from unknown left join noted using (unit, command_id)`,
-		pg.JSONRecords(rows), telematics.MaxUnrecorded)
+		pg.JSONRecords(rows), delivery.MaxUnrecorded)
 	if err != nil {
 		return nil, err
 	}
-	fates := make([]telematics.UnrecordedFate, len(answers))
+	fates := make([]delivery.UnrecordedFate, len(answers))
 	for _, u := range unknown {
 		place, ok := places[answer{u.Unit, u.CommandID}]
 		if !ok {
 			return nil, fmt.Errorf("answer of %s to %s was not given", u.Unit, u.CommandID)
 		}
-		fates[place] = telematics.UnrecordedFate{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
+		fates[place] = delivery.UnrecordedFate{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
 	}
 	return fates, nil
 }

@@ -9,14 +9,15 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
-func unrecorded(unit telematics.Unit, id telematics.CommandID) telematics.Unrecorded {
+func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecorded {
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	return telematics.Unrecorded{Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)}, At: at}
+	return delivery.Unrecorded{Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)}, At: at}
 }
 
-func noteUnrecorded(t *testing.T, p *Postgres, u telematics.Unrecorded) telematics.UnrecordedFate {
+func noteUnrecorded(t *testing.T, p *Postgres, u delivery.Unrecorded) delivery.UnrecordedFate {
 	t.Helper()
 	fate, err := p.NoteUnrecorded(t.Context(), u)
 	if err != nil {
@@ -58,7 +59,7 @@ func TestNoteUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing
 	if _, err := p.Claim(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	for name, u := range map[string]telematics.Unrecorded{
+	for name, u := range map[string]delivery.Unrecorded{
 		"a command on record":             unrecorded(unit, c.ID),
 		"a unit without a vehicle":        unrecorded("unit-9", uuid.New()),
 		"another's command, not its unit": unrecorded("unit-9", c.ID),
@@ -73,8 +74,8 @@ func TestNoteUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	_, other := storetest.AddVehicle(t, p.DB, 2)
-	var batch []telematics.Unrecorded
-	for range telematics.MaxUnrecorded + 4 {
+	var batch []delivery.Unrecorded
+	for range delivery.MaxUnrecorded + 4 {
 		batch = append(batch, unrecorded(unit, uuid.New()))
 	}
 	batch = append(batch, unrecorded(other, uuid.New()))
@@ -91,7 +92,7 @@ func TestNoteUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 			noted++
 		}
 	}
-	if noted != telematics.MaxUnrecorded+1 || !fates[len(fates)-1].Noted {
+	if noted != delivery.MaxUnrecorded+1 || !fates[len(fates)-1].Noted {
 		t.Errorf("%d of the batch are written down", noted)
 	}
 	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); fate.Noted {

@@ -5,16 +5,6 @@ import (
 	"time"
 )
 
-// Seen is what observations have led to.
-type Seen struct {
-	Unknown []Unit   // that belong to no vehicle, each once
-	Foreign []Unit   // that spoke another protocol than their record names, each once; nothing of it counts
-	Changes []Change // new to the whole installation, not only to this instance
-
-	Ghosts    int // last wills of older connections, which did not count [PRE-1]
-	Overtaken int // other presence that was older than what is known, and did not count [PRE-1]
-}
-
 // Change is what observations have changed of one vehicle.
 type Change struct {
 	Vehicle    VehicleID

@@ -91,38 +91,3 @@ func (c Command) Latency() time.Duration {
 	}
 	return c.Completed.Sub(c.Requested)
 }
-
-// Settlement is what an answer, or its absence, changes in a command. The record
-// applies it only where the lifecycle allows [LAW-3].
-type Settlement struct {
-	Command  CommandID
-	Unit     Unit // whose word this is; empty: Motorpool's own finding
-	State    State
-	Reason   string
-	Detail   string
-	Reported *Report
-	At       time.Time // by Motorpool's clock
-	Known    *Command  // as it was claimed, so that it need not be read; nil: not known here
-	Progress           // so far, as it is known here
-}
-
-// Progress is how far a command has come on its way to a final answer.
-type Progress struct {
-	SentAt     time.Time // it was first handed to the MQTT client; zero: it was not
-	Attempts   int       // so often
-	ReceivedAt time.Time // its unit said first that it has it; zero: it did not
-}
-
-// Note is what is to be written down of a command that is open.
-type Note struct {
-	Command CommandID
-	Progress
-}
-
-// Code returns the code that the settlement has in the history; empty for success.
-func (s Settlement) Code() Code {
-	if err := (&Command{State: s.State, Reason: s.Reason}).Err(); err != nil {
-		return err.Code
-	}
-	return ""
-}

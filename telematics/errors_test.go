@@ -58,21 +58,6 @@ func TestWhatTheVehicleDidIsNoError(t *testing.T) {
 	}
 }
 
-func TestASettlementHasTheCodeOfItsError(t *testing.T) {
-	for s, want := range map[Settlement]Code{
-		{State: Succeeded}:                       "",
-		{State: Rejected, Reason: StateConflict}: VehicleStateConflict,
-		{State: Rejected, Reason: TooLate}:       CommandRejected,
-		{State: Failed, Reason: Interrupted}:     CommandFailed,
-		{State: Expired}:                         TelematicsUnavailable,
-		{State: Unknown}:                         CommandTimeout,
-	} {
-		if got := s.Code(); got != want {
-			t.Errorf("%s %s: %q, want %q", s.State, s.Reason, got, want)
-		}
-	}
-}
-
 // [LAW-10]
 func TestNothingThatMayHaveBeenExecutedIsCalledRetryable(t *testing.T) {
 	for _, state := range States {

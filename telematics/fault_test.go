@@ -3,7 +3,6 @@ package telematics
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestWhatIsDroppedOfAReportSaysWhatIsWrongWithIt(t *testing.T) {
@@ -40,26 +39,3 @@ func TestWhatIsDroppedOfAReportSaysWhatIsWrongWithIt(t *testing.T) {
 }
 
 var long = strings.Repeat("4", maxText+1)
-
-func TestPresenceThatDoesNotCountIsCounted(t *testing.T) {
-	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
-	var seen Seen
-	var contact Contact
-	for _, p := range []Presence{
-		{Status: Offline, Session: "z"}, // of a unit of which nothing is known: it counts
-		{Status: Online, Session: "a", At: at},
-		{Status: Offline, Session: "z"}, // a ghost
-		{Status: Online, Session: "b", At: at.Add(time.Second)},
-		{Status: Standby, Session: "a", At: at}, // overtaken
-		{Status: Offline, Session: "a"},         // a ghost
-		{Status: Offline, Session: "b"},
-	} {
-		o := Observation{Unit: "u", At: at.Add(2 * time.Second), Presence: &p}
-		seen.Weigh(contact, o)
-		contact = contact.Observe(o)
-	}
-	seen.Weigh(contact, Observation{Unit: "u", At: at})
-	if seen.Ghosts != 2 || seen.Overtaken != 1 || contact.Status != Offline {
-		t.Errorf("%d ghosts, %d overtaken, contact %+v", seen.Ghosts, seen.Overtaken, contact)
-	}
-}

@@ -19,18 +19,5 @@ type IdempotencyKey struct {
 	Fingerprint [sha256.Size]byte // of the request: another one under the same key is a mistake
 }
 
-// Made is what the first request under an idempotency key led to: a command, or many.
-type Made struct {
-	Fingerprint [sha256.Size]byte
-	Command     Command // as it is now; zero: it ordered many
-	Bulk        BulkID
-}
-
-// KeyLookup is what the record had under an idempotency key.
-type KeyLookup struct {
-	Made  Made
-	Found bool
-}
-
 // BulkID identifies an order to many vehicles; uuid.Nil: to one.
 type BulkID = uuid.UUID

@@ -9,10 +9,10 @@ func TestAUnitsHabitsSayWhenToLookAgain(t *testing.T) {
 	start := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	reports := func(gaps ...time.Duration) (Contact, time.Time) {
 		c, now := Contact{}, start
-		c = c.Observe(Observation{At: now, Report: &Report{}})
+		c = c.Reported(now)
 		for _, gap := range gaps {
 			now = now.Add(gap)
-			c = c.Observe(Observation{At: now, Report: &Report{}})
+			c = c.Reported(now)
 		}
 		return c, now
 	}

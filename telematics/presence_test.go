@@ -208,20 +208,6 @@ func TestContact_AwayAfterAMinuteOfAnnouncedOrWilledSilence(t *testing.T) {
 	}
 }
 
-func TestAnObservationIsASignOfLifeUnlessItIsTheMQTTBrokersMemory(t *testing.T) {
-	heard := Contact{}.Observe(Observation{Unit: "u", At: now, Report: &Report{At: now}})
-	if !heard.LastSeen.Equal(now) {
-		t.Errorf("a report: %+v", heard)
-	}
-	online := said(Online, "a", now.Add(-minute))
-	if c := (Contact{}).Observe(Observation{At: now, Presence: &online}); !c.LastSeen.Equal(now) || c.Status != Online {
-		t.Errorf("a presence: %+v", c)
-	}
-	if c := (Contact{}).Observe(Observation{At: now, Presence: &online, Retained: true}); !c.LastSeen.Equal(now.Add(-minute)) {
-		t.Errorf("a retained presence: %+v", c)
-	}
-}
-
 func TestSignalQualityFollowsTheReferencePower(t *testing.T) {
 	for rsrp, want := range map[float64]string{
 		-31: "strong", -95: "strong", -95.1: "moderate", -105: "moderate", -105.1: "weak", -115: "weak", -115.1: "none", -156: "none",

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // CommandRecord is one record of commands, as two instances of Motorpool have it in
@@ -104,11 +105,11 @@ func (r CommandRecord) claimLock(t *testing.T) telematics.Command {
 }
 
 // settlement returns one that is due a second after the request.
-func settlement(c telematics.Command, state telematics.State) telematics.Settlement {
-	return telematics.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Second)}
+func settlement(c telematics.Command, state telematics.State) delivery.Settlement {
+	return delivery.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Second)}
 }
 
-func (r CommandRecord) settle(t *testing.T, s telematics.Settlement) telematics.Command {
+func (r CommandRecord) settle(t *testing.T, s delivery.Settlement) telematics.Command {
 	t.Helper()
 	c, ok, err := r.Here.Settle(t.Context(), s)
 	if err != nil || !ok {

@@ -7,6 +7,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // ContactRecord is one record of twins whose connectivity is announced, as two instances of
@@ -42,8 +43,8 @@ func presences(id telematics.VehicleID, changes []telematics.Change) []telematic
 	return told
 }
 
-func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) telematics.Observation {
-	return telematics.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}
+func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) delivery.Observation {
+	return delivery.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}
 }
 
 func announcedOnce(t *testing.T, r ContactRecord) {
@@ -53,17 +54,17 @@ func announcedOnce(t *testing.T, r ContactRecord) {
 	for _, step := range []struct {
 		says string
 		by   Observer
-		seen []telematics.Observation
+		seen []delivery.Observation
 		want []telematics.PresenceStatus
 	}{
-		{"online", r.Here, []telematics.Observation{says(unit, telematics.Online, now)}, []telematics.PresenceStatus{telematics.Online}},
-		{"online, through the other", r.There, []telematics.Observation{says(unit, telematics.Online, now)}, nil},
-		{"a sign of life", r.There, []telematics.Observation{{Unit: unit, At: now}}, nil},
-		{"standby", r.There, []telematics.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))}, []telematics.PresenceStatus{telematics.Standby}},
-		{"the last will", r.Here, []telematics.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))}, []telematics.PresenceStatus{telematics.Offline}},
-		{"the last will, through the other", r.There, []telematics.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
-		{"a sign of life after it", r.There, []telematics.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
-		{"there and back", r.Here, []telematics.Observation{
+		{"online", r.Here, []delivery.Observation{says(unit, telematics.Online, now)}, []telematics.PresenceStatus{telematics.Online}},
+		{"online, through the other", r.There, []delivery.Observation{says(unit, telematics.Online, now)}, nil},
+		{"a sign of life", r.There, []delivery.Observation{{Unit: unit, At: now}}, nil},
+		{"standby", r.There, []delivery.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))}, []telematics.PresenceStatus{telematics.Standby}},
+		{"the last will", r.Here, []delivery.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))}, []telematics.PresenceStatus{telematics.Offline}},
+		{"the last will, through the other", r.There, []delivery.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
+		{"a sign of life after it", r.There, []delivery.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
+		{"there and back", r.Here, []delivery.Observation{
 			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
 	} {
 		told = observe(t, step.by, step.seen...)

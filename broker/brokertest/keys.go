@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // NewKey returns an idempotency key that nobody has used.
@@ -25,7 +26,7 @@ func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
 	return c
 }
 
-func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (telematics.Made, bool) {
+func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (delivery.Made, bool) {
 	t.Helper()
 	made, found, err := r.There.Made(t.Context(), *k)
 	if err != nil {

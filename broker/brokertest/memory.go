@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 var (
@@ -46,9 +47,9 @@ type Memory struct {
 	strangers map[telematics.Unit]telematics.UnknownUnit
 	notes     int // of strangers
 
-	unrecorded map[unitCommand]telematics.Unrecorded
+	unrecorded map[unitCommand]delivery.Unrecorded
 
-	pending   map[pendingKey]telematics.Pending
+	pending   map[pendingKey]delivery.Pending
 	listeners map[string][]chan telematics.CommandID
 
 	events *Events
@@ -64,8 +65,8 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		made:      map[callerKey]telematics.CommandID{},
 		strangers: map[telematics.Unit]telematics.UnknownUnit{},
 
-		unrecorded: map[unitCommand]telematics.Unrecorded{},
-		pending:    map[pendingKey]telematics.Pending{},
+		unrecorded: map[unitCommand]delivery.Unrecorded{},
+		pending:    map[pendingKey]delivery.Pending{},
 		listeners:  map[string][]chan telematics.CommandID{},
 		told:       map[telematics.VehicleID]telematics.PresenceStatus{},
 		events:     NewEvents(),
@@ -177,7 +178,7 @@ func version(t telematics.Twin) int64 {
 }
 
 // Claim implements broker.Commands.
-func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (telematics.Claim, error) {
+func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := m.claim(ctx, *c)
 	if err != nil {
 		m.Uncache(c.Vehicle)
@@ -186,7 +187,7 @@ func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func()
 		return claim, err
 	}
 	if c, err = accept(); err != nil {
-		return telematics.Claim{}, err
+		return delivery.Claim{}, err
 	}
 	accepted := *c
 	accepted.Version = 0
@@ -196,39 +197,39 @@ func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func()
 // errStale means that a vehicle's record has another version than a command.
 var errStale = errors.New("the vehicle's record has changed")
 
-func (m *Memory) claim(ctx context.Context, c telematics.Command) (telematics.Claim, error) {
+func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	if err := m.enter(ctx, "Claim"); err != nil {
-		return telematics.Claim{}, err
+		return delivery.Claim{}, err
 	}
 	defer m.mu.Unlock()
 	twin, ok := m.twins[c.Vehicle]
 	switch {
 	case c.Version != 0 && (!ok || c.Version != version(twin)):
-		return telematics.Claim{}, errStale
+		return delivery.Claim{}, errStale
 	case !ok:
-		return telematics.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Version = 0
 	if _, ok := m.commands[c.ID]; ok {
-		return telematics.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
+		return delivery.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
 	}
 	for _, other := range m.commands {
 		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() {
-			return telematics.Claim{Occupant: &other}, nil
+			return delivery.Claim{Occupant: &other}, nil
 		}
 	}
 	if c.Key != nil && !m.keep(*c.Key, c.ID) {
-		return telematics.Claim{KeyTaken: true}, nil
+		return delivery.Claim{KeyTaken: true}, nil
 	}
 	m.seq++
 	c.Seq, c.State = m.seq, telematics.Accepted
 	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
 	m.commands[c.ID] = c
-	return telematics.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
+	return delivery.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
 }
 
 // Note implements broker.Commands.
-func (m *Memory) Note(ctx context.Context, notes []telematics.Note) error {
+func (m *Memory) Note(ctx context.Context, notes []delivery.Note) error {
 	if err := m.enter(ctx, "Note"); err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (m *Memory) Note(ctx context.Context, notes []telematics.Note) error {
 }
 
 // Settle implements broker.Commands.
-func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (*telematics.Command, bool, error) {
+func (m *Memory) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	if err := m.enter(ctx, "Settle"); err != nil {
 		return nil, false, err
 	}
@@ -276,7 +277,7 @@ func (m *Memory) Settle(ctx context.Context, s telematics.Settlement) (*telemati
 }
 
 // progressed returns a command that has come as far as is known: of each time the first stays.
-func progressed(c telematics.Command, p telematics.Progress) telematics.Command {
+func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 	if c.SentAt.IsZero() {
 		c.SentAt = storedTime(p.SentAt)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // callerKey is an idempotency key in its scope.
@@ -36,16 +37,16 @@ func (m *Memory) use(k telematics.IdempotencyKey) (telematics.Command, bool) {
 }
 
 // Made implements broker.Commands.
-func (m *Memory) Made(ctx context.Context, k telematics.IdempotencyKey) (telematics.Made, bool, error) {
+func (m *Memory) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
 	if err := m.enter(ctx, "Made"); err != nil {
-		return telematics.Made{}, false, err
+		return delivery.Made{}, false, err
 	}
 	defer m.mu.Unlock()
 	c, used := m.use(k)
 	if !used {
-		return telematics.Made{}, false, nil
+		return delivery.Made{}, false, nil
 	}
-	return telematics.Made{Fingerprint: c.Key.Fingerprint, Command: c}, true, nil
+	return delivery.Made{Fingerprint: c.Key.Fingerprint, Command: c}, true, nil
 }
 
 // Halt replaces the halts in force.

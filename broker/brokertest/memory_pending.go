@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 type pendingKey struct {
@@ -18,7 +19,7 @@ type pendingKey struct {
 const pendingFor = time.Minute
 
 // Register implements broker.PendingTable.
-func (m *Memory) Register(p telematics.Pending) func(context.Context) error {
+func (m *Memory) Register(p delivery.Pending) func(context.Context) error {
 	return Beside(func() error {
 		if err := m.enter(context.Background(), "Register"); err != nil {
 			return err
@@ -45,22 +46,22 @@ func Beside(do func() error) func(context.Context) error {
 }
 
 // Lookup implements broker.PendingTable.
-func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (telematics.Pending, bool, error) {
+func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	if err := m.enter(ctx, "Lookup"); err != nil {
-		return telematics.Pending{}, false, err
+		return delivery.Pending{}, false, err
 	}
 	defer m.mu.Unlock()
 	key := pendingKey{unit, id}
 	p, ok := m.pending[key]
 	if ok && time.Since(p.Deadline) >= pendingFor {
 		delete(m.pending, key)
-		return telematics.Pending{}, false, nil
+		return delivery.Pending{}, false, nil
 	}
 	return p, ok, nil
 }
 
 // Contains implements broker.PendingTable.
-func (m *Memory) Contains(ctx context.Context, entries []telematics.Pending) ([]bool, error) {
+func (m *Memory) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
 	if err := m.enter(ctx, "Contains"); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (m *Memory) Contains(ctx context.Context, entries []telematics.Pending) ([]
 }
 
 // Release implements broker.PendingTable.
-func (m *Memory) Release(ctx context.Context, entries ...telematics.Pending) error {
+func (m *Memory) Release(ctx context.Context, entries ...delivery.Pending) error {
 	if err := m.enter(ctx, "Release"); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (m *Memory) Release(ctx context.Context, entries ...telematics.Pending) err
 }
 
 // InFlight returns what the pending table holds.
-func (m *Memory) InFlight() []telematics.Pending {
+func (m *Memory) InFlight() []delivery.Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.pending))

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -115,7 +116,7 @@ func TestMemoryLivesInVirtualTime(t *testing.T) {
 		woken := make(chan telematics.CommandID, 1)
 		go func() { _ = m.Listen(ctx, "a", func(id telematics.CommandID) { woken <- id }) }()
 		synctest.Wait()
-		p := telematics.Pending{Command: uuid.New(), Unit: "u", Deadline: time.Now().Add(10 * time.Second)}
+		p := delivery.Pending{Command: uuid.New(), Unit: "u", Deadline: time.Now().Add(10 * time.Second)}
 		register(t, m, p)
 		if err := m.Wake(ctx, "a", p.Command); err != nil || <-woken != p.Command {
 			t.Errorf("Wake: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Run implements broker.Twins. Observe has left it nothing to do.
@@ -16,19 +17,19 @@ func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
 }
 
 // Bring implements broker.Twins. All is left to Observe.
-func (m *Memory) Bring(telematics.Observation) <-chan bool { return nil }
+func (m *Memory) Bring(delivery.Observation) <-chan bool { return nil }
 
 // Observe implements broker.Twins.
-func (m *Memory) Observe(ctx context.Context, observations []telematics.Observation) (telematics.Seen, error) {
+func (m *Memory) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	if err := m.enter(ctx, "Observe"); err != nil {
-		return telematics.Seen{}, err
+		return delivery.Seen{}, err
 	}
 	defer m.mu.Unlock()
 	built := map[telematics.Unit]telematics.VehicleID{}
 	for id, twin := range m.twins {
 		built[twin.Unit] = id
 	}
-	var seen telematics.Seen
+	var seen delivery.Seen
 	for _, o := range observations {
 		id, ok := built[o.Unit]
 		if !ok || o.Unit == "" {
@@ -45,8 +46,8 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 			continue
 		}
 		o.At = storedTime(o.At)
-		seen.Weigh(twin.Contact, o)
-		twin.Contact = twin.Contact.Observe(o)
+		seen.CountRefusal(twin.Contact, o)
+		twin.Contact = o.Contact(twin.Contact)
 		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
 		if o.Report != nil && len(o.Report.Values) > 0 {
 			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}
@@ -75,7 +76,7 @@ func (m *Memory) Observe(ctx context.Context, observations []telematics.Observat
 	return seen, nil
 }
 
-func observedUnits(observations []telematics.Observation) []telematics.Unit {
+func observedUnits(observations []delivery.Observation) []telematics.Unit {
 	var units []telematics.Unit
 	for _, o := range observations {
 		if !slices.Contains(units, o.Unit) {

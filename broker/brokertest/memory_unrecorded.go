@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 type unitCommand struct {
@@ -12,31 +13,31 @@ type unitCommand struct {
 }
 
 // NoteUnrecorded implements broker.Unrecorded.
-func (m *Memory) NoteUnrecorded(ctx context.Context, u telematics.Unrecorded) (telematics.UnrecordedFate, error) {
+func (m *Memory) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedFate, error) {
 	if err := m.enter(ctx, "NoteUnrecorded"); err != nil {
-		return telematics.UnrecordedFate{}, err
+		return delivery.UnrecordedFate{}, err
 	}
 	defer m.mu.Unlock()
 	id := unitCommand{u.Unit, u.Answer.Command}
 	_, recorded := m.commands[u.Answer.Command]
 	_, noted := m.unrecorded[id]
 	if recorded || noted {
-		return telematics.UnrecordedFate{}, nil
+		return delivery.UnrecordedFate{}, nil
 	}
 	for vehicle, twin := range m.twins {
 		if twin.Unit == u.Unit {
 			m.unrecorded[id] = u
-			return telematics.UnrecordedFate{Unknown: true, Noted: true, Vehicle: vehicle}, nil
+			return delivery.UnrecordedFate{Unknown: true, Noted: true, Vehicle: vehicle}, nil
 		}
 	}
-	return telematics.UnrecordedFate{}, nil
+	return delivery.UnrecordedFate{}, nil
 }
 
 // Unrecorded returns the answers to commands that are not on record.
-func (m *Memory) Unrecorded() []telematics.Unrecorded {
+func (m *Memory) Unrecorded() []delivery.Unrecorded {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []telematics.Unrecorded
+	var all []delivery.Unrecorded
 	for _, u := range m.unrecorded {
 		all = append(all, u)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // PendingTables is one pending table, as two instances of Motorpool have it in hand.
@@ -38,22 +39,22 @@ func PendingTableContract(t *testing.T, open func(*testing.T) PendingTables) {
 	}
 }
 
-func newPending() telematics.Pending {
-	return telematics.Pending{
+func newPending() delivery.Pending {
+	return delivery.Pending{
 		Command: uuid.New(), Vehicle: 7, Unit: "861000000000007", Instance: "a",
 		Deadline: time.Now().Add(10 * time.Second).UTC().Truncate(time.Millisecond),
 	}
 }
 
 // wantPending fails unless the table holds exactly p.
-func wantPending(t *testing.T, table broker.PendingTable, p telematics.Pending) {
+func wantPending(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	t.Helper()
 	wantFound(t, table, p)
 	wantContained(t, table, p.Unit, p.Command, true)
 }
 
 // wantFound fails unless a look-up finds the entry.
-func wantFound(t *testing.T, table broker.PendingTable, p telematics.Pending) {
+func wantFound(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	t.Helper()
 	got, ok, err := table.Lookup(t.Context(), p.Unit, p.Command)
 	if err != nil || !ok || got != p {
@@ -64,9 +65,9 @@ func wantFound(t *testing.T, table broker.PendingTable, p telematics.Pending) {
 // wantContained fails unless the table says so of a command, alone and among many others.
 func wantContained(t *testing.T, table broker.PendingTable, unit telematics.Unit, id telematics.CommandID, want bool) {
 	t.Helper()
-	asked := make([]telematics.Pending, 300)
+	asked := make([]delivery.Pending, 300)
 	for i := range asked {
-		asked[i] = telematics.Pending{Unit: unit, Command: uuid.New()}
+		asked[i] = delivery.Pending{Unit: unit, Command: uuid.New()}
 	}
 	asked[len(asked)-1].Command = id
 	got, err := table.Contains(t.Context(), asked)
@@ -78,13 +79,13 @@ func wantContained(t *testing.T, table broker.PendingTable, unit telematics.Unit
 // wantNoPending fails if the table holds an entry.
 func wantNoPending(t *testing.T, table broker.PendingTable, unit telematics.Unit, id telematics.CommandID) {
 	t.Helper()
-	if got, ok, err := table.Lookup(t.Context(), unit, id); err != nil || ok || got != (telematics.Pending{}) {
+	if got, ok, err := table.Lookup(t.Context(), unit, id); err != nil || ok || got != (delivery.Pending{}) {
 		t.Errorf("Lookup = %+v, %v, %v; want nothing", got, ok, err)
 	}
 	wantContained(t, table, unit, id, false)
 }
 
-func register(t *testing.T, table broker.PendingTable, p telematics.Pending) {
+func register(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	t.Helper()
 	if err := table.Register(p)(t.Context()); err != nil {
 		t.Fatalf("Register: %v", err)

@@ -11,14 +11,15 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // note notes the same progress of some commands.
-func (r CommandRecord) note(t *testing.T, p telematics.Progress, ids ...telematics.CommandID) {
+func (r CommandRecord) note(t *testing.T, p delivery.Progress, ids ...telematics.CommandID) {
 	t.Helper()
-	notes := make([]telematics.Note, len(ids))
+	notes := make([]delivery.Note, len(ids))
 	for i, id := range ids {
-		notes[i] = telematics.Note{Command: id, Progress: p}
+		notes[i] = delivery.Note{Command: id, Progress: p}
 	}
 	if err := r.Here.Note(t.Context(), notes); err != nil {
 		t.Fatalf("Note: %v", err)
@@ -29,13 +30,13 @@ func progressIsNoted(t *testing.T, r CommandRecord) {
 	sent, received, both := r.claimLock(t), r.claimLock(t), r.claimLock(t)
 	at := func(seconds int) time.Time { return instant.Add(time.Duration(seconds) * time.Second) }
 	for attempt := range 3 {
-		r.note(t, telematics.Progress{SentAt: at(attempt + 1), Attempts: attempt + 1}, sent.ID, both.ID)
+		r.note(t, delivery.Progress{SentAt: at(attempt + 1), Attempts: attempt + 1}, sent.ID, both.ID)
 	}
-	r.note(t, telematics.Progress{SentAt: at(60), Attempts: 2}, sent.ID) // an older one that was overtaken
-	r.note(t, telematics.Progress{ReceivedAt: at(4)}, received.ID)       // what the MQTT client denies has left all the same
-	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
-	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)
-	r.note(t, telematics.Progress{SentAt: at(1), Attempts: 1}, both.ID)
+	r.note(t, delivery.Progress{SentAt: at(60), Attempts: 2}, sent.ID) // an older one that was overtaken
+	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)       // what the MQTT client denies has left all the same
+	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
+	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)
+	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 1}, both.ID)
 	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at(1), 3
 	received.State, received.ReceivedAt = telematics.Received, at(4)
 	both.State, both.SentAt, both.Attempts, both.ReceivedAt = telematics.Received, at(1), 4, at(5)
@@ -48,7 +49,7 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 	for _, state := range []telematics.State{telematics.Received, telematics.Succeeded, telematics.Unknown} {
 		c := r.claimLock(t)
 		was := r.settle(t, settlement(c, state))
-		r.note(t, telematics.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(time.Hour)}, c.ID)
+		r.note(t, delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(time.Hour)}, c.ID)
 		news, err := r.Here.News(t.Context(), []telematics.CommandID{c.ID}, nil)
 		if err != nil || len(news) != 1 || news[0].State != state || news[0].Late || !news[0].Completed.Equal(was.Completed) {
 			t.Errorf("News = %+v, %v; want state %s", news, err, state)
@@ -66,11 +67,11 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 func settlementsCarryProgress(t *testing.T, r CommandRecord) {
 	for _, known := range []bool{false, true} {
 		fresh, noted := r.claimLock(t), r.claimLock(t)
-		first := telematics.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(2 * time.Second)}
+		first := delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(2 * time.Second)}
 		r.note(t, first, noted.ID)
 		for _, c := range []telematics.Command{fresh, noted} {
 			s := settlement(c, telematics.Succeeded)
-			s.Progress = telematics.Progress{SentAt: instant.Add(3 * time.Second), Attempts: 2, ReceivedAt: instant.Add(4 * time.Second)}
+			s.Progress = delivery.Progress{SentAt: instant.Add(3 * time.Second), Attempts: 2, ReceivedAt: instant.Add(4 * time.Second)}
 			want := s.Progress
 			if c.ID == noted.ID {
 				want.SentAt, want.ReceivedAt = first.SentAt, first.ReceivedAt
@@ -94,7 +95,7 @@ func (r CommandRecord) bring(t *testing.T, state telematics.State) telematics.Co
 	case telematics.Accepted:
 		return c
 	case telematics.Sent:
-		r.note(t, telematics.Progress{SentAt: instant.Add(time.Millisecond), Attempts: 1}, c.ID)
+		r.note(t, delivery.Progress{SentAt: instant.Add(time.Millisecond), Attempts: 1}, c.ID)
 		return c
 	}
 	return r.settle(t, settlement(c, state))
@@ -154,12 +155,12 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 }
 
 func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
-	refused := telematics.Settlement{State: telematics.Rejected, Reason: telematics.StateConflict, Detail: telematics.Moving}
-	failed := telematics.Settlement{State: telematics.Failed, Detail: "lock"}
-	done := telematics.Settlement{State: telematics.Succeeded, Reported: &telematics.Report{
+	refused := delivery.Settlement{State: telematics.Rejected, Reason: telematics.StateConflict, Detail: telematics.Moving}
+	failed := delivery.Settlement{State: telematics.Failed, Detail: "lock"}
+	done := delivery.Settlement{State: telematics.Succeeded, Reported: &telematics.Report{
 		At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true, telematics.SpeedKmh: 0.0},
 	}}
-	for i, s := range []telematics.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
+	for i, s := range []delivery.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
 		ordered := NewCommand(r.Vehicle(), telematics.AttentionSignal)
 		ordered.Booking = int64(i) // of the first one none
 		c := r.claim(t, ordered)
@@ -238,7 +239,7 @@ func onlyTheUnitsWord(t *testing.T, r CommandRecord) {
 }
 
 func settleUnknownCommand(t *testing.T, r CommandRecord) {
-	c, ok, err := r.Here.Settle(t.Context(), telematics.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: instant})
+	c, ok, err := r.Here.Settle(t.Context(), delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: instant})
 	if err != nil || ok {
 		t.Errorf("Settle = %+v, %v, %v", c, ok, err)
 	}

@@ -13,11 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Observer is the part of broker.Twins that takes things in.
 type Observer interface {
-	Observe(context.Context, []telematics.Observation) (telematics.Seen, error)
+	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 }
 
 // TwinRecord is one record of twins, as two instances of Motorpool have it in hand.
@@ -70,7 +71,7 @@ func wholeReportAt(t *testing.T) telematics.Report {
 	return report
 }
 
-func observe(t *testing.T, twins Observer, observations ...telematics.Observation) []telematics.Change {
+func observe(t *testing.T, twins Observer, observations ...delivery.Observation) []telematics.Change {
 	t.Helper()
 	seen, err := twins.Observe(t.Context(), observations)
 	if err != nil || len(seen.Unknown) > 0 {
@@ -98,7 +99,7 @@ func speedReport(at time.Time, kmh any) *telematics.Report {
 func everyFieldSurvives(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	report := wholeReportAt(t)
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: &report})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: &report})
 	twin := r.Twin(id)
 	wantSnapshot(t, twin.Snapshot, telematics.Merge(nil, report))
 	if want := (telematics.Contact{LastSeen: instant}); !reflect.DeepEqual(twin.Contact, want) {
@@ -108,8 +109,8 @@ func everyFieldSurvives(t *testing.T, r TwinRecord) {
 
 func foreignersAreNamed(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
-	foreign := telematics.Observation{Unit: unit, Protocol: "morse", At: instant, Report: speedReport(instant, 50.0)}
-	seen, err := r.Here.Observe(t.Context(), []telematics.Observation{foreign, foreign})
+	foreign := delivery.Observation{Unit: unit, Protocol: "morse", At: instant, Report: speedReport(instant, 50.0)}
+	seen, err := r.Here.Observe(t.Context(), []delivery.Observation{foreign, foreign})
 	if err != nil || len(seen.Unknown) > 0 || len(seen.Changes) > 0 || !slices.Equal(seen.Foreign, []telematics.Unit{unit}) {
 		t.Errorf("Observe = %+v, %v, want unit %s as foreign, once", seen, err, unit)
 	}
@@ -121,16 +122,16 @@ func foreignersAreNamed(t *testing.T, r TwinRecord) {
 func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	newer, older := instant.Truncate(time.Millisecond), instant.Truncate(time.Millisecond).Add(-time.Millisecond)
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
-	observe(t, r.There, telematics.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
+	observe(t, r.There, delivery.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
 }
 
 // formerSessionIsRecognised: another instance hands in late what was said before a session that began by a clock that went back [PRE-1].
 func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
-	presence := func(status telematics.PresenceStatus, session string, at time.Time) telematics.Observation {
-		return telematics.Observation{Unit: unit, At: instant, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
+	presence := func(status telematics.PresenceStatus, session string, at time.Time) delivery.Observation {
+		return delivery.Observation{Unit: unit, At: instant, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
 	}
 	observe(t, r.Here, presence(telematics.Online, "one", instant), presence(telematics.Online, "two", instant.Add(-time.Minute)))
 	observe(t, r.Here, presence(telematics.Online, "three", instant.Add(-2*time.Minute)))
@@ -143,8 +144,8 @@ func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
 func noReportNoSnapshot(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	observe(t, r.Here,
-		telematics.Observation{Unit: unit, At: instant},
-		telematics.Observation{Unit: unit, At: instant, Report: &telematics.Report{At: instant}})
+		delivery.Observation{Unit: unit, At: instant},
+		delivery.Observation{Unit: unit, At: instant, Report: &telematics.Report{At: instant}})
 	if snapshot := r.Twin(id).Snapshot; snapshot != nil {
 		t.Errorf("snapshot %v, want none", snapshot)
 	}
@@ -153,22 +154,22 @@ func noReportNoSnapshot(t *testing.T, r TwinRecord) {
 func nullMeansNoLongerKnown(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Report: speedReport(at.Add(time.Second), nil)})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(at.Add(time.Second), nil)})
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second), Once: true}})
 }
 
 func presenceMakesContact(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
-	says := func(status telematics.PresenceStatus, session string, seconds int, retained bool) telematics.Observation {
+	says := func(status telematics.PresenceStatus, session string, seconds int, retained bool) delivery.Observation {
 		at := instant.Add(time.Duration(seconds) * time.Second)
-		return telematics.Observation{Unit: unit, At: at.Add(time.Millisecond), Retained: retained, Presence: &telematics.Presence{
+		return delivery.Observation{Unit: unit, At: at.Add(time.Millisecond), Retained: retained, Presence: &telematics.Presence{
 			Status: status, Session: session, At: at.Truncate(time.Millisecond), Firmware: "4.2.1",
 			Actions: []telematics.Action{telematics.Lock, telematics.Unlock},
 		}}
 	}
 	var want telematics.Contact
-	for _, o := range []telematics.Observation{
+	for _, o := range []delivery.Observation{
 		says(telematics.Online, "one", 0, true),
 		says(telematics.Online, "two", 10, false),
 		says(telematics.Offline, "one", 11, false), // a ghost
@@ -178,7 +179,7 @@ func presenceMakesContact(t *testing.T, r TwinRecord) {
 		says(telematics.Offline, "two", 22, false),
 	} {
 		observe(t, r.Here, o)
-		want = want.Observe(o)
+		want = o.Contact(want)
 		if got := r.Twin(id).Contact; !reflect.DeepEqual(got, want) {
 			t.Errorf("after %+v\n got %+v\nwant %+v", o.Presence, got, want)
 		}
@@ -188,12 +189,12 @@ func presenceMakesContact(t *testing.T, r TwinRecord) {
 func noActionsAreBelieved(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: instant}
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Presence: &presence})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Presence: &presence})
 	if actions := r.Twin(id).Contact.Actions; actions != nil {
 		t.Errorf("actions %v, want nil: the unit did not say", actions)
 	}
 	presence.Actions = []telematics.Action{}
-	observe(t, r.Here, telematics.Observation{Unit: unit, At: instant, Presence: &presence})
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Presence: &presence})
 	if actions := r.Twin(id).Contact.Actions; actions == nil || len(actions) > 0 {
 		t.Errorf("actions %#v, want an empty list: the unit said so", actions)
 	}
@@ -202,7 +203,7 @@ func noActionsAreBelieved(t *testing.T, r TwinRecord) {
 func strangersAreNamed(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
-	seen, err := r.Here.Observe(t.Context(), []telematics.Observation{
+	seen, err := r.Here.Observe(t.Context(), []delivery.Observation{
 		{Unit: "stranger-1", At: instant},
 		{Unit: unit, At: instant, Report: speedReport(at, 50.0)},
 		{Unit: "stranger-2", At: instant, Report: speedReport(at, 1.0)},
@@ -220,9 +221,9 @@ func strangersAreNamed(t *testing.T, r TwinRecord) {
 func unitManyTimes(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
-	var seen []telematics.Observation
+	var seen []delivery.Observation
 	for i := range 10 {
-		seen = append(seen, telematics.Observation{
+		seen = append(seen, delivery.Observation{
 			Unit: unit, At: instant.Add(time.Duration(i) * time.Second), Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
 		})
 	}
@@ -237,7 +238,7 @@ func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
 		r.Told() // what was before
 	}
 	report := func(twins Observer, after time.Duration, kmh any) []telematics.Change {
-		changes := observe(t, twins, telematics.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
+		changes := observe(t, twins, delivery.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
 		if r.Told != nil {
 			changes = append(changes, r.Told()...)
 		}
@@ -269,7 +270,7 @@ func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
 func orderDoesNotMatter(t *testing.T, r TwinRecord) {
 	fields := []telematics.Field{telematics.SpeedKmh, telematics.MileageKm, telematics.OnboardV}
 	want := map[telematics.VehicleID]telematics.Snapshot{}
-	var seen []telematics.Observation
+	var seen []delivery.Observation
 	for range 8 {
 		id, unit := r.Vehicle()
 		for i := range 20 {
@@ -278,7 +279,7 @@ func orderDoesNotMatter(t *testing.T, r TwinRecord) {
 				Values: map[telematics.Field]any{fields[i%len(fields)]: float64(rand.IntN(50))},
 			}
 			want[id] = telematics.Merge(want[id], report)
-			seen = append(seen, telematics.Observation{Unit: unit, At: instant, Report: &report})
+			seen = append(seen, delivery.Observation{Unit: unit, At: instant, Report: &report})
 		}
 	}
 	var wg sync.WaitGroup

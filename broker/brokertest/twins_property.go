@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Reports of one vehicle reach two instances in any order, number and batches. Unlike
@@ -23,9 +24,9 @@ func deliveryDoesNotMatter(t *testing.T, r TwinRecord) {
 		instances := map[string]Observer{"here": r.Here, "there": r.There}
 		for rest := deliveries; len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "batch")
-			var batch []telematics.Observation
+			var batch []delivery.Observation
 			for _, report := range rest[:n] {
-				batch = append(batch, telematics.Observation{Unit: unit, At: instant, Report: &report})
+				batch = append(batch, delivery.Observation{Unit: unit, At: instant, Report: &report})
 			}
 			rest = rest[n:]
 			at := rapid.SampledFrom([]string{"here", "there"}).Draw(t, "instance")

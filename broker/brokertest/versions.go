@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // Fleet is the record of vehicles, as somebody else changes it.
@@ -84,7 +85,7 @@ func trueClaimIsTaken(t *testing.T, r CommandRecord) {
 func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	t.Helper()
 	claim, err := r.Here.Claim(t.Context(), &c, refuse)
-	if !errors.Is(err, errRefused) || !reflect.DeepEqual(claim, telematics.Claim{}) {
+	if !errors.Is(err, errRefused) || !reflect.DeepEqual(claim, delivery.Claim{}) {
 		t.Errorf("Claim = %+v, %v; want accept to be called", claim, err)
 	}
 }

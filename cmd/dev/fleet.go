@@ -14,6 +14,7 @@ import (
 	"motorpool/simulator"
 	"motorpool/store"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 //go:embed fleet.json
@@ -77,8 +78,8 @@ func (f fleet) cars(password func(telematics.Unit) string, latency simulator.Lat
 }
 
 // lastReports returns the last reports of cars that were lost before the start.
-func (f fleet) lastReports() []telematics.Observation {
-	var seen []telematics.Observation
+func (f fleet) lastReports() []delivery.Observation {
+	var seen []delivery.Observation
 	for _, v := range f.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
 		if !ok || profile.Gone == 0 || !f.simulates(v.ID) {
@@ -87,7 +88,7 @@ func (f fleet) lastReports() []telematics.Observation {
 		at := time.Now().Add(-profile.Gone)
 		report := profile.Body.Report(at)
 		will := telematics.Presence{Status: telematics.Offline, Session: "lost", At: at}
-		seen = append(seen, telematics.Observation{Unit: v.Unit, At: at, Report: &report, Presence: &will, Retained: true})
+		seen = append(seen, delivery.Observation{Unit: v.Unit, At: at, Report: &report, Presence: &will, Retained: true})
 	}
 	return seen
 }

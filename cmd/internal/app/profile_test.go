@@ -12,6 +12,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestProfilesAreServedInsideAlone(t *testing.T) {
@@ -66,7 +67,7 @@ func TestATraceHasAllStepsOfACommand(t *testing.T) {
 			s.Fatalf("trace: %d", status)
 		}
 		seen := s.regions(taken)
-		for _, step := range telematics.Steps {
+		for _, step := range delivery.Steps {
 			if seen[step] == 0 {
 				s.Errorf("no region %q among %v", step, seen)
 			}

@@ -1,4 +1,4 @@
-package telematics
+package delivery
 
 // The steps of a command, by whose names an execution trace (runtime/trace) has regions that tell where its time goes.
 // While no trace is taken they cost nothing.

@@ -1,0 +1,55 @@
+package delivery
+
+import (
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Observation is one sign of a unit: that it was heard, and what it said.
+type Observation struct {
+	Unit     telematics.Unit
+	Protocol telematics.Protocol  // in which the unit spoke; another than its record's does not count
+	At       time.Time            // of arrival
+	Report   *telematics.Report   // nil: none
+	Presence *telematics.Presence // nil: none
+	Retained bool                 // the presence is the MQTT broker's memory
+	Awaited  bool                 // a caller waits until every instance sees it
+	Missed   bool                 // likewise, and has waited for Redis already
+	Asked    telematics.VehicleID // that was asked something, which the unit answers; zero: it says so by itself
+}
+
+// Contact returns a contact after the observation.
+func (o Observation) Contact(c telematics.Contact) telematics.Contact {
+	if o.Presence != nil {
+		after, _ := c.Apply(*o.Presence, o.At, o.Retained)
+		return after
+	}
+	if o.Report != nil {
+		return c.Reported(o.At)
+	}
+	return c.Heard(o.At)
+}
+
+// Seen is what observations have led to.
+type Seen struct {
+	Unknown []telematics.Unit   // that belong to no vehicle, each once
+	Foreign []telematics.Unit   // that spoke another protocol than their record names, each once; nothing of it counts
+	Changes []telematics.Change // new to the whole installation, not only to this instance
+
+	Ghosts    int // last wills of older connections, which did not count [PRE-1]
+	Overtaken int // other presence that was older than what is known, and did not count [PRE-1]
+}
+
+// CountRefusal counts an observation of a contact whose presence does not count.
+func (s *Seen) CountRefusal(c telematics.Contact, o Observation) {
+	if o.Presence == nil {
+		return
+	}
+	switch c.Refuses(*o.Presence, o.At, o.Retained) {
+	case telematics.Ghost:
+		s.Ghosts++
+	case telematics.Overtaken:
+		s.Overtaken++
+	}
+}
