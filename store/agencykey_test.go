@@ -124,7 +124,7 @@ func TestAKeyRetiresAndIsRevokedForGood(t *testing.T) {
 func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
 	p := withAgencies(t)
 	here, there := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyA)
-	clock := &hands{at: time.Now()}
+	clock := &manualClock{at: time.Now()}
 	there.now = clock.now
 	key := addKey(t, here, 1)
 	if !found(t, there, key.ID).Valid(time.Now()) {
@@ -259,4 +259,22 @@ func TestTheInstallationsKeyIsChangedByResealing(t *testing.T) {
 	if n, err := other.Reseal(t.Context()); n != 4 || err == nil || !strings.Contains(err.Error(), lost.ID) || strings.Contains(err.Error(), four.ID) {
 		t.Errorf("with one that nothing opens: %d, %v", n, err)
 	}
+}
+
+// manualClock is a clock that a test moves.
+type manualClock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (h *manualClock) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+func (h *manualClock) move(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = h.at.Add(d)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -113,7 +114,7 @@ func (t *Twins) offerBehind(ctx context.Context, tell func([]telematics.Change))
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), redis.ReadTimeout)
 			defer cancel()
 			t.offer(last, tell)
 			return

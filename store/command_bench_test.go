@@ -25,7 +25,7 @@ type commandRecord struct {
 
 func newCommandRecord(b *testing.B) *commandRecord {
 	b.Helper()
-	r := &commandRecord{Postgres: open(b, storetest.StartPostgres(b, true).Database(storetest.Template)), b: b, fleet: roundSize}
+	r := &commandRecord{Postgres: open(b, storetest.StartPostgres(b, true).Database(storetest.Template)), b: b, fleet: storetest.RoundSize}
 	fleetOf(b, r.Postgres, r.fleet)
 	return r
 }
@@ -106,11 +106,11 @@ func (r *commandRecord) end(c telematics.Command) error {
 // run measures calls of the record by each crowd, and how many share a commit.
 func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, call func(telematics.Command) error, calls int, batches ...*atomic.Int64) {
 	r.b.Run(name, func(b *testing.B) {
-		crowded(b, func(b *testing.B, crowd int) {
+		storetest.Concurrently(b, func(b *testing.B, callers int) {
 			for _, counted := range batches {
 				counted.Store(0)
 			}
-			callers(b, crowd, fresh, call)
+			storetest.Call(b, callers, fresh, call)
 			var commits int64
 			for _, counted := range batches {
 				commits += counted.Load()

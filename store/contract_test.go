@@ -10,21 +10,21 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 var (
-	_ broker.Vehicles     = (*Twins)(nil)
-	_ broker.Commands     = (*Commands)(nil)
-	_ broker.Halts        = (*Postgres)(nil)
-	_ broker.Clock        = (*Postgres)(nil)
-	_ broker.History      = (*Postgres)(nil)
-	_ broker.Twins        = (*Twins)(nil)
-	_ broker.Strangers    = (*Postgres)(nil)
-	_ broker.Contacts     = (*Postgres)(nil)
-	_ broker.PendingTable = (*Redis)(nil)
-	_ broker.Events       = (*Events)(nil)
+	_ broker.Vehicles  = (*Twins)(nil)
+	_ broker.Commands  = (*Commands)(nil)
+	_ broker.Halts     = (*Postgres)(nil)
+	_ broker.Clock     = (*Postgres)(nil)
+	_ broker.History   = (*Postgres)(nil)
+	_ broker.Twins     = (*Twins)(nil)
+	_ broker.Strangers = (*Postgres)(nil)
+	_ broker.Contacts  = (*Postgres)(nil)
+	_ broker.Events    = (*Events)(nil)
 )
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
@@ -130,46 +130,25 @@ func eventsContract(t *testing.T, address string) {
 	here, there := openRedis(t, address), openRedis(t, address)
 	brokertest.EventsContract(t, func(t *testing.T) brokertest.EventLogs {
 		empty := func() {
-			if err := here.client.FlushAll(context.Background()).Err(); err != nil {
+			if err := here.Client.FlushAll(context.Background()).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		empty()
-		return brokertest.EventLogs{Here: here.Events(), There: there.Events(), Empty: empty}
+		return brokertest.EventLogs{Here: NewEvents(here), There: NewEvents(there), Empty: empty}
 	})
 }
 
-func TestMiniredisKeepsTheContractOfThePendingTable(t *testing.T) {
-	pendingTableContract(t, storetest.StartMiniredis(t).URL())
-}
-
-func TestRedisKeepsTheContractOfThePendingTable(t *testing.T) {
-	pendingTableContract(t, storetest.StartRedis(t).URL())
-}
-
-func pendingTableContract(t *testing.T, address string) {
-	here, there := openRedis(t, address), openRedis(t, address)
-	brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
-		flush := func() {
-			if err := here.client.FlushAll(context.Background()).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		flush()
-		return brokertest.PendingTables{Here: here, There: there, Flush: flush}
-	})
-}
-
-func openRedis(t testing.TB, address string) *Redis {
+func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
-	r, err := NewRedis(RedisConfig{URL: address})
+	db, err := redis.New(redis.Config{URL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return r
+	return db
 }

@@ -1,5 +1,4 @@
-// Package store keeps what must survive: the truth in [Postgres], the table of
-// commands that wait for an answer, and the count of requests, in [Redis].
+// Package store keeps what must survive in [Postgres].
 //
 // # Postgres decides
 //
@@ -18,9 +17,8 @@
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment: nothing but waiting time is lost. [Limits] counts
-// requests there; while it is away they pass uncounted. [Events] keeps the latest of what has
-// changed there; who may have missed something is told.
+// Redis may be emptied at any moment: nothing but waiting time is lost. [Events] keeps the latest events there; subscribers
+// that may have missed one get a reset. The rest is in [motorpool/store/redis].
 //
 // # Errors
 //
@@ -31,6 +29,7 @@
 //
 //	activity     the audit log
 //	pg           connection, transactions, prepared statements, row sets, migrations
+//	redis        connection to Redis, pending commands, counts of requests
 //	groupcommit  batches of calls that share one commit
 //	unavailable  errors of servers that are unavailable, circuit breaker
 //	migrations   the schema

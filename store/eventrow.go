@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/store/activity"
 	"motorpool/telematics"
@@ -114,7 +114,7 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 
 // decodeEvents makes an entry that this version of the program cannot read a reset: whoever
 // follows must know that there was something.
-func decodeEvents(entries []redis.XMessage) []telematics.Event {
+func decodeEvents(entries []goredis.XMessage) []telematics.Event {
 	events := make([]telematics.Event, len(entries))
 	for i, entry := range entries {
 		text, _ := entry.Values[eventField].(string)

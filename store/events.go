@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -38,12 +38,12 @@ const (
 // if that entry is still there: a log that was emptied, or cut off beyond the position, does
 // not have it any more.
 type Events struct {
-	*Redis
+	db   *redis.DB
 	kept int64
 }
 
-// Events returns the log of what has changed.
-func (r *Redis) Events() *Events { return &Events{Redis: r, kept: eventsKept} }
+// NewEvents returns the log in Redis.
+func NewEvents(db *redis.DB) *Events { return &Events{db: db, kept: eventsKept} }
 
 // Tell adds events, in their order: all of them, or none.
 func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
@@ -55,9 +55,9 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 		}
 		rows[i] = row
 	}
-	_, err := e.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := e.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(ctx, &redis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []any{eventField, row}})
+			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []any{eventField, row}})
 		}
 		return nil
 	})
@@ -70,7 +70,7 @@ func (e *Events) After(ctx context.Context, id string, limit int) ([]telematics.
 	if !isEventID(id) {
 		return nil, false, nil
 	}
-	entries, err := e.client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
+	entries, err := e.db.Client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
 	if err != nil {
 		return nil, false, unavailable.Wrap("read events", err)
 	}
@@ -92,21 +92,12 @@ func isEventID(s string) bool {
 // what follows, without a gap, until the context ends. Where the log has lost the place, it
 // calls begin again. Calls come one after another. While Redis is away it keeps trying.
 func (e *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	at := ""
-	for {
-		err := e.follow(ctx, recent, &at, pause.Reset, begin, next)
-		if ctx.Err() != nil {
-			return nil
-		}
-		e.log.Warn("lost the events of redis", "err", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause.NextBackOff()):
-		}
-	}
+	e.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+		return e.follow(ctx, recent, &at, answered, begin, next)
+	},
+		"events not read from redis, reconnecting")
+	return nil
 }
 
 // follow follows from a position, or from the end where it is empty, until Redis fails. It
@@ -145,7 +136,7 @@ func (e *Events) follow(ctx context.Context, recent int, at *string, heard func(
 // must be a position to go on from.
 func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) {
 	for {
-		entries, err := e.client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
+		entries, err := e.db.Client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
 		if err != nil {
 			return nil, unavailable.Wrap("read latest events", err)
 		}
@@ -162,10 +153,10 @@ func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) 
 // await returns when there is an event after a position, or after a while without one.
 func (e *Events) await(ctx context.Context, at string) error {
 	// The library would wait longer for a server that is gone.
-	ctx, cancel := context.WithTimeout(ctx, knock+quietFor)
+	ctx, cancel := context.WithTimeout(ctx, knock+redis.PingAfter)
 	defer cancel()
-	err := e.client.XRead(ctx, &redis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: knock}).Err()
-	if errors.Is(err, redis.Nil) {
+	err := e.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: knock}).Err()
+	if errors.Is(err, goredis.Nil) {
 		return nil
 	}
 	return unavailable.Wrap("wait for events", err)

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"motorpool/store/groupcommit"
+	"motorpool/store/storetest"
 )
 
 // BenchmarkGroup is what sharing costs where the batch itself costs nothing.
 func BenchmarkGroup(b *testing.B) {
-	crowded(b, func(b *testing.B, crowd int) {
+	storetest.Concurrently(b, func(b *testing.B, callers int) {
 		var shared atomic.Int64
 		g := groupcommit.New(groupcommit.Limits{MaxBatch: 256, Timeout: 3 * time.Second}, func(_ context.Context, reqs []int) ([]int, error) {
 			shared.Add(1)
 			return reqs, nil
 		})
-		numbers := make([]int, roundSize)
-		callers(b, crowd, func(n int) []int { return numbers[:n] }, func(i int) error {
+		numbers := make([]int, storetest.RoundSize)
+		storetest.Call(b, callers, func(n int) []int { return numbers[:n] }, func(i int) error {
 			_, err := g.Do(b.Context(), i)
 			return err
 		})

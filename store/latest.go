@@ -6,10 +6,14 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/store/groupcommit"
+	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -67,7 +71,7 @@ type offered struct {
 //
 // KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, and for each section its name, the expected
 // token and the row. It returns for each section false where it was taken, else its token and row.
-var offerScript = redis.NewScript(`
+var offerScript = goredis.NewScript(`
 local key, unit, seen, ttl, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local ask = {'unit', 'seen'}
 for i = 5, #ARGV, 3 do
@@ -103,60 +107,55 @@ redis.call('PEXPIRE', key, ttl)
 return verdicts
 `)
 
-// offer tries to write what is offered, in one trip, and returns the fate of each offer.
-func (r *Redis) offer(ctx context.Context, offers []offer) ([]offered, error) {
-	fates, missing, err := r.offerOnce(ctx, offers)
-	if missing { // the server is new, or was emptied of scripts too
-		if err := offerScript.Load(ctx, r.client).Err(); err != nil {
-			return nil, unavailable.Wrap("load the script of the latest state", err)
-		}
-		fates, _, err = r.offerOnce(ctx, offers)
-	}
-	return fates, unavailable.Wrap("offer the latest state", err)
+// latestStates is the latest state of vehicles in Redis. It is safe for concurrent use.
+type latestStates struct {
+	db       *redis.DB
+	writer   string // of this instance alone: with writings it names what this instance wrote
+	writings atomic.Uint64
+	reads    *groupcommit.Batcher[telematics.VehicleID, readLatest]
 }
 
-func (r *Redis) offerOnce(ctx context.Context, offers []offer) (fates []offered, missing bool, err error) {
-	fates = make([]offered, len(offers))
-	replies := make([]*redis.Cmd, len(offers))
-	_, err = r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, o := range offers {
-			fates[i].token = r.writer + strconv.FormatUint(r.writings.Add(1), 36)
-			args := append(make([]any, 0, 4+3*len(o.sections)),
-				string(o.unit), o.seen.UnixMicro(), latestFor.Milliseconds(), fates[i].token)
-			for _, s := range o.sections {
-				args = append(args, s.name, s.expected, s.row)
-			}
-			replies[i] = offerScript.EvalSha(ctx, pipe, []string{latestKey(o.vehicle)}, args...)
+func newLatestStates(db *redis.DB) *latestStates {
+	r := &latestStates{db: db, writer: uuid.NewString() + ":"}
+	r.reads = redis.NewBatcher(r.readEach)
+	return r
+}
+
+// offer tries to write what is offered, in one trip, and returns the fate of each offer.
+func (r *latestStates) offer(ctx context.Context, offers []offer) ([]offered, error) {
+	fates := make([]offered, len(offers))
+	calls := make([]redis.ScriptCall, len(offers))
+	for i, o := range offers {
+		fates[i].token = r.writer + strconv.FormatUint(r.writings.Add(1), 36)
+		args := append(make([]any, 0, 4+3*len(o.sections)), string(o.unit), o.seen.UnixMicro(), latestFor.Milliseconds(), fates[i].token)
+		for _, s := range o.sections {
+			args = append(args, s.name, s.expected, s.row)
 		}
-		return nil
-	})
-	if err != nil && !isReply(err) {
-		return nil, false, err
+		calls[i] = redis.ScriptCall{Keys: []string{latestKey(o.vehicle)}, Args: args}
+	}
+	replies, err := r.db.RunScript(ctx, offerScript, calls)
+	if err != nil {
+		return nil, unavailable.Wrap("offer the latest state", err)
 	}
 	for i, reply := range replies {
 		verdicts, err := reply.Slice()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			return nil, true, err
+		if err != nil && (unavailable.IsCause(err) || !isReply(err)) {
+			return nil, unavailable.Wrap("offer the latest state", err)
 		}
-		if unavailable.IsCause(err) {
-			return nil, false, err
+		if fates[i].err = err; err == nil {
+			fates[i].refused = r.refusals(offers[i].sections, verdicts)
 		}
-		if err != nil {
-			fates[i].err = err
-			continue
-		}
-		fates[i].refused = r.refusals(offers[i].sections, verdicts)
 	}
-	return fates, false, nil
+	return fates, nil
 }
 
-// isReply reports whether Redis itself said what is wrong, with one of the commands of a trip.
+// isReply reports whether Redis itself said what is wrong.
 func isReply(err error) bool {
-	var reply redis.Error
+	var reply goredis.Error
 	return errors.As(err, &reply)
 }
 
-func (r *Redis) refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
+func (r *latestStates) refusals(sections []sectionOffer, verdicts []any) map[string]refusal {
 	var refused map[string]refusal
 	for i, s := range sections {
 		if i >= len(verdicts) {
@@ -184,7 +183,7 @@ type readLatest struct {
 }
 
 // latestOf returns what Redis holds of vehicles; those of which it holds nothing are absent.
-func (r *Redis) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]latest, error) {
+func (r *latestStates) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]latest, error) {
 	var all []readLatest
 	var err error
 	if len(vehicles) == 1 { // as commands do, many at once
@@ -206,9 +205,9 @@ func (r *Redis) latestOf(ctx context.Context, vehicles []telematics.VehicleID) (
 }
 
 // readEach reads vehicles in one trip.
-func (r *Redis) readEach(ctx context.Context, vehicles []telematics.VehicleID) ([]readLatest, error) {
-	replies := make([]*redis.MapStringStringCmd, len(vehicles))
-	pipe := r.client.Pipeline()
+func (r *latestStates) readEach(ctx context.Context, vehicles []telematics.VehicleID) ([]readLatest, error) {
+	replies := make([]*goredis.MapStringStringCmd, len(vehicles))
+	pipe := r.db.Client.Pipeline()
 	for i, v := range vehicles {
 		replies[i] = pipe.HGetAll(ctx, latestKey(v))
 	}

@@ -51,7 +51,7 @@ func TestARedisThatTakesNothingIsOfferedItAgain(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartRedis(t).URL())
 	var told changesTold
 	for _, limit := range []string{"1", "0"} { // bytes; none
-		if err := twins.redis.client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+		if err := twins.redis.db.Client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if limit == "1" {
@@ -71,7 +71,7 @@ func TestWhatRedisHasForgottenIsMissedOnceAndOfferedAsAWhole(t *testing.T) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	twins.offer(t.Context(), nil)
-	if err := twins.redis.client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
+	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
 		t.Fatal(err)
 	}
 	hurried := 0
@@ -139,7 +139,7 @@ func TestWhatCouldNotBeOfferedIsOfferedAgain(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, "redis is reached", func() bool { return twins.redis.Ready(t.Context()) == nil })
+	storetest.Eventually(t, "redis is reached", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
 	if !twins.offer(t.Context(), told.tell) {
 		t.Error("redis was not reached")
 	}
@@ -204,7 +204,7 @@ func TestWhatRedisForgotIsNoNews(t *testing.T) {
 	observed(t, here, unit, statusAt(start, 7))
 	here.write(t.Context(), nil, 1)
 	here.offer(t.Context(), nil)
-	if err := here.redis.client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
+	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
 		t.Fatal(err)
 	}
 	there := NewTwins(TwinsConfig{Postgres: here.postgres, Redis: openRedis(t, redis)})

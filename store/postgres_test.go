@@ -14,6 +14,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -176,8 +177,8 @@ func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("open",
 		"postgres", pg.Config{URL: "postgres://motorpool:hunter2@db/motorpool"},
-		"redis", RedisConfig{URL: "redis://:hunter2@cache:6379"},
-		"broken", RedisConfig{URL: "redis://:hunter2@cache:port"})
+		"redis", redis.Config{URL: "redis://:hunter2@cache:6379"},
+		"broken", redis.Config{URL: "redis://:hunter2@cache:port"})
 	if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "db/motorpool") {
 		t.Errorf("the log says %s", log.String())
 	}
@@ -185,9 +186,9 @@ func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
 		t.Errorf("New = %v", err)
 	}
-	_, err = NewRedis(RedisConfig{URL: "redis://:hunter2@cache:port"})
+	_, err = redis.New(redis.Config{URL: "redis://:hunter2@cache:port"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
-		t.Errorf("NewRedis = %v", err)
+		t.Errorf("redis.New = %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -18,7 +19,7 @@ import (
 // TwinsConfig says where twins are kept.
 type TwinsConfig struct {
 	Postgres *Postgres
-	Redis    *Redis
+	Redis    *redis.DB
 	Every    time.Duration // between two writings of what Postgres is owed, while something comes. Defaults to 2 s
 	Logger   *slog.Logger  // Defaults to silence
 }
@@ -35,7 +36,7 @@ type TwinsConfig struct {
 // Presence is in Postgres before Observe returns, and what somebody waits for in Redis, or, while that is away, in Postgres.
 type Twins struct {
 	postgres  *Postgres
-	redis     *Redis
+	redis     *latestStates
 	every     time.Duration
 	log       *slog.Logger
 	directory *directory
@@ -55,7 +56,7 @@ type Twins struct {
 func NewTwins(config TwinsConfig) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	return &Twins{
-		postgres: config.Postgres, redis: config.Redis, every: cmp.Or(config.Every, 2*time.Second), log: log,
+		postgres: config.Postgres, redis: newLatestStates(config.Redis), every: cmp.Or(config.Every, 2*time.Second), log: log,
 		directory: newDirectory(config.Postgres, log), records: newRecords(), debts: newDebts(), known: newMemory(),
 		toRedis: newBacklog(inRedis), toRecord: newBacklog(inPostgres),
 		reading: &unavailable.Breaker{
@@ -174,7 +175,7 @@ func (t *Twins) Bring(o delivery.Observation) <-chan bool {
 }
 
 // absentAfter is how long Redis may take: whoever waits has time for Postgres then.
-const absentAfter = askFor / 2
+const absentAfter = redis.ReadTimeout / 2
 
 // owedSighting is one that was taken in, and is to be written to Postgres all the same.
 func owedSighting(o delivery.Observation) sighting {
@@ -256,7 +257,7 @@ func (t *Twins) Told(ctx context.Context, id telematics.VehicleID) (telematics.T
 	case len(ahead) == 0:
 		return *twin, nil
 	}
-	writing, cancel := context.WithTimeout(ctx, askFor)
+	writing, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
 	s := sighting{vehicle: id, readings: ahead}
 	s.Unit, s.Protocol, s.At, s.Report = twin.Unit, twin.Protocol, twin.Contact.LastSeen, &telematics.Report{}
@@ -344,7 +345,7 @@ func (t *Twins) held(ctx context.Context, ids []telematics.VehicleID) map[telema
 	if !t.reading.Allow() {
 		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, askFor)
+	asking, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
 	held, err := t.redis.latestOf(asking, ids)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis

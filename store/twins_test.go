@@ -116,7 +116,7 @@ func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
 		twins := []*Twins{here, there}[n%2]
 		observed(t, twins, unit, statusAt(start, n))
 		if n%5 == 4 {
-			if err := twins.redis.client.FlushAll(t.Context()).Err(); err != nil {
+			if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -241,7 +241,7 @@ func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
 	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: redis, Every: time.Hour})
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	if err := redis.client.Set(t.Context(), latestKey(id), "no hash", 0).Err(); err != nil {
+	if err := redis.Client.Set(t.Context(), latestKey(id), "no hash", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/cmd/chaos/audit"
@@ -72,10 +70,7 @@ func (r *round) tamper(ctx context.Context) []string {
 	return succeeded
 }
 
-// deadlinesIndex is the index of pending commands by deadline, in milliseconds; a member ends with the command's id.
-const deadlinesIndex = "motorpool:deadlines"
-
-// pending returns every key in Redis but the index, and the members of the index that should be gone.
+// pending returns every key in Redis.
 func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
 	options, err := redis.ParseURL(r.Redis.URL())
 	if err != nil {
@@ -86,9 +81,6 @@ func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
 	var entries []audit.RedisKey
 	keys := client.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
 	for keys.Next(ctx) {
-		if keys.Val() == deadlinesIndex {
-			continue
-		}
 		ttl, err := client.PTTL(ctx, keys.Val()).Result()
 		if err != nil {
 			return nil, err
@@ -97,26 +89,8 @@ func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
 			entries = append(entries, audit.RedisKey{Key: keys.Val(), TTL: ttl})
 		}
 	}
-	if err := keys.Err(); err != nil {
-		return nil, err
-	}
-	members, err := client.ZRangeWithScores(ctx, deadlinesIndex, 0, -1).Result()
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range members {
-		name, _ := m.Member.(string)
-		_, id, _ := strings.Cut(name, ":")
-		_, malformed := uuid.Parse(id)
-		if overdue := time.Since(time.UnixMilli(int64(m.Score))); overdue > maxOverdue || malformed != nil {
-			entries = append(entries, audit.RedisKey{Key: deadlinesIndex + " " + name, TTL: noExpiry})
-		}
-	}
-	return entries, nil
+	return entries, keys.Err()
 }
 
-// The TTLs of a key without an expiry, and of one that is gone.
-const (
-	noExpiry = time.Duration(-1)
-	keyGone  = time.Duration(-2)
-)
+// keyGone is the TTL of a key that is gone.
+const keyGone = time.Duration(-2)

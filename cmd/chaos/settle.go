@@ -10,7 +10,6 @@ import (
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
-	"motorpool/telematics"
 )
 
 const (
@@ -21,8 +20,6 @@ const (
 	maxRedisTTL = 95 * time.Second
 	// floodAfter is longer than an instance avoids a server that has failed.
 	floodAfter = 2 * time.Second
-	// maxOverdue is how long after its deadline an entry must be gone.
-	maxOverdue = 65 * time.Second
 )
 
 // settle ends the faults of cars, lets one client flood the service, and waits until no state changes any more. The audit checks
@@ -59,11 +56,6 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 			entries, err := r.pending(ctx)
 			return err == nil && !slices.ContainsFunc(entries, func(e audit.RedisKey) bool { return !e.Stays() })
 		})
-	}
-	// The next command removes overdue members of the index of deadlines.
-	for _, car := range []int{1, 2} {
-		d := newDraw(r.Seed, 2*r.Callers+car, r.Vehicles, r.Instances)
-		r.load.record(r.call(ctx, order{car: car, action: telematics.Lock}, d.id(), 0, callTimeout))
 	}
 	world.Pause(ctx, time.Second)
 	return flood, ctx.Err()

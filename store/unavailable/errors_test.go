@@ -22,7 +22,7 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (r reply) RedisError()   {}
 
-func TestTheErrorOfAServerThatIsAwaySaysSo(t *testing.T) {
+func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 	for err, away := range map[error]bool{
 		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}: true,
 		&net.DNSError{IsNotFound: true}:                     true,

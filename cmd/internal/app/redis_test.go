@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/simulator/devstack"
-	"motorpool/store"
+	"motorpool/store/redis"
 )
 
 // One call is repeated once at most, so it must not meet one connection after the other that Redis has ended.
@@ -24,11 +24,11 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	table, err := store.NewRedis(store.RedisConfig{URL: server.URL()})
+	db, err := redis.New(redis.Config{URL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = table.Close() })
+	t.Cleanup(func() { _ = db.Close() })
 
 	at, err := url.Parse(server.URL())
 	if err != nil {
@@ -46,7 +46,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 	for deadline, answers, open := time.Now().Add(30*time.Second), bufio.NewReader(operator), 0; ; {
 		var many errgroup.Group
 		for range 100 {
-			many.Go(func() error { return table.Ready(t.Context()) })
+			many.Go(func() error { return db.Ready(t.Context()) })
 		}
 		if err := many.Wait(); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 		if open, err = ended(operator, answers); err != nil {
 			t.Fatal(err)
 		}
-		if err := table.Ready(t.Context()); err != nil {
+		if err := db.Ready(t.Context()); err != nil {
 			t.Fatalf("after Redis ended %d connections: %v", open, err)
 		}
 		if open >= wanted {

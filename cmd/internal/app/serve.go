@@ -21,6 +21,7 @@ import (
 	"motorpool/httpapi/stream"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/telematics"
 )
 
@@ -52,13 +53,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	defer closeLogged(log, "postgres", postgres.Close)
-	redis, err := store.NewRedis(store.RedisConfig{URL: string(c.RedisURL), Logger: log})
+	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), Logger: log})
 	if err != nil {
 		return err
 	}
-	defer closeLogged(log, "redis", redis.Close)
+	defer closeLogged(log, "redis", cache.Close)
 
-	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: redis, Logger: log})
+	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: cache, Logger: log})
 	addresses, err := c.newAddressing(postgres, registry, log)
 	if err != nil {
 		return err
@@ -75,18 +76,18 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis,
-		Contacts: postgres, Events: redis.Events(), Strangers: postgres, Unrecorded: postgres,
+		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
+		Contacts: postgres, Events: store.NewEvents(cache), Strangers: postgres, Unrecorded: postgres,
 		Air: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
 	agencyKeys := postgres.AgencyKeys(sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: redis.Events(), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
+	feed := stream.New(stream.Config{Log: store.NewEvents(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,
-		Places: addresses.book, Feed: feed, Limiter: redis.Limits(), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
+		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
 		Bookings: postgres, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: postgres.Signatures(max(minSignatures, signatureMinutes*c.ClientRate)),
 		ClientRate: c.ClientRate, CardRate: c.CardRate, Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
@@ -102,7 +103,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	bounded := connections.Bound(listeners.Public, maxConnections, registry, log)
 	ready := health.New(
 		health.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
-		health.Check{Name: "redis", Ready: redis.Ready},
+		health.Check{Name: "redis", Ready: cache.Ready},
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return mqtt.AllReady() }},
 		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
 	internal := c.internalHandler(ready, serveMetrics(registry, log), signing)

@@ -1,4 +1,4 @@
-package store
+package redis
 
 import (
 	"bytes"
@@ -21,11 +21,11 @@ import (
 // limitsAt opens an instance that a busy machine does not make impatient.
 func limitsAt(t *testing.T, address string) *Limits {
 	t.Helper()
-	return patient(openRedis(t, address).Limits())
+	return patient(NewLimits(open(t, address)))
 }
 
 func patient(l *Limits) *Limits {
-	l.patience = storetest.Patience
+	l.timeout = storetest.Patience
 	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: storetest.Patience}, l.takeEach)
 	return l
 }
@@ -51,7 +51,7 @@ func takeOne(ctx context.Context, l *Limits, key string, rate telematics.Rate, c
 }
 
 func TestALimitIsSharedByAllInstances(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := limitsAt(t, address), limitsAt(t, address)
 			for i := range 10 {
@@ -72,8 +72,8 @@ func TestALimitIsSharedByAllInstances(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceTakeNoMoreThanThereIs(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+func TestManyConcurrentlyTakeNoMoreThanThereIs(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			instances := []*Limits{limitsAt(t, address), limitsAt(t, address)}
 			var passed atomic.Int64
@@ -165,36 +165,36 @@ func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
 }
 
 func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
-	r := openRedis(t, storetest.StartRedis(t).URL())
-	l := patient(r.Limits())
+	db := open(t, storetest.StartRedis(t).URL())
+	l := patient(NewLimits(db))
 	for range 10 {
 		counted(t, l, "admin:1:admin-7", 10)
 	}
-	left, err := r.client.TTL(t.Context(), "rate:motorpool:admin:1:admin-7").Result()
+	left, err := db.Client.TTL(t.Context(), "rate:motorpool:admin:1:admin-7").Result()
 	if err != nil || left <= 0 || left > time.Minute {
 		t.Errorf("the entry stays for %v, %v", left, err)
 	}
 }
 
-// hands is a clock that a test moves.
-type hands struct {
+// manualClock is a clock that a test moves.
+type manualClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (h *hands) now() time.Time {
+func (h *manualClock) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at
 }
 
-func (h *hands) move(d time.Duration) {
+func (h *manualClock) move(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at = h.at.Add(d)
 }
 
-func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
+func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) {
 	server := storetest.StartRedis(t)
 	for _, trouble := range []struct {
 		name       string
@@ -205,9 +205,9 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 	} {
 		t.Run(trouble.name, func(t *testing.T) {
 			var log bytes.Buffer
-			l := openRedis(t, server.URL()).Limits()
-			clock := &hands{at: time.Now()}
-			l.outage.Log, l.outage.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
+			l := NewLimits(open(t, server.URL()))
+			clock := &manualClock{at: time.Now()}
+			l.breaker.Log, l.breaker.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
 			counted(t, l, "vehicle:1", 1_000)
 			if err := trouble.begin(); err != nil {
 				t.Fatal(err)
@@ -216,14 +216,14 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 				t.Helper()
 				start := time.Now()
 				if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1); !unavailable.Is(err) {
-					t.Errorf("Take = %v, want the error of a server that is away", err)
+					t.Errorf("Take = %v, want the error of an unavailable server", err)
 				}
 				if took := time.Since(start); took > within {
 					t.Errorf("Take took %v, at most %v may be", took, within)
 				}
 			}
 			const slack = 10 * time.Second // of a busy machine; 1000 requests that wait take minutes
-			refused(askFor + slack)
+			refused(ReadTimeout + slack)
 			start := time.Now()
 			for range 1_000 {
 				refused(slack)
@@ -232,7 +232,7 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 				t.Errorf("1000 requests were held up for %v", took)
 			}
 			clock.move(unavailable.RetryAfter)
-			refused(askFor + slack) // sees whether it is back
+			refused(ReadTimeout + slack) // sees whether it is back
 			refused(slack)
 			if err := trouble.end(); err != nil {
 				t.Fatal(err)
@@ -252,9 +252,9 @@ func TestARedisThatIsAwayIsAskedOnceInAWhileAndLoggedOnce(t *testing.T) {
 
 func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	server := storetest.StartRedis(t)
-	l := openRedis(t, server.URL()).Limits()
-	clock := &hands{at: time.Now()}
-	l.outage.Now = clock.now
+	l := NewLimits(open(t, server.URL()))
+	clock := &manualClock{at: time.Now()}
+	l.breaker.Now = clock.now
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if l.outage.Allow() {
+			if l.breaker.Allow() {
 				slow.Add(1)
 			}
 		})
@@ -281,7 +281,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 }
 
 func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
-	l := limitsAt(t, storetest.StartMiniredis(t).URL())
+	l := limitsAt(t, miniredis(t))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := takeOne(gone, l, "vehicle:1", perMinute(10), 1); err == nil {
@@ -291,7 +291,7 @@ func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
 }
 
 func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			for i, want := range []struct {
@@ -314,7 +314,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			actor, vehicle := telematics.Limit{Key: "admin:1:a", Rate: perMinute(4), Cost: 1}, telematics.Limit{Key: "vehicle:1", Rate: perMinute(2), Cost: 1}
@@ -345,12 +345,12 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
 	server := storetest.StartMiniredis(t)
 	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
-	r := openRedis(t, server.URL())
-	l := patient(r.Limits())
+	db := open(t, server.URL())
+	l := patient(NewLimits(db))
 	counted(t, l, "vehicle:1", 10)
 	counted(t, l, "vehicle:1", 10)
 	const tenOClock = 1767348000 - 1483228800
-	if entry, err := r.client.Get(t.Context(), "rate:motorpool:vehicle:1").Float64(); err != nil || entry != tenOClock+12 {
+	if entry, err := db.Client.Get(t.Context(), "rate:motorpool:vehicle:1").Float64(); err != nil || entry != tenOClock+12 {
 		t.Errorf("entry %v, %v", entry, err)
 	}
 }

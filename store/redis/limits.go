@@ -1,4 +1,4 @@
-package store
+package redis
 
 import (
 	"cmp"
@@ -15,35 +15,33 @@ import (
 	"motorpool/telematics"
 )
 
-// askFor is how long a request waits for what it can do without.
-const askFor = 250 * time.Millisecond
-
 // limitKey names the entry of a limit.
 func limitKey(key string) string { return "rate:motorpool:" + key }
 
-var errNotAsked = unavailable.Mark(errors.New("count request: redis did not answer a moment ago"))
+var errNotCounted = unavailable.Mark(errors.New("count request: redis did not answer a moment ago"))
 
-// Limits counts requests in Redis, for all instances together. It is safe for concurrent use.
+// Limits counts requests in Redis, for all instances together. While Redis is unavailable requests pass uncounted. It is safe for
+// concurrent use.
 type Limits struct {
-	client   redis.UniversalClient
-	takes    *groupcommit.Batcher[[]telematics.Limit, taken] // from limits whose entries are in one place
-	patience time.Duration
-	outage   *unavailable.Breaker
+	db      *DB
+	takes   *groupcommit.Batcher[[]telematics.Limit, taken] // from limits whose entries are in one place
+	timeout time.Duration
+	breaker *unavailable.Breaker
 }
 
-// taken is what became of one request.
+// taken is the result of one request.
 type taken struct {
 	quotas []telematics.Quota
 	err    error
 }
 
-// Limits returns the count of requests.
-func (r *Redis) Limits() *Limits {
-	l := &Limits{client: r.client, patience: askFor, outage: &unavailable.Breaker{
+// NewLimits returns the counts in Redis.
+func NewLimits(db *DB) *Limits {
+	l := &Limits{db: db, timeout: ReadTimeout, breaker: &unavailable.Breaker{
 		Opened: "requests pass without being counted against their limits",
-		Closed: "requests are counted against their limits again", Log: r.log,
+		Closed: "requests are counted against their limits again", Log: db.Log,
 	}}
-	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: askFor}, l.takeEach)
+	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: ReadTimeout}, l.takeEach)
 	return l
 }
 
@@ -80,20 +78,20 @@ return quotas
 // comes soon. It is one trip to Redis, in a cluster
 // one for each limit: their entries are at different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
-	if !l.outage.Allow() {
-		return nil, errNotAsked
+	if !l.breaker.Allow() {
+		return nil, errNotCounted
 	}
-	ask, cancel := context.WithTimeout(ctx, l.patience)
+	ask, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	quotas, err := l.take(ask, limits)
 	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
-		l.outage.Record(unavailable.Wrap("count request", err))
+		l.breaker.Record(unavailable.Wrap("count request", err))
 	}
 	return quotas, unavailable.Wrap("count request", err)
 }
 
 func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
-	if _, cluster := l.client.(*redis.ClusterClient); !cluster {
+	if !l.db.isCluster() {
 		return l.takeTogether(ctx, limits)
 	}
 	var quotas []telematics.Quota
@@ -116,48 +114,24 @@ func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([
 	return taken.quotas, cmp.Or(err, taken.err)
 }
 
-// takeEach runs the script for each request. A server that is new, or was emptied, has it loaded first.
+// takeEach runs the script for each request, in one trip.
 func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([]taken, error) {
-	results := l.runEach(ctx, requests)
-	var again [][]telematics.Limit
-	for i, result := range results {
-		if redis.HasErrorPrefix(result.err, "NOSCRIPT") {
-			again = append(again, requests[i])
+	calls := make([]ScriptCall, len(requests))
+	for i, limits := range requests {
+		for _, limit := range limits {
+			calls[i].Keys = append(calls[i].Keys, limitKey(limit.Key))
+			calls[i].Args = append(calls[i].Args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
 		}
 	}
-	if len(again) == 0 {
-		return results, nil
-	}
-	if err := takeScript.Load(ctx, l.client).Err(); err != nil {
+	replies, err := l.db.RunScript(ctx, takeScript, calls)
+	if err != nil {
 		return nil, err
 	}
-	loaded := l.runEach(ctx, again)
-	for i, result := range results {
-		if redis.HasErrorPrefix(result.err, "NOSCRIPT") {
-			results[i], loaded = loaded[0], loaded[1:]
-		}
-	}
-	return results, nil
-}
-
-// runEach runs the script for each request, in one trip.
-func (l *Limits) runEach(ctx context.Context, requests [][]telematics.Limit) []taken {
-	replies := make([]*redis.Cmd, len(requests))
-	pipe := l.client.Pipeline()
-	for i, limits := range requests {
-		keys, args := make([]string, len(limits)), make([]any, 0, 3*len(limits))
-		for i, limit := range limits {
-			keys[i] = limitKey(limit.Key)
-			args = append(args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
-		}
-		replies[i] = takeScript.EvalSha(ctx, pipe, keys, args...)
-	}
-	_, _ = pipe.Exec(ctx) // each reply has its error
 	results := make([]taken, len(requests))
 	for i, reply := range replies {
 		results[i].quotas, results[i].err = decodeQuotas(requests[i], reply)
 	}
-	return results
+	return results, nil
 }
 
 func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd) ([]telematics.Quota, error) {

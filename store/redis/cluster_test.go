@@ -1,4 +1,4 @@
-package store
+package redis
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEveryPartOfAClusterHasATagOfItsOwn(t *testing.T) {
+func TestEveryPartOfAClusterHasASeparateTag(t *testing.T) {
 	// The examples of the cluster specification, and of redis-cli cluster keyslot.
 	for tag, slot := range map[string]int{"123456789": 12739, "foo": 12182, "": 0} {
 		if got := slotOf(tag); got != slot {
@@ -45,13 +45,12 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	// The former index of deadlines was one key on one master, whose death must not stop the others.
-	dying := slotOf(deadlinesKey) * masters / clusterSlots
-	r := openRedis(t, cluster.URL())
+	const dying = 1
+	r := openTable(t, cluster.URL())
 	ready := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // as /readyz
 		defer cancel()
-		return r.Ready(ctx)
+		return r.db.Ready(ctx)
 	}
 	register := func(unit telematics.Unit) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // as the broker's step

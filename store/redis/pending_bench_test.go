@@ -1,6 +1,7 @@
-package store
+package redis
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -21,18 +22,18 @@ func pendings(n int) []delivery.Pending {
 
 // BenchmarkPendingTable is the table against a Redis that holds what is in flight and no more.
 func BenchmarkPendingTable(b *testing.B) {
-	r := openRedis(b, storetest.StartRedis(b).URL())
+	r := openTable(b, storetest.StartRedis(b).URL())
 	register := func(p delivery.Pending) error { return r.Register(p)(b.Context()) }
 	lookup := func(p delivery.Pending) error {
 		_, ok, err := r.Lookup(b.Context(), p.Unit, p.Command)
 		if err == nil && !ok {
-			err = fmt.Errorf("look up: %w", errWithoutEffect)
+			err = errors.New("not found")
 		}
 		return err
 	}
 	release := func(p delivery.Pending) error { return r.Release(b.Context(), p) }
 	absent := func(n int) []delivery.Pending {
-		if err := r.client.FlushAll(b.Context()).Err(); err != nil {
+		if err := r.db.Client.FlushAll(b.Context()).Err(); err != nil {
 			b.Fatal(err)
 		}
 		return pendings(n)
@@ -55,15 +56,15 @@ func BenchmarkPendingTable(b *testing.B) {
 		{"lookup", present, lookup},
 		{"release", present, release},
 	} {
-		for _, crowd := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/callers=%d", c.name, crowd), func(b *testing.B) { callers(b, crowd, c.fresh, c.call) })
+		for _, callers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/callers=%d", c.name, callers), func(b *testing.B) { storetest.Call(b, callers, c.fresh, c.call) })
 		}
 	}
 	// What one exchange with this Redis takes: the floor of the others.
 	b.Run("ping/callers=1", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.client.Ping(b.Context()).Err(); err != nil {
+			if err := r.db.Client.Ping(b.Context()).Err(); err != nil {
 				b.Fatal(err)
 			}
 		}

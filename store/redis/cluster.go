@@ -1,13 +1,22 @@
-package store
+package redis
 
-import "strconv"
+import (
+	"strconv"
 
-// A Redis Cluster shares 16,384 slots out among its masters, mostly as a few ranges of neighbours. A part is one such range: trips to
-// Redis, and what is no vehicle's, are divided by it, so that an unavailable master delays only the vehicles of its slots.
+	"github.com/redis/go-redis/v9"
+)
+
+// A Redis Cluster divides 16,384 slots among its masters, mostly as a few ranges of neighbours. A part is one such range: trips to
+// Redis, and keys of no vehicle, are divided by it, so that an unavailable master delays only the vehicles of its slots.
 const (
 	clusterSlots = 16384
 	clusterParts = 32
 )
+
+func (db *DB) isCluster() bool {
+	_, cluster := db.Client.(*redis.ClusterClient)
+	return cluster
+}
 
 // slotOf returns the slot of a key that consists of its hash tag: CRC-16/XMODEM, as the cluster specification has it.
 func slotOf(tag string) int {

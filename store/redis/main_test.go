@@ -1,0 +1,55 @@
+package redis
+
+import (
+	"testing"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+)
+
+var _ broker.PendingTable = (*PendingTable)(nil)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func open(t testing.TB, address string) *DB {
+	t.Helper()
+	db, err := New(Config{URL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func openTable(t testing.TB, address string) *PendingTable {
+	t.Helper()
+	return NewPendingTable(open(t, address))
+}
+
+func miniredis(t *testing.T) string { return storetest.StartMiniredis(t).URL() }
+
+func TestPendingTable_KeepsItsContractOverMiniredis(t *testing.T) {
+	pendingTableContract(t, miniredis(t))
+}
+
+func TestPendingTable_KeepsItsContractOverRedis(t *testing.T) {
+	pendingTableContract(t, storetest.StartRedis(t).URL())
+}
+
+func pendingTableContract(t *testing.T, address string) {
+	here, there := openTable(t, address), openTable(t, address)
+	brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
+		flush := func() {
+			if err := here.db.Client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush()
+		return brokertest.PendingTables{Here: here, There: there, Flush: flush}
+	})
+}

@@ -1,0 +1,219 @@
+// Package redis has what the instances share in Redis: the table of commands that wait for an answer, and the counts of
+// requests against their limits. Redis may be emptied at any moment: commands wait longer, and requests are counted anew.
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"motorpool/store/groupcommit"
+	"motorpool/store/unavailable"
+)
+
+// Config says how to reach Redis.
+type Config struct {
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. With
+	// ?addr=host2:port2[&addr=…] it names the nodes of a cluster, and with
+	// ?master_name=… the Sentinels that know the master.
+	URL     string
+	Timeout time.Duration // of connecting, writing, reading and waiting for a connection. Defaults to 1 s
+	Logger  *slog.Logger  // Defaults to silence
+}
+
+// LogValue hides the password.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("url", unavailable.RedactURL(c.URL)), slog.Duration("timeout", c.Timeout))
+}
+
+// DB is the connections to Redis. It is safe for concurrent use.
+type DB struct {
+	Client redis.UniversalClient
+	Log    *slog.Logger
+
+	parts []string // what the keys of each part of a cluster end in; of another server one, empty
+}
+
+// readyKey is written by Ready, in a cluster once in each part.
+const readyKey = "motorpool:ready"
+
+// New assembles the connections. They are opened when they are used, so the server may be unavailable at the start. An error
+// says that the address is invalid.
+func New(config Config) (*DB, error) {
+	silenceLibrary()
+	config.Timeout = cmp.Or(config.Timeout, time.Second)
+	client, err := config.client()
+	if err != nil {
+		return nil, unavailable.BadAddress("redis", err)
+	}
+	db := &DB{Client: client, Log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), parts: []string{""}}
+	if db.isCluster() {
+		db.parts = nil
+		for _, tag := range partTags() {
+			db.parts = append(db.parts, ":{"+tag+"}")
+		}
+	}
+	return db, nil
+}
+
+// client makes the connections to one of the three kinds of Redis. All give up early: what Redis has is worth less than the
+// time of a command.
+func (c Config) client() (redis.UniversalClient, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	// One more try finds a server that is available again; none would report it as unavailable.
+	const retries, dials = 1, 1
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch query := u.Query(); {
+	case query.Has("master_name"):
+		o, err := redis.ParseFailoverURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		return redis.NewFailoverClient(o), nil
+	case query.Has("addr"):
+		o, err := redis.ParseClusterURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.MaintNotificationsConfig = quiet
+		o.ClusterStateReloadInterval = clusterReload
+		return redis.NewClusterClient(o), nil
+	default:
+		o, err := redis.ParseURL(c.URL)
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
+		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.MaintNotificationsConfig = quiet
+		return redis.NewClient(o), nil
+	}
+}
+
+// silenceLibrary stops the library from writing to standard error what it returns as errors, too. Its logger is one for
+// the whole process.
+var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// Close closes the connections. Calls in progress fail, and Listen returns once its context ends.
+func (db *DB) Close() error {
+	return unavailable.Wrap("close redis", db.Client.Close())
+}
+
+// Ready returns nil where Redis takes a key, of a cluster in each of its parts. A server that answers, and takes nothing because it is
+// full or read-only, is not ready: no command could leave.
+func (db *DB) Ready(ctx context.Context) error {
+	pipe := db.Client.Pipeline()
+	written := make([]*redis.StatusCmd, len(db.parts))
+	for i, part := range db.parts {
+		written[i] = pipe.Set(ctx, readyKey+part, "", readyFor)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	var failed int
+	var first error
+	for _, reply := range written {
+		if err := reply.Err(); err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case len(written) > 1:
+		return unavailable.Wrap(fmt.Sprintf("%d of %d parts of the redis cluster take no writes%s", failed, len(written), whyNotWritten(first)), first)
+	}
+	return unavailable.Wrap("write to redis"+whyNotWritten(first), first)
+}
+
+// whyNotWritten says what an operator has to look at, where Redis itself refused a write.
+func whyNotWritten(err error) string {
+	switch word, _, _ := strings.Cut(err.Error(), " "); word {
+	case "OOM":
+		return " (it is full: maxmemory is reached)"
+	case "READONLY":
+		return " (it is read-only: a replica)"
+	case "MISCONF":
+		return " (it refuses writes because it cannot save to its disk)"
+	case "NOREPLICAS":
+		return " (it refuses writes because it has too few replicas)"
+	case "CLUSTERDOWN":
+		return " (the cluster serves no slots: a master has failed)"
+	}
+	return ""
+}
+
+// NewBatcher returns a batcher of calls that share a trip to Redis.
+func NewBatcher[Req, Res any](run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
+	return groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: tripTimeout}, run)
+}
+
+// ScriptCall is the parameters of one run of a script.
+type ScriptCall struct {
+	Keys []string
+	Args []any
+}
+
+// RunScript runs a script for each call, in one trip, and returns their replies, of which each has its own error. A server that
+// does not have the script, because it is new or was emptied, gets it first.
+func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall) ([]*redis.Cmd, error) {
+	replies := make([]*redis.Cmd, len(calls))
+	run := func() (missing bool) {
+		pipe := db.Client.Pipeline()
+		for i, call := range calls {
+			if replies[i] == nil || redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
+				replies[i] = script.EvalSha(ctx, pipe, call.Keys, call.Args...)
+			}
+		}
+		_, _ = pipe.Exec(ctx)
+		for _, reply := range replies {
+			missing = missing || redis.HasErrorPrefix(reply.Err(), "NOSCRIPT")
+		}
+		return missing
+	}
+	if !run() {
+		return replies, nil
+	}
+	if err := script.Load(ctx, db.Client).Err(); err != nil {
+		return nil, unavailable.Wrap("load script", err)
+	}
+	run()
+	return replies, nil
+}
+
+// Retry calls once, which returns when it has lost Redis, again and again, with growing pauses, until the context ends. once calls
+// its parameter when Redis has answered. lost is the message of the log, with attributes.
+func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost string, attributes ...any) {
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
+	for {
+		err := once(ctx, pause.Reset)
+		if ctx.Err() != nil {
+			return
+		}
+		db.Log.Warn(lost, append(attributes, "err", err)...)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause.NextBackOff()):
+		}
+	}
+}
