@@ -22,9 +22,10 @@ var arrows = map[string][]string{
 	"rental/rentaltest":           {"rental", "telematics"},
 	"rental/stripe":               {"rental", "telematics"},
 	"simulator/sandbox":           {},
-	"broker":                      {"telematics", "telematics/delivery", "rental"},
+	"broker":                      {"telematics", "telematics/delivery", "rental", "broker/ingest"},
+	"broker/ingest":               {"telematics", "telematics/delivery"},
 	"broker/link":                 {"telematics"},
-	"broker/brokertest":           {"broker", "telematics", "telematics/delivery", "rental"},
+	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/delivery", "rental"},
 	"httpapi":                     {"telematics", "telematics/delivery", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/stream"},
 	"httpapi/connections":         {"telematics"},
 	"httpapi/health":              {},
@@ -61,7 +62,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "store", "httpapi/connections", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
 	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},           // app: client_golang uses it
 	"github.com/prometheus/procfs":               {"cmd/bench/measure", "cmd/internal/app"}, // app: client_golang uses it
 	"github.com/HdrHistogram/":                   {"cmd/bench/load"},

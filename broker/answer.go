@@ -5,6 +5,7 @@ import (
 	"runtime/trace"
 	"time"
 
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -13,8 +14,8 @@ import (
 type answered struct {
 	unitAnswer
 	protocol telematics.Protocol
-	size     int     // of its message
-	from     *sender // nil: it counts against no unit
+	size     int            // of its message
+	from     *ingest.Sender // nil: it counts against no unit
 }
 
 // unitAnswer is an answer of a unit, received at an instant.
@@ -28,11 +29,11 @@ type unitAnswer struct {
 func (b *Broker) Answer(m telematics.Message) {
 	b.metrics.answers.Inc()
 	if m.Retained {
-		b.metrics.dropped.answersRetained.Inc()
+		b.metrics.drop(ingest.Answer, retained, 1)
 		return
 	}
 	if len(m.Payload) > telematics.MaxMessage { // before it takes room in the queue
-		b.metrics.dropped.answersTooLarge.Inc()
+		b.metrics.drop(ingest.Answer, tooLarge, 1)
 		return
 	}
 	now := b.now()
@@ -40,11 +41,11 @@ func (b *Broker) Answer(m telematics.Message) {
 	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
 	decoding.End()
 	if err != nil {
-		b.metrics.dropped.answersMalformed.Inc()
+		b.metrics.drop(ingest.Answer, malformed, 1)
 		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
 		return
 	}
-	b.metrics.dropFields(dropped)
+	b.ingest.DropFields(dropped)
 	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
 }
 
@@ -56,15 +57,15 @@ func (b *Broker) queueAnswer(a answered) {
 		return
 	}
 	var ok bool
-	if a.from, ok = b.intakes.answers.admit(a.unit, a.size, a.at); ok {
+	if a.from, ok = b.allowances.answers.Admit(a.unit, a.size, a.at); ok {
 		b.enqueue(b.answers, a)
 		return
 	}
-	if a.from, ok = b.intakes.doubts.admit(a.unit, a.size, a.at); ok {
+	if a.from, ok = b.allowances.doubts.Admit(a.unit, a.size, a.at); ok {
 		b.enqueue(b.doubts, a)
 		return
 	}
-	b.limit(a.unit, answerKind)
+	b.ingest.Limit(a.unit, ingest.Answer)
 }
 
 func (b *Broker) enqueue(queue chan<- answered, a answered) {
@@ -72,14 +73,14 @@ func (b *Broker) enqueue(queue chan<- answered, a answered) {
 	case queue <- a:
 	default:
 		// The command is published again, and the unit repeats its answer [CMD-5].
-		a.from.handled(a.size)
-		b.metrics.dropped.answersQueueFull.Inc()
+		a.from.Handled(a.size)
+		b.metrics.drop(ingest.Answer, queueFull, 1)
 	}
 }
 
 // resolveDoubts looks up answers of units that are beyond their allowance, until the context ends.
 func (b *Broker) resolveDoubts(ctx context.Context) error {
-	handle(ctx, b.doubts, b.StepTimeout, b.resolve)
+	ingest.InBatches(ctx, b.doubts, b.StepTimeout, b.resolve)
 	return ctx.Err()
 }
 
@@ -93,15 +94,15 @@ func (b *Broker) resolve(batch []answered) {
 	}
 	pending, err := b.Pending.Contains(ctx, entries)
 	for i, a := range batch {
-		a.from.handled(a.size)
+		a.from.Handled(a.size)
 		var ok bool
 		if err == nil && pending[i] {
-			a.from, ok = b.intakes.pending.admit(a.unit, a.size, a.at)
+			a.from, ok = b.allowances.pending.Admit(a.unit, a.size, a.at)
 		}
 		if ok {
 			b.enqueue(b.answers, a)
 		} else {
-			b.limit(a.unit, answerKind)
+			b.ingest.Limit(a.unit, ingest.Answer)
 		}
 	}
 }
@@ -158,7 +159,7 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 }
 
 func (b *Broker) handleAnswer(ctx context.Context, a answered) {
-	a.from.handled(a.size)
+	a.from.Handled(a.size)
 	// Whoever waits may read the state next, so the report is in it before the
 	// caller is told.
 	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
@@ -166,11 +167,11 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	if w != nil && w.command.Unit == a.unit {
 		sign.Asked = w.command.Vehicle
 	}
-	var reported *awaited
+	var reported *ingest.Awaited
 	if sign.Awaited {
-		reported = b.report(sign)
-	} else if !b.contact.add(sign) {
-		b.metrics.dropped.presenceQueueFull.Inc()
+		reported = b.ingest.Await(sign)
+	} else {
+		b.ingest.SignOfLife(sign)
 	}
 	switch {
 	case w != nil:
@@ -185,10 +186,10 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 		select {
 		case b.uncorrelated <- a.unitAnswer:
 		default:
-			b.metrics.dropped.answersQueueFull.Inc()
+			b.metrics.drop(ingest.Answer, queueFull, 1)
 		}
 	}
-	reported.await(ctx)
+	reported.Wait(ctx)
 }
 
 // asked reports whether somebody waits for the answer at another instance. Absence from the pending
@@ -228,7 +229,7 @@ func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
 }
 
 // settle lets the record decide what the answer changes, and wakes whoever waits: here, or, nil, elsewhere or nobody.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *awaited) {
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *ingest.Awaited) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
@@ -253,10 +254,10 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
-	reported.await(ctx)
+	reported.Wait(ctx)
 	switch {
 	case err != nil:
-		b.metrics.dropped.answersNotStored.Inc()
+		b.metrics.drop(ingest.Answer, notStored, 1)
 		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
@@ -328,7 +329,7 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	fate, err := b.Unrecorded.NoteUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
-		b.metrics.dropped.answersNotStored.Inc()
+		b.metrics.drop(ingest.Answer, notStored, 1)
 		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 		return false
 	case fate.Noted:

@@ -179,7 +179,7 @@ func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))
 		w.brokers[1].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false))
 		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true))
-		w.brokers[0].Report(brokertest.Said("stranger", telematics.EncodeReport(telematics.Report{At: now}), false))
+		w.brokers[0].Report(brokertest.Said("unknown", telematics.EncodeReport(telematics.Report{At: now}), false))
 		for _, b := range w.brokers {
 			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false))
 		}

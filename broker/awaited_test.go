@@ -19,7 +19,7 @@ type bringing struct {
 	observed atomic.Int32
 }
 
-func (x *bringing) Bring(delivery.Observation) <-chan bool { return x.bring() }
+func (x *bringing) ObserveAndFlush(delivery.Observation) <-chan bool { return x.bring() }
 
 // News finds nothing: the look after missed wake-ups must not come between.
 func (x *bringing) News(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {

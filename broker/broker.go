@@ -12,11 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
-// Config is what a broker is built of. All ports are needed, but for Strangers and Unrecorded.
+// Config is what a broker is built of. All ports are needed, but for UnknownUnits and Unrecorded.
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
@@ -24,12 +25,12 @@ type Config struct {
 	Clock    Clock
 	History  History
 	Pending  PendingTable
-	Twins    Twins
-	Contacts Contacts
+	Twins    ingest.Twins
+	Contacts ingest.Contacts
 	Events   Events
 	Air      Air
-	// Strangers keeps units without a vehicle. Without it they are only counted.
-	Strangers Strangers
+	// UnknownUnits keeps units without a vehicle. Without it they are only counted.
+	UnknownUnits ingest.UnknownUnits
 	// Unrecorded keeps answers to commands that are not on record. Without it they are only counted.
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once
@@ -57,18 +58,14 @@ type Broker struct {
 	halts        halts
 	clock        clock
 	behind       clockBehind
-	intakes      struct{ answers, doubts, pending, reports, presence *intake }
-	noisy        noisy
+	ingest       *ingest.Ingest // reports, presence and unknown units
+	allowances   struct{ answers, doubts, pending *ingest.Limiter }
 	first        chan answered   // answers to commands that have a waiter here
 	answers      chan answered   // the others, within the allowance of their units
 	doubts       chan answered   // beyond it: they are looked up first
 	uncorrelated chan unitAnswer // answers to no command in flight, as far as is known: they must not delay the others
-	reports      *reports        // telemetry
-	contact      *ingest         // presence
-	prompt       *ingest         // what answers report: a caller waits for it
 	hints        chan telematics.CommandID
 	recalls      *recalls        // results that reports repeat
-	unknownUnits *unknownUnits   // until they are stored
 	done         *done           // results that no report can change any more
 	events       *eventPublisher // what has changed
 	background   sync.WaitGroup  // what Send leaves to be done beside it
@@ -94,7 +91,6 @@ func New(c Config) *Broker {
 	}
 	b := &Broker{
 		Config:       c,
-		noisy:        noisy{units: make(map[telematics.Unit]*limited)},
 		first:        make(chan answered, c.QueueSize),
 		answers:      make(chan answered, c.QueueSize),
 		doubts:       make(chan answered, c.QueueSize/4+1),
@@ -102,18 +98,17 @@ func New(c Config) *Broker {
 		recalls:      newRecalls(c.QueueSize),
 		done:         newDone(),
 		hints:        make(chan telematics.CommandID, c.QueueSize),
-		reports:      newReports(c.QueueSize),
 		outbox:       outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}
-	b.intakes.answers, b.intakes.pending, b.intakes.doubts = newIntake(answerAllowance), newIntake(answerAllowance), newIntake(doubtAllowance)
-	b.intakes.reports, b.intakes.presence = newIntake(reportAllowance), newIntake(presenceAllowance)
+	b.allowances.answers, b.allowances.pending, b.allowances.doubts = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(doubtAllowance)
 	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
 	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
-	b.contact = b.newIngest(true)
-	b.prompt = b.newIngest(false)
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
-	b.unknownUnits = &unknownUnits{metrics: b.metrics, heard: map[telematics.Unit]telematics.UnknownUnit{}}
 	b.events = newEventPublisher(c, b.metrics)
+	b.ingest = ingest.New(ingest.Config{
+		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.recall, Now: b.now,
+		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
+	})
 	b.Commands = told{c.Commands, b.events}
 	return b
 }
@@ -127,15 +122,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	// Observations and uncorrelated answers are handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
-	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopKeeping()
-	var followers, keeper sync.WaitGroup
-	var keepErr error
-	keeper.Go(func() { keepErr = b.Twins.Run(keeping, b.events.changed) })
-	followers.Go(func() { b.readReports(after) })
-	for _, in := range []*ingest{b.contact, b.prompt} {
-		followers.Go(func() { in.run(after) })
-	}
+	var followers sync.WaitGroup
+	var ingestErr error
+	followers.Go(func() { ingestErr = b.ingest.Run(after) })
 	for range uncorrelatedWorkers {
 		followers.Go(func() { b.handleUncorrelated(after, b.uncorrelated, b.settleUncorrelated) })
 		followers.Go(func() { b.handleUncorrelated(after, b.recalls.queue, b.settleRecall) })
@@ -149,29 +138,28 @@ func (b *Broker) Run(ctx context.Context) error {
 		group.Go(func() error { return b.handleFirst(ctx) })
 	}
 	group.Go(func() error { return b.resolveDoubts(ctx) })
-	group.Go(func() error { return b.watchNoisy(ctx) })
 	group.Go(func() error { return b.pollRecord(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.watchClock(ctx) })
-	group.Go(func() error { return b.watchUnknownUnits(ctx) })
-	group.Go(func() error { return b.watchContacts(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	b.drainAnswers(context.WithoutCancel(ctx)) // what was looked up last
-	b.warnNoisy()
 	stopAfter()
 	followers.Wait()
-	stopKeeping() // what they took is written down
-	keeper.Wait()
 	b.background.Wait()
-	b.storeUnknownUnits(ctx)
 	b.closeOutbox(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, keepErr)
+	return errors.Join(err, ingestErr)
 }
+
+// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
+func (b *Broker) Report(m telematics.Message) { b.ingest.Report(m) }
+
+// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
+func (b *Broker) Presence(m telematics.Message) bool { return b.ingest.Presence(m) }
 
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {

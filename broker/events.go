@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -38,13 +37,13 @@ func (t *eventPublisher) tell(e telematics.Event) {
 	case t.queue <- e:
 	default:
 		t.full.Store(true)
-		t.drop(1, t.metrics.dropped.eventsQueueFull)
+		t.drop(1, queueFull)
 	}
 }
 
-func (t *eventPublisher) drop(n int, dropped prometheus.Counter) {
+func (t *eventPublisher) drop(n int, reason string) {
 	t.gap.Store(true)
-	dropped.Add(float64(n))
+	t.metrics.drop(event, reason, n)
 }
 
 // changed queues what observations have changed.
@@ -81,10 +80,10 @@ func (t *eventPublisher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case first := <-t.queue:
-			if len(t.queue) < maxBatch {
+			if len(t.queue) < ingest.MaxBatch {
 				time.Sleep(eventDebounce)
 			}
-			t.add(ctx, t.gather(first))
+			t.add(ctx, ingest.Gather(t.queue, first))
 		case <-again.C:
 			if t.gap.Load() { // else who follows would not learn of it before the next event
 				t.add(ctx, nil)
@@ -101,9 +100,9 @@ func (t *eventPublisher) drain() {
 	for {
 		select {
 		case first := <-t.queue:
-			batch := t.gather(first)
+			batch := ingest.Gather(t.queue, first)
 			if ctx.Err() != nil {
-				t.drop(len(batch), t.metrics.dropped.eventsNotStored)
+				t.drop(len(batch), notStored)
 				continue
 			}
 			t.add(ctx, batch)
@@ -111,19 +110,6 @@ func (t *eventPublisher) drain() {
 			return
 		}
 	}
-}
-
-func (t *eventPublisher) gather(first telematics.Event) []telematics.Event {
-	batch := []telematics.Event{first}
-	for len(batch) < maxBatch {
-		select {
-		case next := <-t.queue:
-			batch = append(batch, next)
-		default:
-			return batch
-		}
-	}
-	return batch
 }
 
 // add offers a batch to the log. What the log has taken, though its answer was lost, comes
@@ -147,7 +133,7 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 			if len(batch) > 0 {
 				t.logger.Warn("events dropped, subscribers get a reset", "count", len(batch), "err", err)
 			}
-			t.drop(len(batch), t.metrics.dropped.eventsNotStored)
+			t.drop(len(batch), notStored)
 			return
 		}
 		select {
@@ -161,10 +147,10 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 // must not be told what is older after the reset.
 func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 	for {
-		t.drop(len(batch), t.metrics.dropped.eventsQueueFull)
+		t.drop(len(batch), queueFull)
 		select {
 		case first := <-t.queue:
-			batch = t.gather(first)
+			batch = ingest.Gather(t.queue, first)
 		default:
 			return nil
 		}
@@ -191,20 +177,4 @@ func (r told) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Co
 		r.events.tell(c.Event(s.At))
 	}
 	return c, ok, err
-}
-
-// watchContacts tells of vehicles whose connectivity has changed with time alone, until the
-// context ends.
-func (b *Broker) watchContacts(ctx context.Context) error {
-	return each(ctx, agedEvery, func() { b.publishAged(ctx) })
-}
-
-func (b *Broker) publishAged(ctx context.Context) {
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	aged, err := b.Contacts.Aged(ctx)
-	if err != nil && ctx.Err() == nil {
-		b.Logger.Warn("silent vehicles not read, retrying", "err", err)
-	}
-	b.events.changed(aged)
 }

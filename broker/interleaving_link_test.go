@@ -224,7 +224,9 @@ func (l *link) Observe(ctx context.Context, seen []delivery.Observation) (delive
 	})
 }
 
-func (l *link) Bring(o delivery.Observation) <-chan bool { return l.memory.Bring(o) }
+func (l *link) ObserveAndFlush(o delivery.Observation) <-chan bool {
+	return l.memory.ObserveAndFlush(o)
+}
 
 func (l *link) Register(p delivery.Pending) func(context.Context) error {
 	return brokertest.Beside(func() error {

@@ -1,13 +1,13 @@
 package broker
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 )
 
@@ -34,36 +34,22 @@ type metrics struct {
 	clockAlarms          prometheus.Counter
 	clockWrong           prometheus.Counter
 
-	reports             prometheus.Counter
-	reportsMerged       prometheus.Counter
-	fieldsDropped       *prometheus.CounterVec // by reason
-	presence            prometheus.Counter
-	presenceFormer      prometheus.Counter
-	presenceOutdated    prometheus.Counter
-	unknownUnits        prometheus.Counter
-	protocolMismatches  prometheus.Counter
 	eventsPublished     prometheus.Counter
 	refusalsNotRecorded prometheus.Counter
 
-	overAllowance map[messageKind]prometheus.Counter
-	dropped       struct {
-		answersMalformed, answersTooLarge, answersRetained, answersQueueFull, answersNotStored prometheus.Counter
-		reportsMalformed, reportsTooLarge, reportsRetained, reportsQueueFull                   prometheus.Counter
-		presenceMalformed, presenceTooLarge, presenceQueueFull                                 prometheus.Counter
-		resultsQueueFull                                                                       prometheus.Counter
-		observationsQueueFull, observationsNotStored                                           prometheus.Counter
-		unknownUnitsQueueFull                                                                  prometheus.Counter
-		eventsQueueFull, eventsNotStored                                                       prometheus.Counter
-	}
+	dropped *prometheus.CounterVec // by kind and reason
 }
 
-// messageKind is what a unit sends, whatever its protocol.
-type messageKind string
-
+// Kinds and reasons of what is dropped, beyond those of package ingest.
 const (
-	answerKind   messageKind = "answer"
-	reportKind   messageKind = "report"
-	presenceKind messageKind = "presence"
+	recalledAnswer ingest.Kind = "recalled_answer"
+	event          ingest.Kind = "event"
+
+	malformed = "malformed"
+	tooLarge  = "too_large"
+	retained  = "retained"
+	queueFull = "queue_full"
+	notStored = "not_stored"
 )
 
 // durationBuckets, in seconds, are narrow where most commands end. The default and the longest budget are 10 s and 30 s; a
@@ -74,11 +60,6 @@ var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5,
 var refusalCodes = []telematics.Code{
 	telematics.VehicleNotFound, telematics.VehicleHasNoUnit, telematics.CommandNotSupported, telematics.VehicleStateConflict, telematics.CommandInProgress,
 	telematics.VehicleOffline, telematics.TelematicsUnavailable, telematics.CommandsHalted, telematics.IdempotencyInProgress, telematics.IdempotencyMismatch,
-}
-
-// faultReasons name what is wrong with a dropped part of a report.
-var faultReasons = map[telematics.Fault]string{
-	"": "other", telematics.WrongType: "wrong_type", telematics.OutOfRange: "out_of_range", telematics.UnknownWord: "unknown_word", telematics.WrongTime: "wrong_time",
 }
 
 func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics {
@@ -114,15 +95,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		clockAlarms:          counter("clock_alarms_total", "Commands rejected by a unit whose clock is behind, shortly after another unit's rejection."),
 		clockWrong:           counter("clock_wrong_total", "Times that the clock of this instance was found to be wrong."),
 
-		reports:             counter("reports_total", "Messages read from the topics of telemetry."),
-		reportsMerged:       counter("reports_merged_total", "Reports merged into the reported state of their vehicles."),
-		fieldsDropped:       vector("report_fields_dropped_total", "Unsound parts of sound reports.", "reason"),
-		presence:            counter("presence_messages_total", "Messages read from the topics of presence."),
-		unknownUnits:        counter("unknown_unit_messages_total", "Messages of units that no vehicle is assigned to."),
-		protocolMismatches:  counter("protocol_mismatches_total", "Messages in another protocol than the one recorded for their unit."),
 		eventsPublished:     counter("events_published_total", "Events added to the event log."),
 		refusalsNotRecorded: counter("refusals_not_recorded_total", "Refusals missing from the audit log because their actor was refused too often."),
-		overAllowance:       map[messageKind]prometheus.Counter{},
+		dropped:             vector("dropped_total", "What was received or produced, and then dropped.", "kind", "reason"),
 	}
 	for _, action := range append(slices.Clone(telematics.ControlActions), telematics.ReportState) {
 		for _, outcome := range []telematics.Outcome{telematics.Executed, telematics.NotExecuted, telematics.HasFailed, telematics.MayHave} {
@@ -132,51 +107,21 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 	for _, code := range refusalCodes {
 		m.refusals.WithLabelValues(string(code))
 	}
-	for _, reason := range faultReasons {
-		m.fieldsDropped.WithLabelValues(reason)
+	for kind, reasons := range map[ingest.Kind][]string{
+		ingest.Answer:  {malformed, tooLarge, retained, queueFull, notStored},
+		recalledAnswer: {queueFull},
+		event:          {queueFull, notStored},
+	} {
+		for _, reason := range reasons {
+			m.drop(kind, reason, 0)
+		}
 	}
-	ignored := vector("presence_ignored_total", "Presence messages that were older than what is recorded.", "reason")
-	m.presenceFormer, m.presenceOutdated = ignored.WithLabelValues("former_session"), ignored.WithLabelValues("outdated")
-	m.createDropped(vector("dropped_total", "What was received or produced, and then dropped.", "kind", "reason"))
 	return m
 }
 
-func (m *metrics) createDropped(dropped *prometheus.CounterVec) {
-	const (
-		malformed = "malformed"
-		tooLarge  = "too_large"
-		retained  = "retained"
-		queueFull = "queue_full"
-		notStored = "not_stored"
-	)
-	for _, kind := range []messageKind{answerKind, reportKind, presenceKind} {
-		m.overAllowance[kind] = dropped.WithLabelValues(string(kind), "over_allowance")
-	}
-	for _, d := range []struct {
-		counter      *prometheus.Counter
-		kind, reason string
-	}{
-		{&m.dropped.answersMalformed, "answer", malformed},
-		{&m.dropped.answersTooLarge, "answer", tooLarge},
-		{&m.dropped.answersRetained, "answer", retained},
-		{&m.dropped.answersQueueFull, "answer", queueFull},
-		{&m.dropped.answersNotStored, "answer", notStored},
-		{&m.dropped.reportsMalformed, "report", malformed},
-		{&m.dropped.reportsTooLarge, "report", tooLarge},
-		{&m.dropped.reportsRetained, "report", retained},
-		{&m.dropped.reportsQueueFull, "report", queueFull},
-		{&m.dropped.presenceMalformed, "presence", malformed},
-		{&m.dropped.presenceTooLarge, "presence", tooLarge},
-		{&m.dropped.presenceQueueFull, "presence", queueFull},
-		{&m.dropped.resultsQueueFull, "recalled_answer", queueFull},
-		{&m.dropped.observationsQueueFull, "observation", queueFull},
-		{&m.dropped.observationsNotStored, "observation", notStored},
-		{&m.dropped.unknownUnitsQueueFull, "unknown_unit", queueFull},
-		{&m.dropped.eventsQueueFull, "event", queueFull},
-		{&m.dropped.eventsNotStored, "event", notStored},
-	} {
-		*d.counter = dropped.WithLabelValues(d.kind, d.reason)
-	}
+// drop counts what is dropped.
+func (m *metrics) drop(kind ingest.Kind, reason string, n int) {
+	m.dropped.WithLabelValues(string(kind), reason).Add(float64(n))
 }
 
 // settled counts a command that this instance has settled for its caller.
@@ -187,10 +132,3 @@ func (m *metrics) settled(c *telematics.Command, took time.Duration) {
 
 // refused counts a request for a command that was refused.
 func (m *metrics) refused(code telematics.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
-
-// dropFields counts the parts of a report that were not taken.
-func (m *metrics) dropFields(dropped []telematics.Dropped) {
-	for _, d := range dropped {
-		m.fieldsDropped.WithLabelValues(cmp.Or(faultReasons[d.Fault], faultReasons[""])).Inc()
-	}
-}

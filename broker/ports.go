@@ -79,37 +79,10 @@ type PendingTable interface {
 	Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error
 }
 
-// Twins keeps what vehicles say about themselves.
-type Twins interface {
-	// Observe merges what was seen, whatever the order of arrival [LAW-7], and returns what
-	// that has changed, and the units that belong to no vehicle.
-	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
-	// Bring takes in what a vehicle has reported, for somebody who waits until every instance sees it. The channel says
-	// whether they do, but maybe never; nil: nothing was taken in. Then Observe is what remains.
-	Bring(delivery.Observation) <-chan bool
-	// Run brings what Observe took to where everybody sees it, until the context ends, and
-	// then what is left. It tells what that has changed and Observe has not returned.
-	Run(ctx context.Context, tell func([]telematics.Change)) error
-}
-
-// Strangers keeps the units that belong to no vehicle.
-type Strangers interface {
-	// NoteStrangers adds to what is known of them. They come sorted, each once.
-	NoteStrangers(context.Context, []telematics.UnknownUnit) error
-}
-
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
 	// NoteUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
 	NoteUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedFate, error)
-}
-
-// Contacts knows which vehicle is in touch.
-type Contacts interface {
-	// Aged returns the vehicles whose connectivity has changed, by time or by a report, and
-	// that observing has not returned: each change once, whichever instance asks, by the
-	// record's own time.
-	Aged(context.Context) ([]telematics.Change, error)
 }
 
 // Events is the log of what has changed, which every instance follows.

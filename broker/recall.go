@@ -107,7 +107,7 @@ func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at ti
 		}
 		b.metrics.answersRecalled.Inc()
 		if !b.recalls.add(unitAnswer{unit: unit, answer: a, at: at}) {
-			b.metrics.dropped.resultsQueueFull.Inc()
+			b.metrics.drop(recalledAnswer, queueFull, 1)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"motorpool/broker/ingest"
+)
 
 // Each constant: its value and unit, where the value comes from, and what breaks at half and at double.
 
@@ -75,11 +79,6 @@ const (
 	// Time that the pending table has to find an answer's command; a choice. Half: a slow Redis makes answers uncorrelated. Double: answers
 	// queue up while it hangs.
 	lookupTimeout = 250 * time.Millisecond
-	// Time that an answer waits until its report is stored; a choice. Half: callers may read the former state. Double: the trouble of one
-	// vehicle delays the answers of others.
-	reportTimeout = 250 * time.Millisecond
-	// The part of it after which the report is written to Postgres instead of Redis.
-	bringTimeout = reportTimeout / 2
 	// Units whose settled results are cached: a large fleet. Each report names the results of the one before, so a cache that is smaller
 	// than the fleet has no hits: at half, for fleets above 32,768, each result costs a statement per report. Double: 25 MB more.
 	resultUnits = 1 << 16
@@ -89,6 +88,13 @@ const (
 	// Results of one unit that wait to be looked up; a choice. Half: more than one report is needed. Double: a unit that invents results
 	// has more of the queue.
 	maxRecalls = 16
+)
+
+// Allowances of one unit's answers, as in package ingest. doubtAllowance is of answers beyond their allowance that are looked up in the
+// pending table, all in a few trips.
+var (
+	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
+	doubtAllowance  = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
 )
 
 // Polling of the record for what wake-ups have missed.
@@ -118,28 +124,6 @@ const (
 	HaltWithin = 3 * time.Second
 	// Interval of readings: six within HaltWithin. Half: more statements. Double: two failed readings stop commands.
 	haltsEvery = 500 * time.Millisecond
-)
-
-// Observations and allowances.
-const (
-	// Observations written in one step; a choice. Half: more statements under load. Double: longer locks on rows.
-	maxBatch = 512
-	// Pause after the record did not take observations; a choice. Half: more attempts in an outage. Double: 1 s later afterwards.
-	writeRetry = time.Second
-	// Bytes of queued reports; few large ones are as many as the memory takes. Half: a burst of large reports is dropped. Double: 128 MB.
-	maxQueued = 64 << 20
-	// Units whose allowance is tracked, about 200 bytes each. The one that was silent for longest is dropped: a unit that floods never is.
-	// Half: 4,096 units that flood in turns escape. Double: more memory.
-	maxSenders = 1 << 13
-	// Interval of log messages about units over their allowance, units named in each, and units counted meanwhile; choices for a readable log.
-	warnEvery = 10 * time.Second
-	warnUnits = 5
-	maxNoisy  = 1000
-	// Interval in which unknown units are stored: one that sends a hundred messages a second costs as much as one that sends one. Half: more
-	// statements. Double: a new unit appears 10 s late.
-	unknownUnitsEvery = 5 * time.Second
-	// Interval in which vehicles that have become silent are looked for, by which their event is late at most. Half: more statements.
-	agedEvery = 5 * time.Second
 )
 
 // Events.

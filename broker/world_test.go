@@ -16,6 +16,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -68,10 +69,10 @@ type stores interface {
 	broker.Clock
 	broker.History
 	broker.PendingTable
-	broker.Twins
-	broker.Strangers
+	ingest.Twins
+	ingest.UnknownUnits
 	broker.Unrecorded
-	broker.Contacts
+	ingest.Contacts
 	broker.Events
 }
 
@@ -113,7 +114,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.Signer) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, Clock: s, History: s, Pending: s, Twins: s, Strangers: s, Unrecorded: s, Contacts: s, Events: s,
+		Vehicles: s, Commands: s, Halts: s, Clock: s, History: s, Pending: s, Twins: s, UnknownUnits: s, Unrecorded: s, Contacts: s, Events: s,
 		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -16,15 +17,15 @@ import (
 )
 
 var (
-	_ broker.Vehicles  = (*Twins)(nil)
-	_ broker.Commands  = (*Commands)(nil)
-	_ broker.Halts     = (*Postgres)(nil)
-	_ broker.Clock     = (*Postgres)(nil)
-	_ broker.History   = (*Postgres)(nil)
-	_ broker.Twins     = (*Twins)(nil)
-	_ broker.Strangers = (*Postgres)(nil)
-	_ broker.Contacts  = (*Postgres)(nil)
-	_ broker.Events    = (*Events)(nil)
+	_ broker.Vehicles     = (*Twins)(nil)
+	_ broker.Commands     = (*Commands)(nil)
+	_ broker.Halts        = (*Postgres)(nil)
+	_ broker.Clock        = (*Postgres)(nil)
+	_ broker.History      = (*Postgres)(nil)
+	_ ingest.Twins        = (*Twins)(nil)
+	_ ingest.UnknownUnits = (*Postgres)(nil)
+	_ ingest.Contacts     = (*Postgres)(nil)
+	_ broker.Events       = (*Events)(nil)
 )
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {

@@ -177,7 +177,7 @@ func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if twins.Bring(o) != nil {
+	if twins.ObserveAndFlush(o) != nil {
 		t.Error("the cached record was used before it was confirmed")
 	}
 	c := brokertest.NewCommand(id, telematics.Lock)
@@ -188,7 +188,7 @@ func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
 	if again, ok := twins.directory.owner(unit); !ok || !reflect.DeepEqual(again, owned) {
 		t.Errorf("confirmed as of %+v, want %+v", again, owned)
 	}
-	if there := twins.Bring(o); there == nil || !<-there {
+	if there := twins.ObserveAndFlush(o); there == nil || !<-there {
 		t.Error("the report is not brought")
 	}
 }
@@ -210,7 +210,7 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 	o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
 	for vehicle, want := range map[telematics.VehicleID]bool{0: false, other: false, asked: true} {
 		o.Asked = vehicle
-		there := twins.Bring(o)
+		there := twins.ObserveAndFlush(o)
 		if (there != nil) != want {
 			t.Errorf("unit of vehicle %d, asked as %d: brought %v, want %v", asked, vehicle, there != nil, want)
 		}
@@ -218,7 +218,7 @@ func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
 			t.Error("Redis does not have it")
 		}
 	}
-	if age(telematics.MaxBudget); twins.Bring(o) != nil {
+	if age(telematics.MaxBudget); twins.ObserveAndFlush(o) != nil {
 		t.Error("who was asked is known for longer than anybody waits")
 	}
 }

@@ -81,7 +81,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if _, err := p.ForgetKeys(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
-	if err := p.NoteStrangers(t.Context(), []telematics.UnknownUnit{{Unit: "stranger", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
+	if err := p.StoreUnknownUnits(t.Context(), []telematics.UnknownUnit{{Unit: "stranger", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.ForgetStrangers(t.Context(), 1); err != nil {

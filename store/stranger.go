@@ -19,9 +19,9 @@ type strangerRow struct {
 	Messages  int64     `db:"messages" json:"messages"`
 }
 
-// NoteStrangers adds to what is known of units without a vehicle. More than
+// StoreUnknownUnits adds to what is known of units without a vehicle. More than
 // telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
-func (p *Postgres) NoteStrangers(ctx context.Context, heard []telematics.UnknownUnit) error {
+func (p *Postgres) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
 	rows := make([]strangerRow, len(heard))
 	for i, s := range heard {
 		rows[i] = strangerRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}

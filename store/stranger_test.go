@@ -22,7 +22,7 @@ func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
 
 func note(t *testing.T, p *Postgres, heard ...telematics.UnknownUnit) {
 	t.Helper()
-	if err := p.NoteStrangers(t.Context(), heard); err != nil {
+	if err := p.StoreUnknownUnits(t.Context(), heard); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -123,7 +123,7 @@ func TestInstancesNoteTheSameStrangersAtOnce(t *testing.T) {
 	for range instances {
 		all.Go(func() {
 			for range rounds {
-				if err := p.NoteStrangers(t.Context(), heardOf(0, n, morning)); err != nil {
+				if err := p.StoreUnknownUnits(t.Context(), heardOf(0, n, morning)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -149,9 +149,9 @@ func (t *Twins) take(ctx context.Context, sightings []sighting, seen *delivery.S
 	return append(missing, t.absent(ctx, awaited)...), refused
 }
 
-// Bring takes in a report as Observe does, and returns at once, where the unit was looked up, or its vehicle read, a moment
+// ObserveAndFlush takes in a report as Observe does, and returns at once, where the unit was looked up, or its vehicle read, a moment
 // ago, or answers what its vehicle was asked. The channel says whether Redis has it; nil: it is for Observe.
-func (t *Twins) Bring(o delivery.Observation) <-chan bool {
+func (t *Twins) ObserveAndFlush(o delivery.Observation) <-chan bool {
 	owner, known := t.directory.owner(o.Unit)
 	if !known {
 		owner, known = t.directory.askedOwner(o.Unit, o.Asked)

@@ -196,7 +196,7 @@ func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
-		brought := here.Bring(o)
+		brought := here.ObserveAndFlush(o)
 		switch {
 		case (brought == nil) != (n == 0):
 			t.Fatalf("the unit was looked up %d times, and a report is brought: %v", n, brought != nil)
@@ -251,7 +251,7 @@ func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
 		t.Errorf("postgres says %v", mileage(t, twin, err))
 	}
-	if brought := twins.Bring(delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
+	if brought := twins.ObserveAndFlush(delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
 		t.Error("a report is brought to where one was refused a moment ago")
 	}
 }

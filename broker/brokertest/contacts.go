@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/broker"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -15,7 +15,7 @@ import (
 type ContactRecord struct {
 	Here, There interface {
 		Observer
-		broker.Contacts
+		ingest.Contacts
 	}
 	Vehicle func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 }
@@ -79,7 +79,7 @@ func announcedOnce(t *testing.T, r ContactRecord) {
 	}
 }
 
-func aged(t *testing.T, contacts broker.Contacts) []telematics.Change {
+func aged(t *testing.T, contacts ingest.Contacts) []telematics.Change {
 	t.Helper()
 	changes, err := contacts.Aged(t.Context())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -21,10 +22,10 @@ var (
 	_ broker.Clock        = (*Memory)(nil)
 	_ broker.History      = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
-	_ broker.Twins        = (*Memory)(nil)
-	_ broker.Strangers    = (*Memory)(nil)
+	_ ingest.Twins        = (*Memory)(nil)
+	_ ingest.UnknownUnits = (*Memory)(nil)
 	_ broker.Unrecorded   = (*Memory)(nil)
-	_ broker.Contacts     = (*Memory)(nil)
+	_ ingest.Contacts     = (*Memory)(nil)
 	_ broker.Events       = (*Memory)(nil)
 )
 
@@ -44,8 +45,8 @@ type Memory struct {
 	halts    telematics.Halts
 	ahead    time.Duration // of the clock, to everybody's
 
-	strangers map[telematics.Unit]telematics.UnknownUnit
-	notes     int // of strangers
+	unknownUnits map[telematics.Unit]telematics.UnknownUnit
+	stored       int // times that unknown units were
 
 	unrecorded map[unitCommand]delivery.Unrecorded
 
@@ -58,12 +59,12 @@ type Memory struct {
 // NewMemory returns a memory that knows the vehicles.
 func NewMemory(twins ...telematics.Twin) *Memory {
 	m := &Memory{
-		broken:    map[string]error{},
-		twins:     map[telematics.VehicleID]telematics.Twin{},
-		cached:    map[telematics.VehicleID]telematics.Twin{},
-		commands:  map[telematics.CommandID]telematics.Command{},
-		made:      map[callerKey]telematics.CommandID{},
-		strangers: map[telematics.Unit]telematics.UnknownUnit{},
+		broken:       map[string]error{},
+		twins:        map[telematics.VehicleID]telematics.Twin{},
+		cached:       map[telematics.VehicleID]telematics.Twin{},
+		commands:     map[telematics.CommandID]telematics.Command{},
+		made:         map[callerKey]telematics.CommandID{},
+		unknownUnits: map[telematics.Unit]telematics.UnknownUnit{},
 
 		unrecorded: map[unitCommand]delivery.Unrecorded{},
 		pending:    map[pendingKey]delivery.Pending{},

@@ -10,16 +10,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Run implements broker.Twins. Observe has left it nothing to do.
+// Run implements ingest.Twins. Observe has left it nothing to do.
 func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
 	<-ctx.Done()
 	return nil
 }
 
-// Bring implements broker.Twins. All is left to Observe.
-func (m *Memory) Bring(delivery.Observation) <-chan bool { return nil }
+// Bring implements ingest.Twins. All is left to Observe.
+func (m *Memory) ObserveAndFlush(delivery.Observation) <-chan bool { return nil }
 
-// Observe implements broker.Twins.
+// Observe implements ingest.Twins.
 func (m *Memory) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	if err := m.enter(ctx, "Observe"); err != nil {
 		return delivery.Seen{}, err
@@ -97,7 +97,7 @@ func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
 	return []telematics.Change{{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen}}
 }
 
-// Aged implements broker.Contacts.
+// Aged implements ingest.Contacts.
 func (m *Memory) Aged(ctx context.Context) ([]telematics.Change, error) {
 	if err := m.enter(ctx, "Aged"); err != nil {
 		return nil, err

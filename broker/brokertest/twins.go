@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Observer is the part of broker.Twins that takes things in.
+// Observer is the part of ingest.Twins that takes things in.
 type Observer interface {
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 }
@@ -39,7 +39,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"APresenceMakesTheContact":                presenceMakesContact,
 		"AFormerSessionIsRecognised":              formerSessionIsRecognised,
 		"AUnitThatSaysItCanDoNothingIsBelieved":   noActionsAreBelieved,
-		"UnitsWithoutAVehicleAreNamedOnce":        strangersAreNamed,
+		"UnitsWithoutAVehicleAreNamedOnce":        unknownUnitsAreNamed,
 		"WhateverTheOrderTheSnapshotIsTheSame":    orderDoesNotMatter,
 		"AnyDeliveryEndsInTheSameSnapshot":        deliveryDoesNotMatter,
 		"OneBatchMayHoldAUnitManyTimes":           unitManyTimes,
@@ -200,16 +200,16 @@ func noActionsAreBelieved(t *testing.T, r TwinRecord) {
 	}
 }
 
-func strangersAreNamed(t *testing.T, r TwinRecord) {
+func unknownUnitsAreNamed(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	seen, err := r.Here.Observe(t.Context(), []delivery.Observation{
-		{Unit: "stranger-1", At: instant},
+		{Unit: "unknown-1", At: instant},
 		{Unit: unit, At: instant, Report: speedReport(at, 50.0)},
-		{Unit: "stranger-2", At: instant, Report: speedReport(at, 1.0)},
-		{Unit: "stranger-1", At: instant},
+		{Unit: "unknown-2", At: instant, Report: speedReport(at, 1.0)},
+		{Unit: "unknown-1", At: instant},
 	})
-	if want := []telematics.Unit{"stranger-1", "stranger-2"}; err != nil || !slices.Equal(seen.Unknown, want) {
+	if want := []telematics.Unit{"unknown-1", "unknown-2"}; err != nil || !slices.Equal(seen.Unknown, want) {
 		t.Errorf("Observe = %v, %v; want %v", seen.Unknown, err, want)
 	}
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: at}})

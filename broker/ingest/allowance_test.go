@@ -1,4 +1,4 @@
-package broker
+package ingest
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 )
 
 // The accounts are dated by the instance's clock. A unit that was heard while that was far ahead must not wait until it is as late again.
-func TestIntake_AClockThatIsSetBackKeepsNoUnitOut(t *testing.T) {
-	in := newIntake(allowance{rate: 10, burst: 20, bytes: 1 << 20})
+func TestLimiter_AClockThatIsSetBackKeepsNoUnitOut(t *testing.T) {
+	l := NewLimiter(Allowance{Rate: 10, Burst: 20, Bytes: 1 << 20})
 	now := time.Now().UTC()
 	admit := func(at time.Time) bool {
-		s, ok := in.admit("car-1", 1, at)
-		s.handled(1)
+		s, ok := l.Admit("car-1", 1, at)
+		s.Handled(1)
 		return ok
 	}
 	if !admit(now.Add(25 * time.Hour)) {

@@ -1,0 +1,126 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"motorpool/telematics"
+)
+
+// Allowance bounds what one unit sends of one kind of message, so that a unit that floods its topics delays no other.
+type Allowance struct {
+	Rate  float64 // messages a second
+	Burst int     // messages at one moment; as many may wait to be handled
+	Bytes int     // of messages that wait to be handled
+}
+
+// Limiter keeps each unit to its allowance. It is safe for concurrent use.
+type Limiter struct {
+	Allowance
+
+	mu      sync.Mutex
+	senders *lru.Cache[telematics.Unit, *Sender]
+}
+
+// Sender is a unit's token bucket, and what of the unit waits to be handled.
+type Sender struct {
+	mu      sync.Mutex
+	tokens  float64
+	at      time.Time // of tokens
+	waiting int
+	bytes   int
+}
+
+// NewLimiter returns a limiter under which no unit has used its allowance.
+func NewLimiter(a Allowance) *Limiter {
+	senders, err := lru.New[telematics.Unit, *Sender](maxSenders)
+	if err != nil { // only for a size below 1
+		panic(err)
+	}
+	return &Limiter{Allowance: a, senders: senders}
+}
+
+// Admit counts a message against its unit's allowance, until Handled is called on the sender. It reports false where the unit is beyond
+// its allowance.
+func (l *Limiter) Admit(unit telematics.Unit, size int, now time.Time) (*Sender, bool) {
+	s := l.sender(unit, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if passed := now.Sub(s.at); passed > 0 {
+		s.tokens = min(float64(l.Burst), s.tokens+l.Rate*passed.Seconds())
+	}
+	s.at = now // also where the clock was set back: it may have been ahead by days
+	if s.tokens < 1 || s.waiting >= l.Burst || s.bytes+size > l.Bytes {
+		return nil, false
+	}
+	s.tokens--
+	s.waiting++
+	s.bytes += size
+	return s, true
+}
+
+func (l *Limiter) sender(unit telematics.Unit, now time.Time) *Sender {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.senders.Get(unit)
+	if !ok {
+		s = &Sender{tokens: float64(l.Burst), at: now}
+		l.senders.Add(unit, s)
+	}
+	return s
+}
+
+// Handled ends the wait of a message; nil: it was not counted.
+func (s *Sender) Handled(size int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+	s.bytes -= size
+}
+
+// noisy counts the messages that were dropped since the last warning because their unit was beyond its allowance.
+type noisy struct {
+	mu    sync.Mutex
+	units map[telematics.Unit]map[Kind]int
+}
+
+// Limit counts a message that is dropped because its unit is beyond its allowance.
+func (in *Ingest) Limit(unit telematics.Unit, kind Kind) {
+	in.metrics.dropped(kind, overAllowance).Inc()
+	in.noisy.mu.Lock()
+	defer in.noisy.mu.Unlock()
+	n := in.noisy.units[unit]
+	if n == nil {
+		if len(in.noisy.units) == maxNoisy {
+			return
+		}
+		n = map[Kind]int{}
+		in.noisy.units[unit] = n
+	}
+	n[kind]++
+}
+
+// warnNoisy names the noisiest units in the log.
+func (in *Ingest) warnNoisy() {
+	in.noisy.mu.Lock()
+	units := in.noisy.units
+	in.noisy.units = map[telematics.Unit]map[Kind]int{}
+	in.noisy.mu.Unlock()
+	all := func(u telematics.Unit) int { return units[u][Answer] + units[u][Report] + units[u][Presence] }
+	for i, u := range slices.SortedFunc(maps.Keys(units), func(a, b telematics.Unit) int { return cmp.Or(all(b)-all(a), cmp.Compare(a, b)) }) {
+		if i == warnUnits {
+			in.Logger.Warn("more units over their allowance", "units", len(units)-warnUnits)
+			return
+		}
+		in.Logger.Warn("unit over its allowance, messages dropped", "unit", u,
+			"answers", units[u][Answer], "reports", units[u][Report], "presence", units[u][Presence], "within", warnEvery)
+	}
+}

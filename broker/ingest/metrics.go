@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"cmp"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"motorpool/telematics"
+)
+
+// Kind is what is dropped, as the label of a metric says it.
+type Kind string
+
+// What units send, whatever their protocol.
+const (
+	Answer   Kind = "answer"
+	Report   Kind = "report"
+	Presence Kind = "presence"
+
+	observationKind Kind = "observation"
+	unknownUnitKind Kind = "unknown_unit"
+)
+
+// Reasons for which something is dropped, likewise.
+const (
+	malformed     = "malformed"
+	tooLarge      = "too_large"
+	retained      = "retained"
+	queueFull     = "queue_full"
+	notStored     = "not_stored"
+	overAllowance = "over_allowance"
+)
+
+// faultReasons name what is wrong with a dropped part of a report.
+var faultReasons = map[telematics.Fault]string{
+	"": "other", telematics.WrongType: "wrong_type", telematics.OutOfRange: "out_of_range", telematics.UnknownWord: "unknown_word", telematics.WrongTime: "wrong_time",
+}
+
+// metrics are what is counted of ingestion. docs/operating.md explains each. Series with labels exist from the start, so that zero can be
+// read.
+type metrics struct {
+	all *prometheus.CounterVec // what is dropped, by kind and reason
+
+	reports            prometheus.Counter
+	reportsMerged      prometheus.Counter
+	fieldsDropped      *prometheus.CounterVec // by reason
+	presence           prometheus.Counter
+	presenceFormer     prometheus.Counter
+	presenceOutdated   prometheus.Counter
+	unknownUnits       prometheus.Counter
+	protocolMismatches prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec) *metrics {
+	create := promauto.With(registerer)
+	counter := func(name, help string) prometheus.Counter {
+		return create.NewCounter(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help})
+	}
+	byReason := func(name, help string) *prometheus.CounterVec {
+		return create.NewCounterVec(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help}, []string{"reason"})
+	}
+	ignored := byReason("presence_ignored_total", "Presence messages that were older than what is recorded.")
+	m := &metrics{
+		all:                dropped,
+		reports:            counter("reports_total", "Messages read from the topics of telemetry."),
+		reportsMerged:      counter("reports_merged_total", "Reports merged into the reported state of their vehicles."),
+		fieldsDropped:      byReason("report_fields_dropped_total", "Unsound parts of sound reports."),
+		presence:           counter("presence_messages_total", "Messages read from the topics of presence."),
+		presenceFormer:     ignored.WithLabelValues("former_session"),
+		presenceOutdated:   ignored.WithLabelValues("outdated"),
+		unknownUnits:       counter("unknown_unit_messages_total", "Messages of units that no vehicle is assigned to."),
+		protocolMismatches: counter("protocol_mismatches_total", "Messages in another protocol than the one recorded for their unit."),
+	}
+	for _, reason := range faultReasons {
+		m.fieldsDropped.WithLabelValues(reason)
+	}
+	for kind, reasons := range map[Kind][]string{
+		Answer:          {overAllowance},
+		Report:          {malformed, tooLarge, retained, queueFull, overAllowance},
+		Presence:        {malformed, tooLarge, queueFull, overAllowance},
+		observationKind: {queueFull, notStored},
+		unknownUnitKind: {queueFull},
+	} {
+		for _, reason := range reasons {
+			m.dropped(kind, reason)
+		}
+	}
+	return m
+}
+
+func (m *metrics) dropped(kind Kind, reason string) prometheus.Counter {
+	return m.all.WithLabelValues(string(kind), reason)
+}
+
+// DropFields counts the parts of a report that were not taken.
+func (in *Ingest) DropFields(dropped []telematics.Dropped) {
+	for _, d := range dropped {
+		in.metrics.fieldsDropped.WithLabelValues(cmp.Or(faultReasons[d.Fault], faultReasons[""])).Inc()
+	}
+}

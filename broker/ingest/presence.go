@@ -1,0 +1,153 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
+func (in *Ingest) Presence(m telematics.Message) bool {
+	in.metrics.presence.Inc()
+	if len(m.Payload) == 0 {
+		return true // the retained presence of a removed unit was cleared
+	}
+	if len(m.Payload) > telematics.MaxMessage {
+		in.metrics.dropped(Presence, tooLarge).Inc()
+		return true
+	}
+	now := in.Now()
+	presence, err := m.Dialect.DecodePresence(m, now)
+	if err != nil {
+		in.metrics.dropped(Presence, malformed).Inc()
+		in.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
+		return true
+	}
+	o := observed{Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
+	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
+		var ok bool
+		if o.from, ok = in.allowances.presence.Admit(m.Unit, 0, now); !ok {
+			in.Limit(m.Unit, Presence)
+			return true
+		}
+	}
+	if in.contact.add(o) {
+		return true
+	}
+	o.from.Handled(0)
+	in.metrics.dropped(Presence, queueFull).Inc()
+	return false
+}
+
+// SignOfLife queues that a unit was heard.
+func (in *Ingest) SignOfLife(o delivery.Observation) {
+	if !in.contact.add(observed{Observation: o}) {
+		in.metrics.dropped(Presence, queueFull).Inc()
+	}
+}
+
+// queue holds observations until they are stored, as many at a time as have come.
+type queue struct {
+	*Ingest
+	waiting chan observed
+	retries bool // while the store is unavailable: units do not send these again
+}
+
+type observed struct {
+	delivery.Observation
+	done chan<- struct{} // closed once it is stored, or cannot be; nil: no caller waits
+	from *Sender         // nil: it counts against no unit
+}
+
+// add reports false where the queue is full.
+func (q *queue) add(o observed) bool {
+	select {
+	case q.waiting <- o:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin queues an observation. The channel is closed when it is stored, or cannot be; nil: the queue is full.
+func (q *queue) begin(o delivery.Observation) <-chan struct{} {
+	done := make(chan struct{})
+	if !q.add(observed{Observation: o, done: done}) {
+		return nil
+	}
+	return done
+}
+
+// run stores what is queued, until the context ends, and then what is left.
+func (q *queue) run(ctx context.Context) {
+	InBatches(ctx, q.waiting, q.StepTimeout, func(batch []observed) {
+		observations := make([]delivery.Observation, len(batch))
+		for i, o := range batch {
+			o.from.Handled(0)
+			observations[i] = o.Observation
+		}
+		_, err := q.observe(observations)
+		for _, o := range batch {
+			if o.done != nil {
+				close(o.done)
+			}
+		}
+		for q.retries && isUnavailable(err) && ctx.Err() == nil {
+			select {
+			case <-time.After(writeRetry):
+			case <-ctx.Done():
+			}
+			_, err = q.observe(observations)
+		}
+		if err != nil {
+			q.lose(len(batch), err)
+		}
+	})
+}
+
+// isUnavailable reports whether an error says that the server of a port is unavailable, so that the same may succeed later.
+func isUnavailable(err error) bool {
+	var server interface{ Unavailable() bool }
+	return errors.As(err, &server) && server.Unavailable()
+}
+
+// observe does not end with a context: a stop must not lose what was acknowledged. It returns how many of the observations are of vehicles,
+// and were merged.
+func (in *Ingest) observe(observations []delivery.Observation) (merged int, err error) {
+	if len(observations) == 0 {
+		return 0, nil
+	}
+	ctx, cancel := in.step(context.Background())
+	defer cancel()
+	seen, err := in.Twins.Observe(ctx, observations)
+	in.metrics.presenceFormer.Add(float64(seen.Ghosts))
+	in.metrics.presenceOutdated.Add(float64(seen.Overtaken))
+	in.Changed(seen.Changes)
+	unknown, foreign := in.unknownUnits.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
+	in.metrics.unknownUnits.Add(float64(unknown))
+	in.metrics.protocolMismatches.Add(float64(foreign))
+	if err != nil {
+		return 0, err
+	}
+	return max(0, len(observations)-unknown-foreign), nil // a counter panics below zero, and a store may call a unit both
+}
+
+func (in *Ingest) lose(n int, why error) {
+	in.metrics.dropped(observationKind, notStored).Add(float64(n))
+	in.Logger.Warn("observations lost", "count", n, "err", why)
+}
+
+// countOf returns how many observations are of some units.
+func countOf(units []telematics.Unit, observations []delivery.Observation) int {
+	n := 0
+	for _, o := range observations {
+		if slices.Contains(units, o.Unit) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"context"
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// reports are telemetry messages that wait to be read, in queues of which each serves some of the units: those of one unit are read one
+// after another, and a busy unit delays only those that share its queue.
+type reports struct {
+	queues []*reportQueue
+	seed   maphash.Seed
+}
+
+// received is a message as it came from the MQTT client.
+type received struct {
+	telematics.Message
+	at   time.Time
+	from *Sender
+}
+
+type reportQueue struct {
+	waiting  chan received
+	bytes    atomic.Int64
+	maxBytes int64
+}
+
+func newReports(size int) *reports {
+	r := &reports{queues: make([]*reportQueue, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
+	for i := range r.queues {
+		r.queues[i] = &reportQueue{waiting: make(chan received, size), maxBytes: max(telematics.MaxMessage, maxQueued/int64(len(r.queues)))}
+	}
+	return r
+}
+
+// add queues a message, and reports false where its queue is full.
+func (r *reports) add(m received) bool {
+	queue := r.queues[maphash.String(r.seed, string(m.Unit))%uint64(len(r.queues))]
+	size := int64(len(m.Payload))
+	if queue.bytes.Add(size) <= queue.maxBytes {
+		select {
+		case queue.waiting <- m:
+			return true
+		default:
+		}
+	}
+	queue.bytes.Add(-size)
+	return false
+}
+
+// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
+func (in *Ingest) Report(m telematics.Message) {
+	in.metrics.reports.Inc()
+	switch {
+	case m.Retained:
+		in.metrics.dropped(Report, retained).Inc()
+	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
+		in.metrics.dropped(Report, tooLarge).Inc()
+	default:
+		now := in.Now()
+		from, ok := in.allowances.reports.Admit(m.Unit, len(m.Payload), now)
+		switch {
+		case !ok:
+			in.Limit(m.Unit, Report)
+		case !in.reports.add(received{Message: m, at: now, from: from}):
+			from.Handled(len(m.Payload))
+			in.metrics.dropped(Report, queueFull).Inc()
+		}
+	}
+}
+
+// readReports reads what is queued, until the context ends, and then what is left.
+func (in *Ingest) readReports(ctx context.Context) {
+	var readers sync.WaitGroup
+	for _, queue := range in.reports.queues {
+		readers.Go(func() {
+			InBatches(ctx, queue.waiting, in.StepTimeout, func(batch []received) {
+				for _, m := range batch {
+					queue.bytes.Add(-int64(len(m.Payload)))
+					m.from.Handled(len(m.Payload))
+				}
+				in.storeReports(batch)
+			})
+		})
+	}
+	readers.Wait()
+}
+
+func (in *Ingest) storeReports(batch []received) {
+	observations := make([]delivery.Observation, 0, len(batch))
+	for _, m := range batch {
+		if report, ok := in.decodeReport(m); ok {
+			in.Repeated(m.Unit, report.Answers, m.at)
+			observations = append(observations, delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report})
+		}
+	}
+	merged, err := in.observe(observations)
+	if err != nil {
+		in.lose(len(observations), err)
+	}
+	in.metrics.reportsMerged.Add(float64(merged))
+}
+
+func (in *Ingest) decodeReport(m received) (telematics.Report, bool) {
+	report, dropped, err := m.Dialect.DecodeReport(m.Message, m.at)
+	if err != nil {
+		in.metrics.dropped(Report, malformed).Inc()
+		in.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
+		return telematics.Report{}, false
+	}
+	if len(dropped) > 0 {
+		in.DropFields(dropped)
+		in.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
+	}
+	return report, true
+}
