@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // How many interleavings are tried: INTERLEAVINGS says another number, INTERLEAVING the
@@ -28,7 +29,7 @@ const (
 // faults of everything. A seed is the same plan and the same dice each time; what happens at
 // one instant is the scheduler's, so a rare story may need its seed more than once (-count).
 func TestInterleavings(t *testing.T) {
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // interleaving is one fleet and its service, drawn from a seed, in which everything may go
@@ -21,8 +22,8 @@ type interleaving struct {
 	dice     *dice
 	memory   *brokertest.Memory
 	ledger   *ledger
-	key      telematics.SigningKey
-	ring     telematics.Keyring
+	key      signing.Key
+	ring     signing.Keyring
 	cars     garage
 	postgres server
 	redis    server
@@ -83,7 +84,7 @@ func (s *server) leave(d time.Duration, how fate) {
 	s.until, s.how = time.Now().Add(d), how
 }
 
-func newInterleaving(t *testing.T, seed uint64, key telematics.SigningKey) *interleaving {
+func newInterleaving(t *testing.T, seed uint64, key signing.Key) *interleaving {
 	d := newDice(seed, 0)
 	w := &interleaving{
 		T: t, seed: seed, start: time.Now(), temper: newTemper(d), dice: d, memory: brokertest.NewMemory(),

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/signing"
 )
 
 func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
@@ -80,7 +81,7 @@ func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
 		return x.Memory.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		w.start(x, telematics.SigningKey{})
+		w.start(x, signing.Key{})
 		synctest.Wait()
 		_, err := w.sendVia(1, w.order(telematics.Lock))
 		w.wantCode(err, telematics.TelematicsUnavailable)

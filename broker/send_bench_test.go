@@ -14,6 +14,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/signing"
 )
 
 // instant is a world in which nothing takes time: a record that remembers what is open and nothing else, and cars that
@@ -105,7 +106,7 @@ func (unsigned) Sign(telematics.Claims) ([]byte, error) { return []byte("unsigne
 
 // BenchmarkSend is a command's whole way through the broker and back to its caller, in a world that costs nothing.
 func BenchmarkSend(b *testing.B) {
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/signing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,7 +93,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(today)) // virtual time starts in 2000, which no unit is believed [TEL-5]
-		key, err := telematics.NewSigningKey()
+		key, err := signing.NewKey()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +213,7 @@ func (w *world) wantLines(want ...telematics.Code) {
 
 // air records what is published, and lets a car hear it.
 type air struct {
-	ring telematics.Keyring
+	ring signing.Keyring
 	car  func(publication) // runs beside; nil: nobody listens
 
 	cars     sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 const (
@@ -22,7 +23,7 @@ var epoch = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 type bench struct {
 	*Unit
 	t      *testing.T
-	key    telematics.SigningKey
+	key    signing.Key
 	now    time.Time
 	clock  Clock
 	seq    int64
@@ -48,9 +49,9 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func newKey(t *testing.T) telematics.SigningKey {
+func newKey(t *testing.T) signing.Key {
 	t.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func (b *bench) deliver(message []byte) []telematics.Answer {
 	return b.take(b.Receive(b.clock.Read(b.now), message, false))
 }
 
-func sign(t *testing.T, key telematics.SigningKey, c telematics.Claims) []byte {
+func sign(t *testing.T, key signing.Key, c telematics.Claims) []byte {
 	t.Helper()
 	message, err := key.Sign(c)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // Config is one car. The zero value is a healthy hatchback with a random serial, at a broker on this machine; give it the
@@ -16,7 +17,7 @@ import (
 type Config struct {
 	Unit     telematics.Unit // serial, MQTT user name and client id. Defaults to a random one
 	Password string          // Defaults to none
-	Keyring  telematics.Keyring
+	Keyring  signing.Keyring
 	Profile  Profile
 
 	Broker   string        // MQTT URL. Defaults to tcp://127.0.0.1:1883

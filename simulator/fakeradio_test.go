@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // fakeRadio is a network in memory, in virtual time.
@@ -166,7 +167,7 @@ type road struct {
 	car      *Car
 	radio    *fakeRadio
 	recorder *Recorder
-	key      telematics.SigningKey
+	key      signing.Key
 	seq      int64
 	stop     func() // lets the car sleep, and waits until it does
 }

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // FleetConfig is what the cars of a fleet share. What a car's own Config says stands.
 type FleetConfig struct {
-	Broker   string             // Defaults to Config's
-	Keyring  telematics.Keyring // Defaults to none: the cars reject every command
-	Latency  Latency            // Defaults to Fast
-	Interval time.Duration      // between whole reports. Defaults to Config's
+	Broker   string          // Defaults to Config's
+	Keyring  signing.Keyring // Defaults to none: the cars reject every command
+	Latency  Latency         // Defaults to Fast
+	Interval time.Duration   // between whole reports. Defaults to Config's
 	Seed     uint64
 	Recorder *Recorder     // Defaults to none
 	Logger   *slog.Logger  // Defaults to none
@@ -68,7 +69,7 @@ func (f *Fleet) Car(unit telematics.Unit) *Car {
 
 // SetKeyring provisions every car of the fleet with other public keys, also those whose own Config named some. It blocks
 // until the cars run, as each car's does.
-func (f *Fleet) SetKeyring(ring telematics.Keyring) {
+func (f *Fleet) SetKeyring(ring signing.Keyring) {
 	for _, c := range f.cars {
 		c.SetKeyring(ring)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
@@ -71,8 +71,8 @@ func TestACarThatCannotStartStopsTheFleet(t *testing.T) {
 }
 
 func TestACarsOwnConfigStandsBeforeTheFleets(t *testing.T) {
-	own := Config{Unit: "own", Broker: "tcp://own:1", Interval: time.Minute, Seed: 5, Keyring: telematics.Keyring{"own": nil}}
-	shared := FleetConfig{Broker: "tcp://shared:1", Interval: time.Hour, Seed: 6, Keyring: telematics.Keyring{}, Recorder: &Recorder{}}
+	own := Config{Unit: "own", Broker: "tcp://own:1", Interval: time.Minute, Seed: 5, Keyring: signing.Keyring{"own": nil}}
+	shared := FleetConfig{Broker: "tcp://shared:1", Interval: time.Hour, Seed: 6, Keyring: signing.Keyring{}, Recorder: &Recorder{}}
 	fleet := NewFleet(shared, own, Config{Unit: "other"})
 	if c := fleet.Car("own").config; c.Broker != own.Broker || c.Interval != own.Interval || c.Seed != 5 || len(c.Keyring) != 1 {
 		t.Errorf("own: %+v", c)

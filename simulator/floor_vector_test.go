@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // The vectors for the time floor, as docs/protocol.md has them. [CMD-9]
@@ -35,7 +36,7 @@ func TestVectorsForTheTimeFloor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
-			ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+			ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // The vectors of docs/protocol.md that a unit runs one after the other, with one memory.
 func TestAUnitRunsAllVectorsOneAfterTheOtherWithOneMemory(t *testing.T) {
 	b := newBench(t)
-	ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 	if err != nil {
 		t.Fatal(err)
 	}

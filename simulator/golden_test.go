@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // What a unit makes of the golden messages that the codec's tests pin to the byte.
@@ -22,7 +23,7 @@ func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) 
 	} {
 		t.Run(file, func(t *testing.T) {
 			b := newBench(t)
-			ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+			ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,12 +39,12 @@ func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) 
 
 func TestAUnitThatGetsTheKeyBetweenTwoCopiesExecutesTheSecond(t *testing.T) {
 	b := newBench(t)
-	ring, err := telematics.ParseKeyring(golden(t, "keyring.jwks"))
+	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock := golden(t, filepath.Join("wire", "command-lock.jws"))
-	b.keys, b.now = telematics.Keyring{}, epoch.Add(time.Second)
+	b.keys, b.now = signing.Keyring{}, epoch.Add(time.Second)
 	saysOnce(t, b.deliver(lock), telematics.Rejected, telematics.BadSignature, "")
 	b.keys = ring
 	saysOnce(t, b.deliver(lock), telematics.Received, "", "")

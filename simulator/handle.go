@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it has stopped.
@@ -54,7 +55,7 @@ func (c *Car) SetClock(k Clock) {
 }
 
 // SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged by the new ones [CMD-1].
-func (c *Car) SetKeyring(ring telematics.Keyring) {
+func (c *Car) SetKeyring(ring signing.Keyring) {
 	c.ask(func(context.Context) error {
 		c.unit.keys = ring
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // allow lets every client in, and refuses some subscriptions.
@@ -36,7 +37,7 @@ type broker struct {
 	*testing.T
 	server *mochi.Server
 	url    string
-	key    telematics.SigningKey
+	key    signing.Key
 
 	mu   sync.Mutex // guards heard
 	news []news

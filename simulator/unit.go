@@ -10,13 +10,14 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // Unit is the application in a telematics unit: protocol v1 without time, network and threads. What happens goes in with
 // its moment; the effects come out, and the car sees to them. Not safe for concurrent use.
 type Unit struct {
 	serial  telematics.Unit
-	keys    telematics.Keyring
+	keys    signing.Keyring
 	actions []telematics.Action
 	body    *Body
 	faults  *Faults

@@ -91,3 +91,24 @@ func (c Command) Latency() time.Duration {
 	}
 	return c.Completed.Sub(c.Requested)
 }
+
+// Claims is what a signed command says [CMD-2].
+type Claims struct {
+	Command   CommandID
+	Unit      Unit
+	Action    Action
+	Attention *Attention
+	Lane      Lane
+	Seq       int64
+	IssuedAt  time.Time // whole seconds
+	Expires   time.Time // whole seconds
+	Trace     string    // W3C traceparent; empty: none
+}
+
+// Claims returns what is signed for the command.
+func (c *Command) Claims() Claims {
+	return Claims{
+		Command: c.ID, Unit: c.Unit, Action: c.Action, Attention: c.Attention, Lane: c.Lane, Seq: c.Seq,
+		IssuedAt: c.Requested.Truncate(expiryUnit), Expires: c.Expires(),
+	}
+}

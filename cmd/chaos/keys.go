@@ -12,17 +12,18 @@ import (
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // fleetKeys is the keys that sign commands, safe for concurrent use.
 type fleetKeys struct {
 	mu      sync.Mutex           // guards what follows
-	all     telematics.Keyring   // including former ones: a message may be old
+	all     signing.Keyring      // including former ones: a message may be old
 	active  string               // id of the one that signs
 	standby map[string]time.Time // by id: since when no instance signs with it
 }
 
-func newFleetKeys(first telematics.SigningKey) *fleetKeys {
+func newFleetKeys(first signing.Key) *fleetKeys {
 	return &fleetKeys{all: first.Keyring(), active: first.ID, standby: map[string]time.Time{}}
 }
 
@@ -34,7 +35,7 @@ func (k *fleetKeys) verify(message []byte) (telematics.Claims, error) {
 	return ring.Verify(message)
 }
 
-func (k *fleetKeys) add(more telematics.Keyring) {
+func (k *fleetKeys) add(more signing.Keyring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := maps.Clone(k.all) // verify may be reading the other one
@@ -61,7 +62,7 @@ func (k *fleetKeys) idle() []string {
 	defer k.mu.Unlock()
 	var ids []string
 	for id, since := range k.standby {
-		if time.Since(since) > telematics.RetireAfter {
+		if time.Since(since) > signing.RetireAfter {
 			ids = append(ids, id)
 			delete(k.standby, id)
 		}
@@ -88,7 +89,7 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	if err != nil {
 		return err
 	}
-	ring, err := telematics.ParseKeyring([]byte(exported))
+	ring, err := signing.ParseKeyring([]byte(exported))
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 }
 
 // setKeyrings gives every car a keyring, concurrently, as a call may block while a car is busy.
-func (r *round) setKeyrings(ring telematics.Keyring) {
+func (r *round) setKeyrings(ring signing.Keyring) {
 	var all sync.WaitGroup
 	for _, c := range r.fleet.Cars() {
 		all.Go(func() { c.SetKeyring(ring) })

@@ -9,18 +9,19 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
-func newKey(t *testing.T) telematics.SigningKey {
+func newKey(t *testing.T) signing.Key {
 	t.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return key
 }
 
-func signed(t *testing.T, key telematics.SigningKey) []byte {
+func signed(t *testing.T, key signing.Key) []byte {
 	t.Helper()
 	now := time.Now()
 	message, err := key.Sign(telematics.Claims{
@@ -37,7 +38,7 @@ func TestFleetKeys_AcceptMessagesOfFormerKeys(t *testing.T) {
 	keys := newFleetKeys(first)
 	keys.add(second.Keyring())
 	keys.activate(second.ID)
-	for _, key := range []telematics.SigningKey{first, second} {
+	for _, key := range []signing.Key{first, second} {
 		if _, err := keys.verify(signed(t, key)); err != nil {
 			t.Error(err)
 		}
@@ -55,7 +56,7 @@ func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := newFleetKeys(first)
 		keys.activate(second.ID)
-		time.Sleep(telematics.RetireAfter)
+		time.Sleep(signing.RetireAfter)
 		if idle := keys.idle(); len(idle) > 0 {
 			t.Errorf("too early: %v", idle)
 		}

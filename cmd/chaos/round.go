@@ -16,6 +16,7 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // budget of a command whose caller does not say how long it waits.
@@ -28,7 +29,7 @@ type round struct {
 	log  *slog.Logger
 	fail func(error) // ends the round
 
-	foreign telematics.SigningKey // not one of the fleet's
+	foreign signing.Key // not one of the fleet's
 	keys    *fleetKeys
 	admin   string // token of the callers
 	app     clientApp
@@ -111,8 +112,8 @@ func (r *round) build(ctx context.Context) error {
 }
 
 func (r *round) makeKeys(context.Context) (err error) {
-	r.keys = newFleetKeys(r.Signing.Active().SigningKey)
-	if r.foreign, err = telematics.NewSigningKey(); err != nil {
+	r.keys = newFleetKeys(r.Signing.Active().Key)
+	if r.foreign, err = signing.NewKey(); err != nil {
 		return err
 	}
 	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies)

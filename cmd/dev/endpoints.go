@@ -61,13 +61,13 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 		}
 		p.env = append(p.env, variable{t.name, token})
 	}
-	signing, err := filepath.Abs(e.Path(world.SigningFile))
+	keys, err := filepath.Abs(e.Path(world.SigningFile))
 	if err != nil {
 		return endpoints{}, err
 	}
 	// For the operator's tool.
 	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
-		variable{"MOTORPOOL_SIGNING_KEYS", signing}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
+		variable{"MOTORPOOL_SIGNING_KEYS", keys}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
 		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", e.AgencySecrets})
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 	"motorpool/store"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/signing"
 )
 
 //go:embed fleet.json
@@ -116,11 +117,11 @@ const provisionEvery = 200 * time.Millisecond
 // rotated. In production this is the operator's task.
 func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) error {
 	file := e.Path(world.SigningFile)
-	keys := keyfile.Source[telematics.Keychain]{
-		Name: file, Every: provisionEvery, Parse: telematics.ParseKeychain, Log: e.log,
+	keys := keyfile.Source[signing.Keychain]{
+		Name: file, Every: provisionEvery, Parse: signing.ParseKeychain, Log: e.log,
 		Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
 	}
-	return keys.Watch(ctx, func(chain telematics.Keychain) { // also the first time: they may have changed since the start
+	return keys.Watch(ctx, func(chain signing.Keychain) { // also the first time: they may have changed since the start
 		cars.SetKeyring(chain.Keyring())
 		if err := world.WriteKeyring(e.Path(world.KeyringFile), chain); err != nil {
 			e.log.Error("public keys not written", "file", world.KeyringFile, "err", err)

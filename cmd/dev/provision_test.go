@@ -11,14 +11,14 @@ import (
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/cmd/internal/world"
 	"motorpool/metrics"
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 	t.Parallel()
 	l := begin(t, newDir(t))
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
-	edit := func(change func(telematics.Keychain) (telematics.Keychain, error)) {
+	edit := func(change func(signing.Keychain) (signing.Keychain, error)) {
 		t.Helper()
 		if err := keyfile.Edit(t.Context(), file, change); err != nil {
 			t.Fatal(err)
@@ -30,32 +30,32 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 			t.Errorf("lock: %d %+v", r.status, r.Error)
 		}
 	}
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var old string
-	edit(func(c telematics.Keychain) (telematics.Keychain, error) {
+	edit(func(c signing.Keychain) (signing.Keychain, error) {
 		old = c.Active().ID
 		return c.Add(key, time.Now())
 	})
 	l.eventually("the cars and other units have the new key", func() bool { return len(l.published()) == 2 })
 	lock()
-	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Activate(key.ID, time.Now()) })
+	edit(func(c signing.Keychain) (signing.Keychain, error) { return c.Activate(key.ID, time.Now()) })
 	l.eventually("the service signs with the new key", func() bool { return l.signingKey() == key.ID })
 	lock()
-	edit(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Remove(old) })
+	edit(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
 	l.eventually("the old key is removed", func() bool { return len(l.published()) == 1 })
 	lock()
 }
 
 // published returns the keyring for other units.
-func (l *live) published() telematics.Keyring {
+func (l *live) published() signing.Keyring {
 	jwks, err := os.ReadFile(filepath.Join(l.dir, world.KeyringFile))
 	if err != nil {
 		l.Fatal(err)
 	}
-	ring, err := telematics.ParseKeyring(jwks)
+	ring, err := signing.ParseKeyring(jwks)
 	if err != nil {
 		l.Fatal(err)
 	}

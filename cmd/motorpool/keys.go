@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/keyfile"
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 type keys struct {
@@ -29,7 +29,7 @@ type signingKeys struct {
 	SigningKeys string `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS (default ${default})."`
 }
 
-func (s signingKeys) read() (telematics.Keychain, error) {
+func (s signingKeys) read() (signing.Keychain, error) {
 	chain, err := keyfile.Read(s.SigningKeys)
 	if err != nil {
 		return nil, s.explain(err)
@@ -40,8 +40,8 @@ func (s signingKeys) read() (telematics.Keychain, error) {
 	return chain, nil
 }
 
-func (s signingKeys) edit(ctx context.Context, change func(telematics.Keychain) (telematics.Keychain, error)) error {
-	return s.explain(keyfile.Edit(ctx, s.SigningKeys, func(c telematics.Keychain) (telematics.Keychain, error) {
+func (s signingKeys) edit(ctx context.Context, change func(signing.Keychain) (signing.Keychain, error)) error {
+	return s.explain(keyfile.Edit(ctx, s.SigningKeys, func(c signing.Keychain) (signing.Keychain, error) {
 		changed, err := change(c)
 		if err != nil {
 			return changed, failure{exitRefused, err}
@@ -107,12 +107,12 @@ func age(since, now time.Time) string {
 type addKey struct{ signingKeys }
 
 func (a addKey) Run(ctx context.Context) error {
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		return err
 	}
 	var active string
-	err = a.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+	err = a.edit(ctx, func(c signing.Keychain) (signing.Keychain, error) {
 		active = c.Active().ID
 		return c.Add(key, time.Now())
 	})
@@ -128,7 +128,7 @@ Key %s is on standby: it signs nothing yet. The order from here on matters:
   3. %s
   4. at least %.0f s later: %s
   5. export again, and provision the units again`,
-		key.ID, a.command("export"), a.command("activate "+key.ID), telematics.RetireAfter.Seconds(), a.command("retire "+active))
+		key.ID, a.command("export"), a.command("activate "+key.ID), signing.RetireAfter.Seconds(), a.command("retire "+active))
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (e exportKeys) Run() error {
 	if err != nil {
 		return err
 	}
-	return show(telematics.EncodeKeyring(chain.Keyring()))
+	return show(signing.EncodeKeyring(chain.Keyring()))
 }
 
 type keyID struct {
@@ -152,9 +152,9 @@ type activateKey struct {
 }
 
 func (a activateKey) Run(ctx context.Context) error {
-	var before telematics.FleetKey
+	var before signing.FleetKey
 	now := time.Now()
-	err := a.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+	err := a.edit(ctx, func(c signing.Keychain) (signing.Keychain, error) {
 		before = c.Active()
 		return c.Activate(a.ID, now)
 	})
@@ -176,8 +176,8 @@ copy of the file, give it the new one, and count the %.0f s from the last one's 
   1. not before %s: %s
   2. %s > keyring.jwks
   3. provision the units again, so that they forget %s`,
-		a.ID, a.command("activate "+before.ID), telematics.RetireAfter.Seconds(),
-		date(now.Add(telematics.RetireAfter+time.Second)), a.command("retire "+before.ID), a.command("export"), before.ID)
+		a.ID, a.command("activate "+before.ID), signing.RetireAfter.Seconds(),
+		date(now.Add(signing.RetireAfter+time.Second)), a.command("retire "+before.ID), a.command("export"), before.ID)
 	return nil
 }
 
@@ -188,7 +188,7 @@ type retireKey struct {
 }
 
 func (r retireKey) Run(ctx context.Context) error {
-	err := r.edit(ctx, func(c telematics.Keychain) (telematics.Keychain, error) {
+	err := r.edit(ctx, func(c signing.Keychain) (signing.Keychain, error) {
 		if r.Force {
 			return c.Remove(r.ID)
 		}
@@ -206,11 +206,11 @@ Units may forget it now: %s > keyring.jwks, and provision them again.`, r.comman
 type newKeys struct{}
 
 func (newKeys) Run() error {
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		return err
 	}
-	chain, err := telematics.Keychain{}.Add(key, time.Now())
+	chain, err := signing.Keychain{}.Add(key, time.Now())
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (p publicKeys) Run() error {
 	if err != nil {
 		return err
 	}
-	return show(telematics.EncodeKeyring(chain.Keyring()))
+	return show(signing.EncodeKeyring(chain.Keyring()))
 }
 
 // show prints a text, unless it could not be made.

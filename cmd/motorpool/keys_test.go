@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/keyfile"
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // runTool returns what a command prints to standard output and to standard error, and its error.
@@ -48,7 +48,7 @@ func newKeyFile(t *testing.T) (file, id string) {
 	return file, chainOf(t, file).Active().ID
 }
 
-func chainOf(t *testing.T, file string) telematics.Keychain {
+func chainOf(t *testing.T, file string) signing.Keychain {
 	t.Helper()
 	chain, err := keyfile.Read(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("add says %s", said)
 	}
 	public, err := output(t, "keys", "export")
-	if ring, parsed := telematics.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 || strings.Contains(public, `"d"`) {
+	if ring, parsed := signing.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 || strings.Contains(public, `"d"`) {
 		t.Errorf("export: %s %v %v", public, err, parsed)
 	}
 	list, err := output(t, "keys", "list")
@@ -87,9 +87,9 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") || exitCode(err) != exitRefused {
 		t.Errorf("retire immediately: %v, exit code %d", err, exitCode(err))
 	}
-	err = keyfile.Edit(t.Context(), file, func(c telematics.Keychain) (telematics.Keychain, error) {
+	err = keyfile.Edit(t.Context(), file, func(c signing.Keychain) (signing.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes
-			*at = at.Add(-telematics.RetireAfter)
+			*at = at.Add(-signing.RetireAfter)
 		}
 		return c, nil
 	})
@@ -143,9 +143,9 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 	if _, said, err := runTool(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
 		t.Errorf("a file that every user can read: %q %v", said, err)
 	}
-	a, errA := telematics.NewSigningKey()
-	b, errB := telematics.NewSigningKey()
-	plain, err := telematics.EncodeSigningKeys(a, b)
+	a, errA := signing.NewKey()
+	b, errB := signing.NewKey()
+	plain, err := signing.EncodeKeys(a, b)
 	if errA != nil || errB != nil || err != nil {
 		t.Fatal(errA, errB, err)
 	}

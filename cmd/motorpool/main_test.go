@@ -13,7 +13,7 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // output returns what a command prints, and its error.
@@ -69,7 +69,7 @@ func TestKeysAndTokensFitTogether(t *testing.T) {
 	if err != nil || strings.Contains(public, `"d"`) {
 		t.Errorf("the public halves: %s %v", public, err)
 	}
-	if ring, err := telematics.ParseKeyring([]byte(public)); err != nil || len(ring) != 1 {
+	if ring, err := signing.ParseKeyring([]byte(public)); err != nil || len(ring) != 1 {
 		t.Errorf("the public halves are no keyring: %v", err)
 	}
 	token, err := output(t, "token", "--key", file, "--role", "client", "--agency", "2", "--sub", "anna")

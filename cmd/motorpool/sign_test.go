@@ -16,8 +16,8 @@ const (
 	cardBody   = `{"payment_method_id":"pm_card_visa","set_default":true}`
 )
 
-// signing names the key of the vectors by the environment.
-func signing(t *testing.T) {
+// setSigningKey names the key of the vectors by the environment.
+func setSigningKey(t *testing.T) {
 	t.Helper()
 	t.Setenv("AGENCY_KEY_ID", "ak_1")
 	t.Setenv("AGENCY_SECRET", signSecret)
@@ -41,7 +41,7 @@ func withStdin(t *testing.T, text string) {
 }
 
 func TestTheVectorsAreSignedByTheCommand(t *testing.T) {
-	signing(t)
+	setSigningKey(t)
 	body := filepath.Join(t.TempDir(), "body.json")
 	if err := os.WriteFile(body, []byte(cardBody), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestTheVectorsAreSignedByTheCommand(t *testing.T) {
 }
 
 func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
-	signing(t)
+	setSigningKey(t)
 	nonces := map[string]bool{}
 	for range 3 {
 		printed, err := output(t, "sign", "GET", "/a")
@@ -88,7 +88,7 @@ func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
 }
 
 func TestWhatIsSignedIsExplained(t *testing.T) {
-	signing(t)
+	setSigningKey(t)
 	_, said, err := runTool(t, "sign", "--explain", "--time", "1763640000", "--nonce", signNonce, "GET", "/a?b=c")
 	if lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n"); err != nil || len(lines) != 8 || lines[0] != "v1" || lines[4] != "/a" || lines[5] != "b=c" {
 		t.Errorf("%q %v", said, err)
@@ -97,7 +97,7 @@ func TestWhatIsSignedIsExplained(t *testing.T) {
 
 // The token of an administrator, which the operator's commands need, would only be refused.
 func TestTheOperatorsTokenSignsNothing(t *testing.T) {
-	signing(t)
+	setSigningKey(t)
 	t.Setenv("CLIENT_TOKEN", "")
 	_ = os.Unsetenv("CLIENT_TOKEN")
 	t.Setenv("MOTORPOOL_TOKEN", "admin")
@@ -119,7 +119,7 @@ func TestWhatTheServiceWouldRefuseIsNotSigned(t *testing.T) {
 		"be percent-encoded":     {"GET", "/a b"},
 		"can't be used together": {"--body", "-", "--data", "x", "GET", "/a"},
 	} {
-		signing(t)
+		setSigningKey(t)
 		printed, err := output(t, append([]string{"sign"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), flag) || strings.Contains(printed, "v1=") || strings.Contains(err.Error(), "gggg") {
 			t.Errorf("%v: %q %v", args, printed, err)
@@ -128,7 +128,7 @@ func TestWhatTheServiceWouldRefuseIsNotSigned(t *testing.T) {
 }
 
 func TestWhatASignatureNeedsIsAskedForByItsVariables(t *testing.T) {
-	signing(t)
+	setSigningKey(t)
 	t.Setenv("CLIENT_TOKEN", "")
 	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set CLIENT_TOKEN (--token);") || !strings.Contains(err.Error(), "source .dev/env") {
 		t.Errorf("without a token: %q %v", out, err)

@@ -41,6 +41,6 @@ func (t token) Run() error {
 	}
 	minted, err := app.Grant{
 		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor, Scope: t.Scope,
-	}.Mint(private.Active().SigningKey)
+	}.Mint(private.Active().Key)
 	return show(minted, err)
 }

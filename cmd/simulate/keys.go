@@ -14,7 +14,7 @@ import (
 
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/simulator"
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 const (
@@ -24,12 +24,12 @@ const (
 )
 
 // newKeys returns the fleet's public keys, which may change while it drives.
-func newKeys(from string, logger *slog.Logger) *keyfile.Source[telematics.Keyring] {
+func newKeys(from string, logger *slog.Logger) *keyfile.Source[signing.Keyring] {
 	read := func(context.Context) ([]byte, error) { return os.ReadFile(from) }
 	if isURL(from) {
 		read = func(ctx context.Context) ([]byte, error) { return fetch(ctx, from) }
 	}
-	return &keyfile.Source[telematics.Keyring]{Name: from, Every: lookEvery, Read: read, Parse: telematics.ParseKeyring, Log: logger}
+	return &keyfile.Source[signing.Keyring]{Name: from, Every: lookEvery, Read: read, Parse: signing.ParseKeyring, Log: logger}
 }
 
 func isURL(from string) bool {
@@ -38,7 +38,7 @@ func isURL(from string) bool {
 
 // loadKeyring waits for a URL that does not answer yet, as the service may start later than the fleet; cancelling ctx ends
 // the wait without an error.
-func loadKeyring(ctx context.Context, keys *keyfile.Source[telematics.Keyring]) (telematics.Keyring, error) {
+func loadKeyring(ctx context.Context, keys *keyfile.Source[signing.Keyring]) (signing.Keyring, error) {
 	if !isURL(keys.Name) {
 		ring, err := keys.Load(ctx)
 		if err != nil {
@@ -47,7 +47,7 @@ func loadKeyring(ctx context.Context, keys *keyfile.Source[telematics.Keyring]) 
 		return ring, nil
 	}
 	ring, err := backoff.RetryNotifyWithData(
-		func() (telematics.Keyring, error) { return keys.Load(ctx) },
+		func() (signing.Keyring, error) { return keys.Load(ctx) },
 		backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(0), backoff.WithMaxInterval(fetchTimeout)), ctx),
 		func(err error, wait time.Duration) {
 			keys.Log.Warn("keys not there yet", "again_in", wait.Round(time.Millisecond), "err", err)
@@ -60,8 +60,8 @@ func loadKeyring(ctx context.Context, keys *keyfile.Source[telematics.Keyring]) 
 }
 
 // follow hands keys that have changed to the cars, until ctx is cancelled.
-func follow(ctx context.Context, keys *keyfile.Source[telematics.Keyring], fleet *simulator.Fleet) error {
-	return keys.Watch(ctx, func(ring telematics.Keyring) {
+func follow(ctx context.Context, keys *keyfile.Source[signing.Keyring], fleet *simulator.Fleet) error {
+	return keys.Watch(ctx, func(ring signing.Keyring) {
 		fleet.SetKeyring(ring)
 		keys.Log.Info("cars have new keys", "keys", len(ring))
 	})

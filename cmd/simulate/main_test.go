@@ -22,6 +22,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,13 +112,13 @@ func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
 	}
 }
 
-func keyring(t *testing.T) (telematics.SigningKey, string) {
+func keyring(t *testing.T) (signing.Key, string) {
 	t.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := telematics.EncodeKeyring(key.Keyring())
+	text, err := signing.EncodeKeyring(key.Keyring())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		Command: [16]byte{1}, Unit: "sim-2", Action: telematics.Unlock, Lane: telematics.AccessLane, Seq: 1,
 		IssuedAt: now, Expires: now.Add(20 * time.Second),
 	}
-	order := func(key telematics.SigningKey) telematics.Answer {
+	order := func(key signing.Key) telematics.Answer {
 		message, err := key.Sign(command)
 		if err != nil {
 			t.Fatal(err)

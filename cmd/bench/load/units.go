@@ -14,6 +14,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // Units are the units of vehicles. With a keyring each verifies its commands, executes each once, and answers with what changed; without one
@@ -27,7 +28,7 @@ type Units struct {
 	Network     Network
 	Hold        time.Duration // between received and the answer, if there is a network
 
-	keys  telematics.Keyring
+	keys  signing.Keyring
 	units []unit // by index of the vehicle
 }
 
@@ -83,7 +84,7 @@ func (u *Units) Do(ctx context.Context, ready func(string)) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if u.keys, err = telematics.ParseKeyring(text); err != nil {
+		if u.keys, err = signing.ParseKeyring(text); err != nil {
 			return nil, err
 		}
 	}

@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // good returns settings in which nothing is wrong.
 func good(t *testing.T) Config {
 	t.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := telematics.EncodeSigningKeys(key)
+	private, err := signing.EncodeKeys(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,12 +90,12 @@ func TestAUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
 	r := s.rent()
 	instances := []*instance{r.open(), r.serve(r.paid)}
 	c := r.newCustomer()
-	var captured signing
-	add := func(i *instance, change func(*signing)) answer {
+	var captured signedRequest
+	add := func(i *instance, change func(*signedRequest)) answer {
 		return c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`, change)
 	}
-	add(instances[0], func(s *signing) { captured = *s }).wants(201, "")
-	replay := func(s *signing) { s.at, s.nonce = captured.at, captured.nonce }
+	add(instances[0], func(s *signedRequest) { captured = *s }).wants(201, "")
+	replay := func(s *signedRequest) { s.at, s.nonce = captured.at, captured.nonce }
 	s.tellRedis("FLUSHALL")
 	for _, i := range instances {
 		add(i, replay).wants(401, "agency_signature_replayed")

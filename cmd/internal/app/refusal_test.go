@@ -64,12 +64,12 @@ func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
 		c := r.newCustomer()
 		visa := c.add(i, "pm_card_visa", true)
 		const methods = "/api/v1/client/payment-methods"
-		asAdmin := func(s *signing) { s.headers.Set("Authorization", "Bearer "+i.admin); s.signed.Token = i.admin }
-		withoutToken := func(s *signing) { s.headers.Del("Authorization"); s.signed.Token = "" }
-		expired := func(s *signing) { s.headers.Set("Authorization", "Bearer "+r.expired(c.actor)) }
-		contentType := func(value string) func(*signing) { return withHeader("Content-Type", value) }
+		asAdmin := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+i.admin); s.signed.Token = i.admin }
+		withoutToken := func(s *signedRequest) { s.headers.Del("Authorization"); s.signed.Token = "" }
+		expired := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+r.expired(c.actor)) }
+		contentType := func(value string) func(*signedRequest) { return withHeader("Content-Type", value) }
 		keyed := withHeader("Idempotency-Key", "k")
-		add := func(body string, change ...func(*signing)) answer {
+		add := func(body string, change ...func(*signedRequest)) answer {
 			return c.post(i, "/payment-methods", body, change...)
 		}
 		named := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, "")
@@ -257,7 +257,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		c.add(i, "pm_card_visa", true)
 		booking := c.book(i, 1, fromNow(time.Minute), "")
 		i.start(booking)
-		lock := func(at *instance, change ...func(*signing)) answer {
+		lock := func(at *instance, change ...func(*signedRequest)) answer {
 			return c.post(at, ownOf(booking)+"/control/lock", "", change...)
 		}
 		lock(i).wants(200, "")

@@ -155,8 +155,8 @@ func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
 	return customer{rentals: r, actor: actor, token: r.token(actor)}
 }
 
-// signing is a request of an app and what it signs of it; a test changes it before it is sent.
-type signing struct {
+// signedRequest is a request of an app and what it signs of it; a test changes it before it is sent.
+type signedRequest struct {
 	key     rental.AgencyKey
 	at      time.Time
 	nonce   string
@@ -173,12 +173,12 @@ func newNonce() string {
 }
 
 // at asks an instance as the client, through the app of its agency.
-func (c customer) at(i *instance, method, target, body string, change ...func(*signing)) answer {
+func (c customer) at(i *instance, method, target, body string, change ...func(*signedRequest)) answer {
 	i.Helper()
 	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
 	i.must(err)
 	path, query := rental.SplitTarget(target)
-	s := signing{
+	s := signedRequest{
 		key: c.apps[c.actor.Agency], at: time.Now(), nonce: newNonce(), headers: request.Header,
 		signed: rental.SignedRequest{Method: method, Path: path, Query: query, Body: []byte(body), Token: c.token},
 	}
@@ -204,17 +204,17 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 }
 
 // withHeader adds a header, which is not signed.
-func withHeader(name, value string) func(*signing) {
-	return func(s *signing) { s.headers.Set(name, value) }
+func withHeader(name, value string) func(*signedRequest) {
+	return func(s *signedRequest) { s.headers.Set(name, value) }
 }
 
 // get reads as the client.
-func (c customer) get(i *instance, target string, change ...func(*signing)) answer {
+func (c customer) get(i *instance, target string, change ...func(*signedRequest)) answer {
 	i.Helper()
 	return c.at(i, http.MethodGet, "/api/v1/client"+target, "", change...)
 }
 
-func (c customer) post(i *instance, target, body string, change ...func(*signing)) answer {
+func (c customer) post(i *instance, target, body string, change ...func(*signedRequest)) answer {
 	i.Helper()
 	return c.at(i, http.MethodPost, "/api/v1/client"+target, body, change...)
 }

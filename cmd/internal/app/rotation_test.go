@@ -20,6 +20,7 @@ import (
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/simulator"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // tap is a radio that notes which key signed each copy of a command, as it comes from the air.
@@ -70,7 +71,7 @@ func (i *instance) signingKey() string {
 }
 
 // unitKeys returns what the instance hands out for units.
-func (i *instance) unitKeys() telematics.Keyring {
+func (i *instance) unitKeys() signing.Keyring {
 	i.Helper()
 	response, err := http.Get(i.internal + "/units.jwks")
 	i.must(err)
@@ -87,27 +88,27 @@ func (i *instance) unitKeys() telematics.Keyring {
 			i.Fatalf("a private key is handed out: %v", key["kid"])
 		}
 	}
-	ring, err := telematics.ParseKeyring(text)
+	ring, err := signing.ParseKeyring(text)
 	i.must(err)
 	return ring
 }
 
-func (s *stack) editKeys(change func(telematics.Keychain) (telematics.Keychain, error)) {
+func (s *stack) editKeys(change func(signing.Keychain) (signing.Keychain, error)) {
 	s.Helper()
 	s.must(keyfile.Edit(s.Context(), filepath.Join(s.dir, "signing.jwks"), change))
 }
 
 func (s *stack) addKey() (id string) {
 	s.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	s.must(err)
-	s.editKeys(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Add(key, time.Now()) })
+	s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Add(key, time.Now()) })
 	return key.ID
 }
 
 func (s *stack) activateKey(id string) {
 	s.Helper()
-	s.editKeys(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Activate(id, time.Now()) })
+	s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Activate(id, time.Now()) })
 }
 
 // traffic is a constant load: each vehicle gets one command after the other, through one
@@ -207,7 +208,7 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 
 		slowest := <-inFlight
 		load.more(2) // the second began after the switch, so what the old key signed is over: no need to wait a minute
-		s.editKeys(func(c telematics.Keychain) (telematics.Keychain, error) { return c.Remove(old) })
+		s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
 		everyInstance("units may forget the old key", func(i *instance) bool { return len(i.unitKeys()) == 1 })
 		fleet.SetKeyring(two.unitKeys())
 		load.more(15)

@@ -22,44 +22,44 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		r.signed(i, c)
 
 		const methods = "/api/v1/client/payment-methods"
-		get := func(change func(*signing)) answer { return c.get(i, "/bookings?status=active&limit=20", change) }
-		post := func(change func(*signing)) answer {
+		get := func(change func(*signedRequest)) answer { return c.get(i, "/bookings?status=active&limit=20", change) }
+		post := func(change func(*signedRequest)) answer {
 			return c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_amex"}`, change)
 		}
-		header := func(text string) func(*signing) { return func(s *signing) { s.as = text } }
-		aged := func(age time.Duration) func(*signing) { return func(s *signing) { s.at = s.at.Add(age) } }
+		header := func(text string) func(*signedRequest) { return func(s *signedRequest) { s.as = text } }
+		aged := func(age time.Duration) func(*signedRequest) { return func(s *signedRequest) { s.at = s.at.Add(age) } }
 		long := strings.Repeat("a", 10<<10)
 		const invalid, stale = "agency_signature_invalid", "agency_signature_stale"
 		rows := []refusal{
 			{"none", get(header("-")), 401, "agency_signature_missing", false, ""},
-			{"another secret", get(func(s *signing) { s.key.Secret = make([]byte, rental.SecretSize) }), 401, invalid, false, ""},
-			{"an unknown key", get(func(s *signing) { s.key.ID = "ak_4711" }), 401, invalid, false, ""},
-			{"the body was changed", post(func(s *signing) { s.signed.Body = []byte(`{"payment_method_id":"pm_card_visa"}`) }), 401, invalid, false, ""},
-			{"a body was added", post(func(s *signing) { s.signed.Body = nil }), 401, invalid, false, ""},
-			{"the query was changed", get(func(s *signing) { s.signed.Query = "status=active&limit=21" }), 401, invalid, false, ""},
-			{"the query was put in order", get(func(s *signing) { s.signed.Query = "limit=20&status=active" }), 401, invalid, false, ""},
-			{"the method was changed", get(func(s *signing) { s.signed.Method = http.MethodPost }), 401, invalid, false, ""},
-			{"the path was changed", get(func(s *signing) { s.signed.Path = methods }), 401, invalid, false, ""},
-			{"another's token", get(func(s *signing) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid, false, ""},
+			{"another secret", get(func(s *signedRequest) { s.key.Secret = make([]byte, rental.SecretSize) }), 401, invalid, false, ""},
+			{"an unknown key", get(func(s *signedRequest) { s.key.ID = "ak_4711" }), 401, invalid, false, ""},
+			{"the body was changed", post(func(s *signedRequest) { s.signed.Body = []byte(`{"payment_method_id":"pm_card_visa"}`) }), 401, invalid, false, ""},
+			{"a body was added", post(func(s *signedRequest) { s.signed.Body = nil }), 401, invalid, false, ""},
+			{"the query was changed", get(func(s *signedRequest) { s.signed.Query = "status=active&limit=21" }), 401, invalid, false, ""},
+			{"the query was put in order", get(func(s *signedRequest) { s.signed.Query = "limit=20&status=active" }), 401, invalid, false, ""},
+			{"the method was changed", get(func(s *signedRequest) { s.signed.Method = http.MethodPost }), 401, invalid, false, ""},
+			{"the path was changed", get(func(s *signedRequest) { s.signed.Path = methods }), 401, invalid, false, ""},
+			{"another's token", get(func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid, false, ""},
 			{"301 s old", get(aged(-302 * time.Second)), 401, stale, false, ""},
 			{"of the future", get(aged(302 * time.Second)), 401, stale, false, ""},
 			{"a header of 10 kB", get(header("k=" + long)), 401, invalid, false, ""},
-			{"two headers", get(func(s *signing) { s.twice = true }), 401, invalid, false, ""},
+			{"two headers", get(func(s *signedRequest) { s.twice = true }), 401, invalid, false, ""},
 			{"no words of ours", get(header("hello")), 401, invalid, false, ""},
 			{"an encoded body", post(withHeader("Content-Encoding", "gzip")), 401, invalid, false, ""},
-			{"another agency's app", get(func(s *signing) { s.key = r.apps[2] }), 403, "agency_mismatch", false, ""},
+			{"another agency's app", get(func(s *signedRequest) { s.key = r.apps[2] }), 403, "agency_mismatch", false, ""},
 		}
-		var once signing
+		var once signedRequest
 		const nobodys = methods + "/4711/default"
-		c.at(i, http.MethodPost, nobodys, "", func(s *signing) { once = *s }).wants(404, "payment_method_not_found")
-		same := func(s *signing) { s.at, s.nonce = once.at, once.nonce }
+		c.at(i, http.MethodPost, nobodys, "", func(s *signedRequest) { once = *s }).wants(404, "payment_method_not_found")
+		same := func(s *signedRequest) { s.at, s.nonce = once.at, once.nonce }
 		for n, at := range instances {
 			rows = append(rows, refusal{fmt.Sprintf("again, at instance %d", n+1), c.at(at, http.MethodPost, nobodys, "", same), 401, "agency_signature_replayed", false, ""})
 		}
-		get(func(s *signing) { once = *s }).wants(200, "")
+		get(func(s *signedRequest) { once = *s }).wants(200, "")
 		get(same).wants(200, "") // a read that is repeated changes nothing
 		retiring, revoked, retired := r.newKey(1), r.newKey(1), r.newKey(1)
-		signedBy := func(key rental.AgencyKey) func(*signing) { return func(s *signing) { s.key = key } }
+		signedBy := func(key rental.AgencyKey) func(*signedRequest) { return func(s *signedRequest) { s.key = key } }
 		for _, key := range []rental.AgencyKey{retiring, revoked, retired} {
 			r.eventually(2*store.AgencyKeysWithin, "the new key is known", func() bool { return get(signedBy(key)).status == 200 })
 		}
@@ -92,9 +92,9 @@ func (r *rentals) signed(i *instance, c customer) {
 	for _, target := range []string{"/bookings", "/bookings?status=active&limit=20", "/bookings?limit=%32%30", "/payment-methods"} {
 		c.get(i, target).wants(200, "")
 	}
-	c.get(i, "/bookings", func(s *signing) { s.at = s.at.Add(-298 * time.Second) }).wants(200, "")
-	c.get(i, "/bookings", func(s *signing) { s.at = s.at.Add(298 * time.Second) }).wants(200, "")
-	c.get(i, "/bookings", func(s *signing) { // while a secret changes
+	c.get(i, "/bookings", func(s *signedRequest) { s.at = s.at.Add(-298 * time.Second) }).wants(200, "")
+	c.get(i, "/bookings", func(s *signedRequest) { s.at = s.at.Add(298 * time.Second) }).wants(200, "")
+	c.get(i, "/bookings", func(s *signedRequest) { // while a secret changes
 		old := s.signed.Sign(s.key.ID, make([]byte, rental.SecretSize), s.at, s.nonce).String()
 		present := s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String()
 		s.as = old + present[strings.LastIndex(present, ",v1="):]
@@ -111,12 +111,12 @@ func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
 	booking := c.book(i, 1, fromNow(time.Minute), "")
 	s.must(s.redis.Kill())
 	c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"upcoming"`, "meta.agency_code", `"ONE"`)
-	var captured signing
-	card := func(change func(*signing)) answer {
+	var captured signedRequest
+	card := func(change func(*signedRequest)) answer {
 		return c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_amex"}`, change)
 	}
-	card(func(s *signing) { captured = *s }).wants(201, "")
-	card(func(s *signing) { s.at, s.nonce = captured.at, captured.nonce }).wants(401, "agency_signature_replayed")
+	card(func(s *signedRequest) { captured = *s }).wants(201, "")
+	card(func(s *signedRequest) { s.at, s.nonce = captured.at, captured.nonce }).wants(401, "agency_signature_replayed")
 	// An administrator signs nothing.
 	i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
 	c.awaitPayment(i, booking, "paid")

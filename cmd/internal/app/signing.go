@@ -15,6 +15,7 @@ import (
 
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // lookEvery is how soon an instance notices that the file of the signing keys changed.
@@ -23,13 +24,13 @@ const lookEvery = time.Second
 // signingKeys are the private keys of a file, as it was when it could be read last. Run
 // follows the file. Safe for concurrent use.
 type signingKeys struct {
-	current atomic.Pointer[telematics.Keychain]
-	source  keyfile.Source[telematics.Keychain]
+	current atomic.Pointer[signing.Keychain]
+	source  keyfile.Source[signing.Keychain]
 }
 
 func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
-	k := &signingKeys{source: keyfile.Source[telematics.Keychain]{
-		Name: c.SigningKeys, Every: lookEvery, Parse: telematics.ParseKeychain, Log: log,
+	k := &signingKeys{source: keyfile.Source[signing.Keychain]{
+		Name: c.SigningKeys, Every: lookEvery, Parse: signing.ParseKeychain, Log: log,
 		Read: func(context.Context) ([]byte, error) { return os.ReadFile(c.SigningKeys) },
 	}}
 	chain, err := k.source.Load(context.Background())
@@ -61,7 +62,7 @@ func (k *signingKeys) Collect(to chan<- prometheus.Metric) {
 
 // Run takes over what changes in the file, until the context ends.
 func (k *signingKeys) Run(ctx context.Context) error {
-	return k.source.Watch(ctx, func(chain telematics.Keychain) {
+	return k.source.Watch(ctx, func(chain signing.Keychain) {
 		before := k.active()
 		k.current.Store(&chain)
 		if after := k.active(); after != before {
@@ -74,7 +75,7 @@ func (k *signingKeys) Run(ctx context.Context) error {
 
 // serveUnits answers with the public halves of all keys: what units must know.
 func (k *signingKeys) serveUnits(w http.ResponseWriter, _ *http.Request) {
-	jwks, err := telematics.EncodeKeyring(k.current.Load().Keyring())
+	jwks, err := signing.EncodeKeyring(k.current.Load().Keyring())
 	if err != nil {
 		k.source.Log.Error("public keys not encoded", "err", err)
 		http.Error(w, "the public keys cannot be encoded; see the log", http.StatusInternalServerError)

@@ -23,6 +23,7 @@ import (
 	"motorpool/store"
 	"motorpool/store/pg"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 const (
@@ -37,8 +38,8 @@ type stack struct {
 	dir      string
 	log      *slog.Logger
 	fleet    store.FleetFile
-	signing  telematics.SigningKey
-	tokens   telematics.SigningKey
+	signing  signing.Key
+	tokens   signing.Key
 	database string // URL
 	redisURL string
 	units    string          // URL of the MQTT broker's listener for units
@@ -150,13 +151,13 @@ func testFleet(vehicles int) store.FleetFile {
 	return f
 }
 
-func (s *stack) newKey(name string, public bool) telematics.SigningKey {
+func (s *stack) newKey(name string, public bool) signing.Key {
 	s.Helper()
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	s.must(err)
-	jwks, err := telematics.EncodeSigningKeys(key)
+	jwks, err := signing.EncodeKeys(key)
 	if public {
-		jwks, err = telematics.EncodeKeyring(key.Keyring())
+		jwks, err = signing.EncodeKeyring(key.Keyring())
 	}
 	s.must(err)
 	s.must(os.WriteFile(filepath.Join(s.dir, name), jwks, 0o600))

@@ -9,6 +9,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // Grant is what a development token says.
@@ -29,7 +30,7 @@ const (
 
 // Mint returns an access token for development and tests, signed by a key made
 // for that. In production an issuer of your own does this.
-func (g Grant) Mint(key telematics.SigningKey) (string, error) {
+func (g Grant) Mint(key signing.Key) (string, error) {
 	now := time.Now()
 	build := jwt.NewBuilder().
 		Issuer(g.Issuer).Audience([]string{g.Audience}).Subject(g.Actor.Subject).

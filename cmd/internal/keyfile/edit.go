@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 const (
@@ -20,12 +20,12 @@ const (
 )
 
 // Read returns the keychain of a file.
-func Read(file string) (telematics.Keychain, error) {
+func Read(file string) (signing.Keychain, error) {
 	jwks, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := telematics.ParseKeychain(jwks)
+	chain, err := signing.ParseKeychain(jwks)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -35,7 +35,7 @@ func Read(file string) (telematics.Keychain, error) {
 // Edit replaces the keychain of a file by what change makes of it, with the same mode and
 // owner. It waits for another edit to end, 10 s at most. Where change or anything else
 // fails, the file is as it was.
-func Edit(ctx context.Context, file string, change func(telematics.Keychain) (telematics.Keychain, error)) error {
+func Edit(ctx context.Context, file string, change func(signing.Keychain) (signing.Keychain, error)) error {
 	file, err := filepath.EvalSymlinks(file) // a link stays one
 	if err != nil {
 		return err

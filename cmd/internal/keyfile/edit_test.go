@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // editForever names the file that a child of the tests edits until it is killed.
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 // rotate adds a key, lets it sign, and removes the one before.
-func rotate(c telematics.Keychain) (telematics.Keychain, error) {
-	key, err := telematics.NewSigningKey()
+func rotate(c signing.Keychain) (signing.Keychain, error) {
+	key, err := signing.NewKey()
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func rotate(c telematics.Keychain) (telematics.Keychain, error) {
 	return c.Remove(old)
 }
 
-func add(c telematics.Keychain) (telematics.Keychain, error) {
-	key, err := telematics.NewSigningKey()
+func add(c signing.Keychain) (signing.Keychain, error) {
+	key, err := signing.NewKey()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func newFile(t *testing.T) string {
 	return file
 }
 
-func read(t *testing.T, file string) telematics.Keychain {
+func read(t *testing.T, file string) signing.Keychain {
 	t.Helper()
 	chain, err := Read(file)
 	if err != nil {
@@ -155,11 +155,11 @@ func TestAnEditKeepsModeOwnerAndLink(t *testing.T) {
 func TestAnEditThatFailsChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
-		change  func(telematics.Keychain) (telematics.Keychain, error)
+		change  func(signing.Keychain) (signing.Keychain, error)
 	}{
-		"refused by the change": {"", func(telematics.Keychain) (telematics.Keychain, error) { return nil, errors.New("no") }},
-		"a key that is none": {"", func(c telematics.Keychain) (telematics.Keychain, error) {
-			return c.Add(telematics.SigningKey{ID: "k"}, time.Now())
+		"refused by the change": {"", func(signing.Keychain) (signing.Keychain, error) { return nil, errors.New("no") }},
+		"a key that is none": {"", func(c signing.Keychain) (signing.Keychain, error) {
+			return c.Add(signing.Key{ID: "k"}, time.Now())
 		}},
 		"a file that is no JWKS":  {"{", add},
 		"a file of public keys":   {`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add},

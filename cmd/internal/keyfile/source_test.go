@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // watched is a file that a source watches, in virtual time.
@@ -30,7 +30,7 @@ func (w *watched) Write(line []byte) (int, error) {
 	return w.log.Write(line)
 }
 
-func (w *watched) change(c telematics.Keychain) {
+func (w *watched) change(c signing.Keychain) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changes = append(w.changes, c.Active().ID)
@@ -49,8 +49,8 @@ func watch(t *testing.T, test func(*watched)) {
 	file := newFile(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{T: t, file: file}
-		source := Source[telematics.Keychain]{
-			Name: file, Every: time.Second, Parse: telematics.ParseKeychain, Log: slog.New(slog.NewTextHandler(w, nil)),
+		source := Source[signing.Keychain]{
+			Name: file, Every: time.Second, Parse: signing.ParseKeychain, Log: slog.New(slog.NewTextHandler(w, nil)),
 			Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
 		}
 		if _, err := source.Load(t.Context()); err != nil {

@@ -16,12 +16,13 @@ import (
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // Secrets are the keys and passwords of a world. They stay in its folder between runs.
 type Secrets struct {
-	Signing telematics.Keychain   // of commands, as it is at start
-	Tokens  telematics.SigningKey // of access tokens
+	Signing signing.Keychain // of commands, as it is at start
+	Tokens  signing.Key      // of access tokens
 
 	UnitSecret      string // from which UnitPassword derives the units' passwords
 	ServicePassword string // of the service at the MQTT broker, and of the watcher and the gateway
@@ -47,7 +48,7 @@ const (
 
 func openSecrets(dir string) (Secrets, error) {
 	var s Secrets
-	var tokens telematics.Keychain
+	var tokens signing.Keychain
 	var errs [7]error
 	s.Signing, errs[0] = openKeys(filepath.Join(dir, SigningFile))
 	tokens, errs[1] = openKeys(filepath.Join(dir, TokensFile))
@@ -68,22 +69,22 @@ func openSecrets(dir string) (Secrets, error) {
 	}
 	sealing := sha256.Sum256([]byte(s.AgencySecrets))
 	s.PaymentsKey, s.WebhookSecret, s.AgencySecrets = "sk_test_"+s.PaymentsKey, "whsec_"+s.WebhookSecret, hex.EncodeToString(sealing[:])
-	s.Tokens = tokens.Active().SigningKey
+	s.Tokens = tokens.Active().Key
 	return s, errors.Join(
 		WriteKeyring(filepath.Join(dir, KeyringFile), s.Signing),
 		WriteKeyring(filepath.Join(dir, TokenKeysFile), tokens))
 }
 
-func openKeys(file string) (telematics.Keychain, error) {
+func openKeys(file string) (signing.Keychain, error) {
 	chain, err := keyfile.Read(file)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return chain, err
 	}
-	key, err := telematics.NewSigningKey()
+	key, err := signing.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	if chain, err = (telematics.Keychain{}).Add(key, time.Now()); err != nil {
+	if chain, err = (signing.Keychain{}).Add(key, time.Now()); err != nil {
 		return nil, err
 	}
 	jwks, err := chain.Encode()
@@ -115,8 +116,8 @@ func (s Secrets) Token(actor telematics.Actor, scopes ...string) (string, error)
 }
 
 // WriteKeyring writes the public halves of keys.
-func WriteKeyring(file string, chain telematics.Keychain) error {
-	jwks, err := telematics.EncodeKeyring(chain.Keyring())
+func WriteKeyring(file string, chain signing.Keychain) error {
+	jwks, err := signing.EncodeKeyring(chain.Keyring())
 	if err != nil {
 		return err
 	}

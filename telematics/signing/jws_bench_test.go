@@ -1,17 +1,19 @@
-package telematics
+package signing
 
 import (
 	"crypto/ed25519"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
-var benchKey = SigningKey{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+var benchKey = Key{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 
 // benchClaims are of a command without parameters and without a trace, and of one with all that there is.
 var benchClaims = []struct {
 	name   string
-	claims Claims
+	claims telematics.Claims
 }{{"lock", goldenLock}, {"attention", goldenAttention}}
 
 func BenchmarkSign(b *testing.B) {
@@ -70,13 +72,13 @@ func BenchmarkVerify(b *testing.B) {
 
 // BenchmarkEncode is a command from the record to the air.
 func BenchmarkEncode(b *testing.B) {
-	c := Command{
-		ID: aCommand, Vehicle: 42, Agency: 1, Unit: goldenUnit, Action: Lock, Lane: AccessLane, Seq: 42,
-		State: Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
+	c := telematics.Command{
+		ID: aCommand, Vehicle: 42, Agency: 1, Unit: goldenUnit, Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 42,
+		State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Spoken.Encode(&c, benchKey); err != nil {
+		if _, err := telematics.Spoken.Encode(&c, benchKey); err != nil {
 			b.Fatal(err)
 		}
 	}

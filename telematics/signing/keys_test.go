@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 )
 
 func TestSigningKeysReadAsTheyWereWritten(t *testing.T) {
-	keys := []SigningKey{newKey(t), newKey(t)}
-	jwks, err := EncodeSigningKeys(keys...)
+	keys := []Key{newKey(t), newKey(t)}
+	jwks, err := EncodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ParseSigningKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
+	if got, err := ParseKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if keys[0].ID == keys[1].ID || keys[0].Private.Equal(keys[1].Private) {
@@ -66,7 +66,7 @@ func TestTheTestKeysAreThePublicHalvesOfEachOther(t *testing.T) {
 
 func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	private, err := EncodeSigningKeys(keys...)
+	private, err := EncodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	for name, jwks := range map[string]string{
 		"nothing": "", "null": "null", "no set": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
 	} {
-		if got, err := ParseSigningKeys([]byte(jwks)); err == nil {
+		if got, err := ParseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s: signing keys %v", name, got)
 		}
 		if got, err := ParseKeyring([]byte(jwks)); err == nil {
@@ -90,7 +90,7 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 		}
 	}
 	for name, jwks := range map[string]string{"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`} {
-		if got, err := ParseSigningKeys([]byte(jwks)); err == nil {
+		if got, err := ParseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s: signing keys %v", name, got)
 		}
 	}
@@ -103,8 +103,8 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 
 func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	private, _ := EncodeSigningKeys(keys...)
-	if got, err := ParseSigningKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
+	private, _ := EncodeKeys(keys...)
+	if got, err := ParseKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
 		t.Errorf("signing keys %v", got)
 	}
 	public, _ := EncodeKeyring(ring)
@@ -115,7 +115,7 @@ func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
 
 func TestAPrivateKeyThatIsNotOfItsPublicHalfIsRefused(t *testing.T) {
 	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
-	if got, err := ParseSigningKeys([]byte(mixed)); err == nil {
+	if got, err := ParseKeys([]byte(mixed)); err == nil {
 		t.Errorf("signing keys %v", got)
 	}
 }
@@ -124,7 +124,7 @@ func TestAKeyThatIsNoneIsNotWritten(t *testing.T) {
 	if jwks, err := EncodeKeyring(Keyring{"k": nil}); err == nil {
 		t.Errorf("%s", jwks)
 	}
-	if jwks, err := EncodeSigningKeys(SigningKey{ID: "k"}); err == nil {
+	if jwks, err := EncodeKeys(Key{ID: "k"}); err == nil {
 		t.Errorf("%s", jwks)
 	}
 }
@@ -133,7 +133,7 @@ func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
 	key := newKey(t)
 	var printed bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
-		for _, value := range []any{key, &key, []SigningKey{key}, struct{ Key SigningKey }{key}, map[string]SigningKey{"k": key}} {
+		for _, value := range []any{key, &key, []Key{key}, struct{ Key Key }{key}, map[string]Key{"k": key}} {
 			fmt.Fprintf(&printed, verb+"\n", value)
 		}
 	}
@@ -144,7 +144,7 @@ func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
 	}
 	printed.Write(b)
 	slog.New(slog.NewTextHandler(&printed, nil)).Info("text", "key", key, "pointer", &key)
-	slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "key", key, "pointer", &key, "keys", []SigningKey{key})
+	slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "key", key, "pointer", &key, "keys", []Key{key})
 
 	if !strings.Contains(printed.String(), "signing key "+key.ID) {
 		t.Error("a printed key does not say which it is")

@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"bytes"
@@ -11,13 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 func TestASignedCommandReadsAsWhatWasSigned(t *testing.T) {
 	key := newKey(t)
-	for _, claims := range []Claims{
+	for _, claims := range []telematics.Claims{
 		goldenLock, goldenAttention, goldenTooLong,
-		{Command: aCommand, Unit: "u", Action: ReportState, Lane: RefreshLane, Seq: 1 << 62, IssuedAt: now, Expires: now},
+		{Command: aCommand, Unit: "u", Action: telematics.ReportState, Lane: telematics.RefreshLane, Seq: 1 << 62, IssuedAt: now, Expires: now},
 	} {
 		message, err := key.Sign(claims)
 		if err != nil {
@@ -92,7 +94,7 @@ func TestWhatATrustedKeySignedIsStillHeldToItsForm(t *testing.T) {
 		"a fractional expiry":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"exp":2`, `"exp":2.5`, 1)),
 		"a list of audiences":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"aud":"u"`, `"aud":["u"]`, 1)),
 	} {
-		if claims, err := ring.Verify(message); !errors.Is(err, ErrBadSignature) || claims != (Claims{}) {
+		if claims, err := ring.Verify(message); !errors.Is(err, ErrBadSignature) || claims != (telematics.Claims{}) {
 			t.Errorf("%s: %+v, %v", name, claims, err)
 		}
 	}
@@ -122,7 +124,7 @@ func TestPartsOfTwoCommandsMakeNone(t *testing.T) {
 	key := newKey(t)
 	lock, _ := key.Sign(goldenLock)
 	other := goldenLock
-	other.Action = Unlock
+	other.Action = telematics.Unlock
 	unlock, _ := key.Sign(other)
 	l, u := strings.Split(string(lock), "."), strings.Split(string(unlock), ".")
 	if claims, err := key.Keyring().Verify([]byte(l[0] + "." + u[1] + "." + l[2])); !errors.Is(err, ErrBadSignature) {
@@ -164,7 +166,7 @@ func TestOnlyTheCompactFormIsACommand(t *testing.T) {
 		"flattened JSON": flat, "general JSON": general, "four parts": string(compact) + ".e30", "two parts": p[0] + "." + p[1],
 		"no signature": p[0] + "." + p[1] + ".", "detached": p[0] + ".." + p[2], "empty": "", "dots": "..", "plain claims": soundClaims,
 		"padded": p[0] + "=." + p[1] + "." + p[2], "leading space": " " + string(compact),
-		"too large": string(compact) + strings.Repeat(" ", MaxMessage),
+		"too large": string(compact) + strings.Repeat(" ", telematics.MaxMessage),
 	} {
 		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v", name, claims, err)
@@ -173,14 +175,14 @@ func TestOnlyTheCompactFormIsACommand(t *testing.T) {
 }
 
 func TestAKeyThatIsNoneSignsNothing(t *testing.T) {
-	if message, err := (SigningKey{ID: "x"}).Sign(goldenLock); err == nil {
+	if message, err := (Key{ID: "x"}).Sign(goldenLock); err == nil {
 		t.Errorf("signed %s", message)
 	}
 }
 
 func TestTimesOnTheWireAreWholeSeconds(t *testing.T) {
 	key := newKey(t)
-	message, err := key.Sign(Claims{Command: aCommand, IssuedAt: now.Add(999 * time.Millisecond), Expires: now.Add(time.Second)})
+	message, err := key.Sign(telematics.Claims{Command: aCommand, IssuedAt: now.Add(999 * time.Millisecond), Expires: now.Add(time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,15 +196,15 @@ func TestTimesOnTheWireAreWholeSeconds(t *testing.T) {
 }
 
 // signedRaw signs any text, as the library would not.
-func signedRaw(key SigningKey, header, claims string) []byte {
+func signedRaw(key Key, header, claims string) []byte {
 	b64 := base64.RawURLEncoding.EncodeToString
 	input := b64([]byte(header)) + "." + b64([]byte(claims))
 	return []byte(input + "." + b64(ed25519.Sign(key.Private, []byte(input))))
 }
 
-func newKey(t *testing.T) SigningKey {
+func newKey(t *testing.T) Key {
 	t.Helper()
-	key, err := NewSigningKey()
+	key, err := NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"fmt"
@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // vectorID is the id of a message among the test vectors: each has its own, so that a unit runs them with one memory.
-func vectorID(n byte) CommandID {
+func vectorID(n byte) telematics.CommandID {
 	id := aCommand
 	id[len(id)-1] = n
 	return id
@@ -41,51 +43,51 @@ const (
 )
 
 // vector returns claims of a test vector that is valid for 30 s: a unit has time for all of them.
-func vector(id byte, action Action, seq int64) Claims {
-	return Claims{
+func vector(id byte, action telematics.Action, seq int64) telematics.Claims {
+	return telematics.Claims{
 		Command: vectorID(id), Unit: goldenUnit, Action: action, Lane: action.Lane(), Seq: seq,
 		IssuedAt: now, Expires: now.Add(30 * time.Second),
 	}
 }
 
-func attentionVector(id byte, seq int64, signal Signal, pulse time.Duration) Claims {
-	c := vector(id, AttentionSignal, seq)
-	c.Attention = &Attention{signal, pulse}
+func attentionVector(id byte, seq int64, signal telematics.Signal, pulse time.Duration) telematics.Claims {
+	c := vector(id, telematics.AttentionSignal, seq)
+	c.Attention = &telematics.Attention{Signal: signal, Duration: pulse}
 	return c
 }
 
 // writtenVectors are those that the service could write, by their files.
-func writtenVectors() map[string]Claims {
-	wrongLane := vector(vectorWrongLane, Lock, 57)
-	wrongLane.Lane = TopCaseLane
-	return map[string]Claims{
-		"command-old-seq.jws":        vector(vectorOldSeq, Unlock, 41),
-		"command-top-case.jws":       vector(vectorTopCase, OpenTopCase, 7),
-		"command-short-pulse.jws":    attentionVector(vectorShortPulse, 50, Horn, time.Millisecond),
-		"command-long-pulse.jws":     attentionVector(vectorLongPulse, 51, Lights, MaxPulse),
-		"command-pulse-too-long.jws": attentionVector(vectorPulseTooLong, 52, Horn, MaxPulse+time.Millisecond),
-		"command-no-pulse.jws":       attentionVector(vectorNoPulse, 53, Horn, 0),
+func writtenVectors() map[string]telematics.Claims {
+	wrongLane := vector(vectorWrongLane, telematics.Lock, 57)
+	wrongLane.Lane = telematics.TopCaseLane
+	return map[string]telematics.Claims{
+		"command-old-seq.jws":        vector(vectorOldSeq, telematics.Unlock, 41),
+		"command-top-case.jws":       vector(vectorTopCase, telematics.OpenTopCase, 7),
+		"command-short-pulse.jws":    attentionVector(vectorShortPulse, 50, telematics.Horn, time.Millisecond),
+		"command-long-pulse.jws":     attentionVector(vectorLongPulse, 51, telematics.Lights, telematics.MaxPulse),
+		"command-pulse-too-long.jws": attentionVector(vectorPulseTooLong, 52, telematics.Horn, telematics.MaxPulse+time.Millisecond),
+		"command-no-pulse.jws":       attentionVector(vectorNoPulse, 53, telematics.Horn, 0),
 		"command-unknown-signal.jws": attentionVector(vectorUnknownSignal, 54, "siren", time.Second),
-		"command-no-params.jws":      vector(vectorNoParams, AttentionSignal, 55),
+		"command-no-params.jws":      vector(vectorNoParams, telematics.AttentionSignal, 55),
 		"command-wrong-lane.jws":     wrongLane,
-		"command-armed.jws":          vector(vectorArmed, DisableDriving, 59),
-		"command-half-handover.jws":  vector(vectorHalfHandover, UnlockAndEnableDriving, 60),
-		"command-half-return.jws":    vector(vectorHalfReturn, LockAndDisableDriving, 61),
-		"command-interrupted.jws":    vector(vectorInterrupted, Unlock, 62),
+		"command-armed.jws":          vector(vectorArmed, telematics.DisableDriving, 59),
+		"command-half-handover.jws":  vector(vectorHalfHandover, telematics.UnlockAndEnableDriving, 60),
+		"command-half-return.jws":    vector(vectorHalfReturn, telematics.LockAndDisableDriving, 61),
+		"command-interrupted.jws":    vector(vectorInterrupted, telematics.Unlock, 62),
 	}
 }
 
 // The claims of the vectors with empty and null members.
-func paramsOfLock() Claims {
-	c := vector(vectorParamsOfLock, Lock, 56)
-	c.Attention, c.Trace = &Attention{}, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+func paramsOfLock() telematics.Claims {
+	c := vector(vectorParamsOfLock, telematics.Lock, 56)
+	c.Attention, c.Trace = &telematics.Attention{}, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	return c
 }
 
-func nulls() Claims { return vector(vectorNulls, Lock, 58) }
+func nulls() telematics.Claims { return vector(vectorNulls, telematics.Lock, 58) }
 
 // goldenSigned lists the claims of all golden messages that are signed well.
-func goldenSigned() []Claims {
+func goldenSigned() []telematics.Claims {
 	return append(slices.Collect(maps.Values(writtenVectors())), goldenLock, goldenAttention, goldenTooLong, paramsOfLock(), nulls())
 }
 
@@ -112,7 +114,7 @@ func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
 	}
 	for file, c := range map[string]struct {
 		message []byte
-		claims  Claims
+		claims  telematics.Claims
 	}{
 		"command-params-of-lock.jws": {signed(vectorParamsOfLock, 56, `{}`, `"`+paramsOfLock().Trace+`"`), paramsOfLock()},
 		"command-nulls.jws":          {signed(vectorNulls, 58, `null`, `null`), nulls()},

@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"crypto/ed25519"
@@ -14,53 +14,53 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// SigningKey signs the commands of a fleet.
-type SigningKey struct {
+// Key signs the commands of a fleet.
+type Key struct {
 	ID      string // kid
 	Private ed25519.PrivateKey
 }
 
-// NewSigningKey makes a key with a random id.
-func NewSigningKey() (SigningKey, error) {
+// NewKey makes a key with a random id.
+func NewKey() (Key, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return SigningKey{}, fmt.Errorf("make signing key: %w", err)
+		return Key{}, fmt.Errorf("make signing key: %w", err)
 	}
 	// Letters and digits only: people type it, and a dash in front would look like a flag.
-	return SigningKey{ID: strings.ToLower(rand.Text()[:12]), Private: private}, nil
+	return Key{ID: strings.ToLower(rand.Text()[:12]), Private: private}, nil
 }
 
 // String hides the private half.
-func (k SigningKey) String() string { return "signing key " + k.ID }
+func (k Key) String() string { return "signing key " + k.ID }
 
 // Format hides the private half from every verb.
-func (k SigningKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
+func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
 // MarshalText hides the private half from JSON and from structured logs:
-// EncodeSigningKeys is the only way to write it down.
-func (k SigningKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// EncodeKeys is the only way to write it down.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Keyring holds the public keys whose signatures a unit accepts, by id [CMD-1].
 type Keyring map[string]ed25519.PublicKey
 
 // Keyring returns the ring that accepts this key alone.
-func (k SigningKey) Keyring() Keyring {
+func (k Key) Keyring() Keyring {
 	return Keyring{k.ID: k.Private.Public().(ed25519.PublicKey)}
 }
 
-// ParseSigningKeys reads private keys from a JWKS (RFC 7517, OKP Ed25519). The
+// ParseKeys reads private keys from a JWKS (RFC 7517, OKP Ed25519). The
 // first one signs; units must know all.
-func ParseSigningKeys(jwks []byte) ([]SigningKey, error) {
+func ParseKeys(jwks []byte) ([]Key, error) {
 	chain, err := ParseKeychain(jwks)
-	var keys []SigningKey
+	var keys []Key
 	for _, k := range chain {
-		keys = append(keys, k.SigningKey)
+		keys = append(keys, k.Key)
 	}
 	return keys, err
 }
 
-// EncodeSigningKeys returns the JWKS that ParseSigningKeys reads.
-func EncodeSigningKeys(keys ...SigningKey) ([]byte, error) {
+// EncodeKeys returns the JWKS that ParseKeys reads.
+func EncodeKeys(keys ...Key) ([]byte, error) {
 	set := jwk.NewSet()
 	for _, k := range keys {
 		if err := addKey(set, k.ID, k.Private); err != nil {

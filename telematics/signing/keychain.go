@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lestrrat-go/jwx/v3/jwk"
+
+	"motorpool/telematics"
 )
 
 // Keychain is the fleet's private keys. The first one is active: it signs every
@@ -25,7 +27,7 @@ type Keychain []FleetKey
 
 // FleetKey is a key of the keychain, and what happened to it as far as is known.
 type FleetKey struct {
-	SigningKey
+	Key
 	Created     time.Time // zero: not known
 	Activated   time.Time // when it was made the active key, last. Zero: never, or not known
 	Deactivated time.Time // when another one was made so in its place. Zero: not since, or not known
@@ -140,7 +142,7 @@ func (k FleetKey) encode() (jwk.Key, error) {
 func (c Keychain) Active() FleetKey { return c[0] }
 
 // Sign signs with the active key.
-func (c Keychain) Sign(claims Claims) ([]byte, error) {
+func (c Keychain) Sign(claims telematics.Claims) ([]byte, error) {
 	if len(c) == 0 {
 		return nil, errors.New("sign command: there is no key to sign with")
 	}
@@ -159,11 +161,11 @@ func (c Keychain) Keyring() Keyring {
 }
 
 // Add puts a new key on standby. The first key of a keychain is active immediately.
-func (c Keychain) Add(key SigningKey, now time.Time) (Keychain, error) {
+func (c Keychain) Add(key Key, now time.Time) (Keychain, error) {
 	if c.index(key.ID) >= 0 {
 		return nil, fmt.Errorf("there is a key %q already", key.ID)
 	}
-	added := FleetKey{SigningKey: key, Created: moment(now)}
+	added := FleetKey{Key: key, Created: moment(now)}
 	if len(c) == 0 {
 		added.Activated = added.Created
 	}

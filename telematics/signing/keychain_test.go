@@ -1,4 +1,4 @@
-package telematics
+package signing
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 var monday = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
@@ -50,7 +52,7 @@ func TestTheFirstKeyOfAKeychainIsActiveAndNewOnesWait(t *testing.T) {
 
 func TestTheActiveKeySigns(t *testing.T) {
 	c := chain(t, "a", "b")
-	claims := Claims{Command: [16]byte{1}, Unit: "u", Action: Lock, Lane: AccessLane, Expires: monday.Add(time.Minute), IssuedAt: monday}
+	claims := telematics.Claims{Command: [16]byte{1}, Unit: "u", Action: telematics.Lock, Lane: telematics.AccessLane, Expires: monday.Add(time.Minute), IssuedAt: monday}
 	for _, want := range []string{"a", "b"} {
 		c, err := c.Activate(want, monday)
 		if err != nil {
@@ -139,7 +141,7 @@ func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
 
 func TestTwoKeysOfAKeychainHaveTwoNames(t *testing.T) {
 	c := chain(t, "a")
-	if c, err := c.Add(c[0].SigningKey, monday); err == nil {
+	if c, err := c.Add(c[0].Key, monday); err == nil {
 		t.Errorf("%v", ids(c))
 	}
 }
@@ -178,7 +180,7 @@ func TestAKeychainReadsAsItWasWritten(t *testing.T) {
 
 func TestAPlainJWKSIsAKeychainWithoutTimes(t *testing.T) {
 	keys, _ := goldenKeys(t)
-	plain, err := EncodeSigningKeys(keys...)
+	plain, err := EncodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
