@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -24,7 +23,7 @@ type summary struct {
 	Load       time.Duration
 	Injections []injection
 	Evidence   audit.Evidence
-	Report     audit.Report
+	Report     verdict.Report
 }
 
 // Write prints the summary.
@@ -60,48 +59,23 @@ func (s summary) Write(out io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%v\n", k.Name, count, total.Round(100*time.Millisecond))
 	}
-	fmt.Fprintf(t, "\nanswer\tcalls\n")
-	table(t, count(e.Calls, func(c audit.Call) string {
-		if c.Status == 0 {
+	verdict.WriteCounts(t, "answer", "calls", verdict.Count(e.Calls, func(c audit.Call) string {
+		switch {
+		case c.Status == 0:
 			return "none (cut, killed, hung up)"
+		case c.Replayed:
+			return fmt.Sprintf("%d %s (replayed)", c.Status, c.Code)
 		}
-		return strings.TrimSpace(fmt.Sprintf("%d %s %s", c.Status, c.Code, replayed(c)))
+		return fmt.Sprintf("%d %s", c.Status, c.Code)
 	}))
-	fmt.Fprintf(t, "\nstate\tcommands\n")
-	table(t, count(e.Commands, func(r audit.Row) string {
+	verdict.WriteCounts(t, "state", "commands", verdict.Count(e.Commands, func(r audit.Row) string {
 		if r.Late {
 			return string(r.State) + " (late)"
 		}
 		return string(r.State)
 	}))
 	_ = t.Flush() // out is the terminal
-	fmt.Fprintln(out)
-	s.Report.Write(out)
-	if why := s.Worthless(); why != "" {
-		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
-	}
-	fmt.Fprintf(out, "violations: %d\n", len(s.Report.Violations))
-}
-
-func replayed(c audit.Call) string {
-	if c.Replayed {
-		return "(replayed)"
-	}
-	return ""
-}
-
-func count[T any](all []T, by func(T) string) map[string]int {
-	counts := map[string]int{}
-	for _, one := range all {
-		counts[by(one)]++
-	}
-	return counts
-}
-
-func table(out io.Writer, counts map[string]int) {
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(out, "%s\t%d\n", name, counts[name])
-	}
+	s.Report.Write(out, s.Worthless())
 }
 
 // deliveries are sums of the flight recorders.

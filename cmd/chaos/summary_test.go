@@ -8,6 +8,7 @@ import (
 
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -64,7 +65,7 @@ func TestSummary_LastLineCountsTheViolations(t *testing.T) {
 	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
 		t.Error(s.text())
 	}
-	s.Report.Violations = make([]audit.Violation, 3)
+	s.Report.Violations = make([]verdict.Violation, 3)
 	if !strings.HasSuffix(s.text(), "\nviolations: 3\n") {
 		t.Error(s.text())
 	}

@@ -1,12 +1,9 @@
 package audit
 
 import (
-	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/telematics"
 )
 
@@ -42,36 +39,16 @@ const (
 	outageReading = time.Second
 )
 
-// Report is the result of each law.
-type Report struct {
-	Laws       []LawResult
-	Violations []Violation
-}
-
-// LawResult says how often a law was checked, and how often it was broken.
-type LawResult struct {
-	Law        string
-	Checked    int
-	Violations int
-}
-
-// Violation is one of a law.
-type Violation struct {
-	Law      string
-	What     string
-	Command  telematics.CommandID // zero: it is not about a single command
-	Timeline string               // of all accounts; empty after the first ten of a law
-}
-
 // Check checks every law.
-func Check(e Evidence) Report {
+func Check(e Evidence) verdict.Report {
 	v := newView(e)
-	var r Report
+	names := make([]string, len(laws))
+	for i, law := range laws {
+		names[i] = law.name
+	}
+	r := verdict.New(names...)
 	for _, law := range laws {
-		chk := &checker{view: v, law: law.name}
-		law.check(chk)
-		r.Laws = append(r.Laws, LawResult{Law: law.name, Checked: chk.checked, Violations: len(chk.violations)})
-		r.Violations = append(r.Violations, chk.violations...)
+		law.check(&checker{view: v, law: law.name, report: &r})
 	}
 	return r
 }
@@ -79,9 +56,9 @@ func Check(e Evidence) Report {
 // checker checks one law.
 type checker struct {
 	*view
-	law        string
-	checked    int
-	violations []Violation
+	law    string
+	report *verdict.Report
+	shown  int // violations with a timeline
 }
 
 // subject is what a check is about, for the timeline of a violation.
@@ -105,42 +82,14 @@ func called(c *Call) subject {
 
 // must counts a check, and adds a violation if it does not hold.
 func (chk *checker) must(holds bool, about subject, what string, args ...any) {
-	chk.checked++
-	if holds {
+	violation := chk.report.Must(chk.law, holds, what, args...)
+	if violation == nil {
 		return
 	}
-	breach := Violation{Law: chk.law, What: fmt.Sprintf(what, args...)}
 	if len(about.commands) > 0 {
-		breach.Command = about.commands[0]
+		violation.Command = about.commands[0]
 	}
-	if len(chk.violations) < shownPerLaw {
-		breach.Timeline = chk.timeline(about)
-	}
-	chk.violations = append(chk.violations, breach)
-}
-
-// Write prints how often each law was checked and violated, then the timeline of each violation: the first ten of each law
-// in full, the number of the others.
-func (r Report) Write(w io.Writer) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "law\tchecked\tviolations\t")
-	for _, l := range r.Laws {
-		fmt.Fprintf(table, "%s\t%d\t%d\t\n", l.Law, l.Checked, l.Violations)
-	}
-	_ = table.Flush() // an error affects the output only
-	settlementLogged := map[string]int{}
-	for _, v := range r.Violations {
-		if settlementLogged[v.Law]++; settlementLogged[v.Law] > shownPerLaw {
-			continue
-		}
-		fmt.Fprintf(w, "\nVIOLATION of %q: %s\n", v.Law, v.What)
-		for line := range strings.Lines(v.Timeline) {
-			fmt.Fprint(w, "  ", line)
-		}
-	}
-	for _, l := range r.Laws {
-		if l.Violations > shownPerLaw {
-			fmt.Fprintf(w, "\n%q: %d more violations\n", l.Law, l.Violations-shownPerLaw)
-		}
+	if chk.shown++; chk.shown <= verdict.ShownPerLaw {
+		violation.Timeline = chk.timeline(about)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -18,10 +19,8 @@ func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
-	for _, l := range r.Laws {
-		if l.Checked == 0 {
-			t.Errorf("%q was never checked", l.Law)
-		}
+	if laws := r.Unchecked(); len(laws) > 0 {
+		t.Errorf("%q were never checked", laws)
 	}
 }
 
@@ -225,7 +224,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		t.Run(c.breach, func(t *testing.T) {
 			e := healthy()
 			c.commit(&e)
-			caught := slices.DeleteFunc(Check(e).Violations, func(v Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) })
+			caught := slices.DeleteFunc(Check(e).Violations, func(v verdict.Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) })
 			if len(caught) != 1 {
 				t.Fatalf("caught %d times: %+v", len(caught), Check(e).Violations)
 			}
@@ -430,9 +429,9 @@ func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
 		e.Pending = append(e.Pending, RedisKey{Key: fmt.Sprintf("key-%d", n), TTL: -1})
 	}
 	var out bytes.Buffer
-	Check(e).Write(&out)
+	Check(e).Write(&out, "")
 	text := out.String()
-	if n := strings.Count(text, "VIOLATION"); n != shownPerLaw {
+	if n := strings.Count(text, "VIOLATION"); n != verdict.ShownPerLaw {
 		t.Errorf("shown %d times", n)
 	}
 	for _, want := range []string{"law  checked  violations", "everything in Redis expires       29          13", `"everything in Redis expires": 3 more violations`} {

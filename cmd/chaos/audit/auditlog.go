@@ -75,7 +75,7 @@ func (v *view) reached(c *Call) bool {
 // entry that was read while commands ran is still there and the same, no two entries have one id, and no settlement of a
 // command has two entries. (One outcome may have two if the second is a late answer: expired, then rejected.)
 func logAppendOnly(chk *checker) {
-	chk.checked++ // the attempts
+	chk.must(true, subject{}, "") // the attempts
 	for _, attempt := range chk.Tampered {
 		chk.must(false, command(), "not refused: %s", attempt)
 	}

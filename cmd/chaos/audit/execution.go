@@ -121,7 +121,7 @@ func neverLate(chk *checker) {
 // lane neither overlap nor start out of the order of their numbers [CMD-8]. Nothing is exempt: an execution
 // that a restart interrupted ends when the unit reports that.
 func oneAtATime(chk *checker) {
-	chk.checked++ // the watcher itself
+	chk.must(true, subject{}, "") // the watcher itself
 	for _, c := range chk.Lanes {
 		chk.must(false, command(c.Commands...), "%d commands open in lane %s of vehicle %d at %s", len(c.Commands), c.Lane, c.Vehicle, clock(c.At))
 	}

@@ -132,7 +132,7 @@ func (e RedisKey) Stays() bool { return e.isEventLog() || e.isSnapshot() }
 // redisExpires checks that every key in Redis has an expiry, and a short one after everything has settled. Exempt are the event
 // log, which has a limited length, and the reported states of vehicles, which may live longer.
 func redisExpires(chk *checker) {
-	chk.checked++ // the reading itself
+	chk.must(true, subject{}, "") // the reading itself
 	for i := range chk.Pending {
 		e := &chk.Pending[i]
 		about := command()

@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// shownPerLaw is how many violations of a law are printed in full.
-const shownPerLaw = 10
+// relatedShown is of how many commands of one call the others are shown.
+const relatedShown = 10
 
 // moment is one line of a timeline.
 type moment struct {
@@ -96,7 +96,7 @@ func (v *view) addRelated(about *subject) {
 	slices.Sort(about.requests)
 	about.requests = slices.Compact(about.requests)
 	for _, id := range about.requests {
-		if made := v.made[id]; len(made) <= shownPerLaw { // of a call for many vehicles, only the given ones
+		if made := v.made[id]; len(made) <= relatedShown { // of a call for many vehicles, only the given ones
 			for _, r := range made {
 				if !slices.Contains(about.commands, r.ID) {
 					about.commands = append(about.commands, r.ID)

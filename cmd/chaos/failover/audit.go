@@ -5,13 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
 
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -63,26 +62,17 @@ const (
 	once     = "a stored answer to a lost command has one entry in the audit log"
 )
 
-var laws = []string{inOrder, grows, recorded, once}
-
 // Verdict is what the audit found.
 type Verdict struct {
-	Violations []string
-	Checked    map[string]int // by law
-	Executed   int            // commands, by the cars
-	Lost       int            // of those: not on record
-	After      int            // executed after the failover
+	verdict.Report
+	Executed int // commands, by the cars
+	Lost     int // of those: not on record
+	After    int // executed after the failover
 }
 
 // check compares the flight recorders with the record.
 func check(events []simulator.Event, r record, failover time.Time) Verdict {
-	v := Verdict{Checked: map[string]int{}}
-	must := func(law string, holds bool, format string, args ...any) {
-		v.Checked[law]++
-		if !holds {
-			v.Violations = append(v.Violations, law+": "+fmt.Sprintf(format, args...))
-		}
-	}
+	v := Verdict{Report: verdict.New(inOrder, grows, recorded, once)}
 	type lane struct {
 		unit telematics.Unit
 		lane telematics.Lane
@@ -94,7 +84,7 @@ func check(events []simulator.Event, r record, failover time.Time) Verdict {
 		switch e.Kind {
 		case simulator.CommandStarted:
 			in := lane{e.Unit, e.Lane}
-			must(grows, e.Seq > last[in], "%s started %d after %d", e.Unit, e.Seq, last[in])
+			v.Must(grows, e.Seq > last[in], "%s started %d after %d", e.Unit, e.Seq, last[in])
 			last[in] = e.Seq
 			if e.True.After(failover) {
 				v.After++
@@ -107,7 +97,7 @@ func check(events []simulator.Event, r record, failover time.Time) Verdict {
 			}
 			outOfOrder := e.Status == telematics.Rejected && e.Reason == telematics.OutOfOrder
 			refused[e.Command] = outOfOrder
-			must(inOrder, !outOfOrder, "%s refused %s, number %d; its last was %d", e.Unit, e.Command, e.Seq, last[lane{e.Unit, e.Lane}])
+			v.Must(inOrder, !outOfOrder, "%s refused %s, number %d; its last was %d", e.Unit, e.Command, e.Seq, last[lane{e.Unit, e.Lane}])
 		}
 	}
 	v.Executed = len(executed)
@@ -115,10 +105,10 @@ func check(events []simulator.Event, r record, failover time.Time) Verdict {
 		if !r.commands[id] {
 			v.Lost++
 		}
-		must(recorded, r.commands[id] || r.unrecorded[id], "command %s was executed, and neither it nor its answer is on record", id)
+		v.Must(recorded, r.commands[id] || r.unrecorded[id], "command %s was executed, and neither it nor its answer is on record", id)
 	}
 	for id := range r.unrecorded {
-		must(once, r.entries[id] == 1 && !r.commands[id], "the answer to %s has %d entries; the command is on record: %v", id, r.entries[id], r.commands[id])
+		v.Must(once, r.entries[id] == 1 && !r.commands[id], "the answer to %s has %d entries; the command is on record: %v", id, r.entries[id], r.commands[id])
 	}
 	return v
 }
@@ -143,9 +133,6 @@ func (r Result) Worthless() string {
 	return ""
 }
 
-// shown is how many violations of each law are printed.
-const shown = 5
-
 // Write prints a summary of the round.
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -154,35 +141,7 @@ func (r Result) Write(out io.Writer) {
 	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
 	fmt.Fprintf(t, "executed\t%d commands, %d of them after the failover\n", r.Executed, r.After)
 	fmt.Fprintf(t, "lost\t%d of them are not on record\n", r.Lost)
-	for _, answer := range slices.Sorted(maps.Keys(r.Calls)) {
-		fmt.Fprintf(t, "answered\t%d × %s\n", r.Calls[answer], answer)
-	}
-	fmt.Fprintf(t, "\nlaw\tchecked\tviolations\n")
-	for _, law := range laws {
-		fmt.Fprintf(t, "%s\t%d\t%d\n", law, r.Checked[law], len(r.of(law)))
-	}
+	verdict.WriteCounts(t, "answer", "calls", r.Calls)
 	_ = t.Flush() // out is the terminal
-	fmt.Fprintln(out)
-	for _, law := range laws {
-		found := r.of(law)
-		for _, violation := range found[:min(shown, len(found))] {
-			fmt.Fprintf(out, "violation: %s\n", violation)
-		}
-		if len(found) > shown {
-			fmt.Fprintf(out, "… and %d more\n", len(found)-shown)
-		}
-	}
-	if why := r.Worthless(); why != "" {
-		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
-	}
-	fmt.Fprintf(out, "violations: %d\n", len(r.Violations))
-}
-
-func (r Result) of(law string) (found []string) {
-	for _, violation := range r.Violations {
-		if len(violation) > len(law) && violation[:len(law)] == law {
-			found = append(found, violation)
-		}
-	}
-	return found
+	r.Report.Write(out, r.Worthless())
 }

@@ -1,9 +1,9 @@
 package money
 
 import (
-	"fmt"
 	"slices"
 
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 )
@@ -22,16 +22,8 @@ const (
 	lawAuditLog  = "each has one entry in the audit log"
 )
 
-var laws = []string{lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawConfirmed, lawRefused, lawRequested, lawSums, lawAuditLog}
-
-// Report is what the audit found.
-type Report struct {
-	Checked    map[string]int // by law
-	Violations []string
-}
-
 // Check compares the accounts.
-func Check(e Evidence) Report {
+func Check(e Evidence) verdict.Report {
 	a := newAudit(e)
 	for _, c := range e.Charges {
 		a.settled(c)
@@ -59,7 +51,7 @@ func Check(e Evidence) Report {
 
 type audit struct {
 	Evidence
-	Report
+	verdict.Report
 	rows       map[string]ChargeRow                               // by id
 	payments   map[string][]sandbox.Movement                      // by charge
 	refunds    map[string][]giveback                              // likewise
@@ -77,7 +69,8 @@ type giveback struct {
 
 func newAudit(e Evidence) *audit {
 	a := &audit{
-		Evidence: e, Report: Report{Checked: map[string]int{}}, rows: map[string]ChargeRow{}, payments: map[string][]sandbox.Movement{},
+		Evidence: e, Report: verdict.New(lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawConfirmed, lawRefused, lawRequested, lawSums, lawAuditLog),
+		rows: map[string]ChargeRow{}, payments: map[string][]sandbox.Movement{},
 		refunds: map[string][]giveback{}, charges: map[rental.BookingID][]ChargeRow{},
 		operations: map[rental.BookingID]map[OperationKind][]Operation{}, reasons: map[string]Operation{}, entries: map[rental.BookingID][]Entry{},
 	}
@@ -106,17 +99,9 @@ func newAudit(e Evidence) *audit {
 	return a
 }
 
-// law counts a check, and notes a violation if it does not hold.
-func (a *audit) law(law string, holds bool, format string, args ...any) {
-	a.Checked[law]++
-	if !holds {
-		a.Violations = append(a.Violations, law+": "+fmt.Sprintf(format, args...))
-	}
-}
-
 func (a *audit) settled(c ChargeRow) {
 	final := c.State.IsFinal() || c.State == rental.Authorized && c.Goal == rental.Hold || c.Kind == rental.RefundCharge && c.State == rental.Failed
-	a.law(lawSettled, final && !c.Due, "%v", c)
+	a.Must(lawSettled, final && !c.Due, "%v", c)
 }
 
 // moved returns the payments of a charge that moved money, or hold it.
@@ -130,15 +115,15 @@ func (a *audit) moved(c ChargeRow) []sandbox.Movement {
 func (a *audit) charged(c ChargeRow) {
 	moved := a.moved(c)
 	if c.State != rental.Paid {
-		a.law(lawCharged, len(moved) == 0, "%v: ledger %+v", c, moved)
+		a.Must(lawCharged, len(moved) == 0, "%v: ledger %+v", c, moved)
 		return
 	}
 	if len(moved) != 1 {
-		a.law(lawCharged, false, "%v: %d payments in the ledger: %+v", c, len(moved), moved)
+		a.Must(lawCharged, false, "%v: %d payments in the ledger: %+v", c, len(moved), moved)
 		return
 	}
 	m := moved[0]
-	a.law(lawCharged, m.Approved == 1 && m.Held == 0 && m.Intent == c.Intent && m.Currency == c.Currency &&
+	a.Must(lawCharged, m.Approved == 1 && m.Held == 0 && m.Intent == c.Intent && m.Currency == c.Currency &&
 		m.Captured == int64(c.Amount) && c.Settled == c.Amount, "%v: ledger %+v", c, m)
 }
 
@@ -162,7 +147,7 @@ func (a *audit) held(c ChargeRow) {
 	default:
 		holds = approved == 0
 	}
-	a.law(lawDeposits, holds && ours, "%v, to capture %d: ledger %+v", c, c.CaptureAmount, moved)
+	a.Must(lawDeposits, holds && ours, "%v, to capture %d: ledger %+v", c, c.CaptureAmount, moved)
 }
 
 // refunded checks a refund. One that was returned is failed in both accounts.
@@ -176,10 +161,10 @@ func (a *audit) refunded(c ChargeRow) {
 		}
 	}
 	if c.State != rental.Paid {
-		a.law(lawRefunds, len(good) == 0 && len(failed) <= 1, "%v: ledger %+v, failed %+v", c, good, failed)
+		a.Must(lawRefunds, len(good) == 0 && len(failed) <= 1, "%v: ledger %+v, failed %+v", c, good, failed)
 		return
 	}
-	a.law(lawRefunds, len(good) == 1 && len(failed) == 0 && good[0].Status == "succeeded" && good[0].Amount == int64(c.Amount) && c.Settled == c.Amount &&
+	a.Must(lawRefunds, len(good) == 1 && len(failed) == 0 && good[0].Status == "succeeded" && good[0].Amount == int64(c.Amount) && c.Settled == c.Amount &&
 		good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency, "%v: ledger %+v, failed %+v", c, good, failed)
 }
 
@@ -187,10 +172,10 @@ func (a *audit) refunded(c ChargeRow) {
 func (a *audit) recorded() {
 	for _, m := range a.Ledger {
 		c, ok := a.rows[m.Charge]
-		a.law(lawRecorded, ok && c.Kind != rental.RefundCharge, "payment %+v", m)
+		a.Must(lawRecorded, ok && c.Kind != rental.RefundCharge, "payment %+v", m)
 		for _, g := range m.Refunds {
 			c, ok := a.rows[g.Charge]
-			a.law(lawRecorded, ok && c.Kind == rental.RefundCharge, "refund %+v", g)
+			a.Must(lawRecorded, ok && c.Kind == rental.RefundCharge, "refund %+v", g)
 		}
 	}
 }
@@ -214,9 +199,9 @@ func (a *audit) sums() {
 		there[m.Currency+" refunded"] += rental.Minor(m.Refunded)
 	}
 	for name, sum := range there {
-		a.law(lawSums, ours[name] == sum, "%s: on record %d, in the ledger %d", name, ours[name], sum)
+		a.Must(lawSums, ours[name] == sum, "%s: on record %d, in the ledger %d", name, ours[name], sum)
 	}
 	for name, sum := range ours {
-		a.law(lawSums, there[name] == sum, "%s: on record %d, in the ledger %d", name, sum, there[name])
+		a.Must(lawSums, there[name] == sum, "%s: on record %d, in the ledger %d", name, sum, there[name])
 	}
 }

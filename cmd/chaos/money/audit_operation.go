@@ -18,27 +18,27 @@ func (a *audit) operation(d Operation) {
 	law := lawRefused
 	if d.Done() {
 		law = lawConfirmed
-		a.law(lawConfirmed, d.Repeated == 0 || d.Repeated == d.Status, "%v: the repetition was answered %d", d, d.Repeated)
-		a.law(lawConfirmed, !d.Wrong, "%v had to be refused", d)
+		a.Must(lawConfirmed, d.Repeated == 0 || d.Repeated == d.Status, "%v: the repetition was answered %d", d, d.Repeated)
+		a.Must(lawConfirmed, !d.Wrong, "%v had to be refused", d)
 	} else {
-		a.law(lawRefused, slices.Contains(refusals[d.Kind], d.Code) && (d.Wrong || d.MayFail), "%v had to succeed", d)
+		a.Must(lawRefused, slices.Contains(refusals[d.Kind], d.Code) && (d.Wrong || d.MayFail), "%v had to succeed", d)
 	}
 	switch d.Kind {
 	case Fee, Refund:
 		n, sum := a.named(d)
 		if d.Done() {
-			a.law(law, sum == d.Amount && (d.Kind == Refund || n == 1), "%v: %d charges, total %d", d, n, sum)
+			a.Must(law, sum == d.Amount && (d.Kind == Refund || n == 1), "%v: %d charges, total %d", d, n, sum)
 		} else {
-			a.law(law, n == 0, "%v: %d charges", d, n)
+			a.Must(law, n == 0, "%v: %d charges", d, n)
 		}
 	case Capture:
 		deposit := a.only(d.Booking, rental.DepositCharge)
 		named := deposit.Reason == d.Reason && deposit.Goal == rental.Capture && deposit.CaptureAmount == d.Amount
-		a.law(law, named == d.Done(), "%v: %v has capture amount %d for %q", d, deposit, deposit.CaptureAmount, deposit.Reason)
+		a.Must(law, named == d.Done(), "%v: %v has capture amount %d for %q", d, deposit, deposit.CaptureAmount, deposit.Reason)
 	}
 	if d.Kind == Fee || d.Kind == Refund || d.Kind == Capture {
 		entriesOf := a.entriesOf(d.Booking, func(l Entry) bool { return l.Action == activities[d.Kind] && l.Note == d.Reason })
-		a.law(lawAuditLog, entriesOf == oneIf(d.Done()), "%v: %d entries", d, entriesOf)
+		a.Must(lawAuditLog, entriesOf == oneIf(d.Done()), "%v: %d entries", d, entriesOf)
 	}
 }
 
@@ -68,7 +68,7 @@ func (a *audit) requested() {
 	for _, c := range a.Charges {
 		if kind, named := kinds[c.Kind]; named {
 			d, ok := a.reasons[c.Reason]
-			a.law(lawRequested, ok && d.Kind == kind && d.Booking == c.Booking, "%v for %q", c, c.Reason)
+			a.Must(lawRequested, ok && d.Kind == kind && d.Booking == c.Booking, "%v for %q", c, c.Reason)
 		}
 	}
 }
@@ -84,11 +84,11 @@ func (a *audit) booking(b BookingRow) {
 	case starts > 0:
 		want = rental.Active
 	}
-	a.law(lawConfirmed, b.State == want && starts <= 1 && ends <= 1, "booking %d is %s; by the answers it is %s", b.ID, b.State, want)
-	a.law(lawConfirmed, b.Extensions == extensions, "booking %d was extended %d times; by the answers, %d", b.ID, b.Extensions, extensions)
+	a.Must(lawConfirmed, b.State == want && starts <= 1 && ends <= 1, "booking %d is %s; by the answers it is %s", b.ID, b.State, want)
+	a.Must(lawConfirmed, b.Extensions == extensions, "booking %d was extended %d times; by the answers, %d", b.ID, b.Extensions, extensions)
 	if extensions > 0 {
 		until := done[Extend][extensions-1].Until
-		a.law(lawConfirmed, b.End.Equal(until), "booking %d ends at %v; by the answers, at %v", b.ID, b.End, until)
+		a.Must(lawConfirmed, b.End.Equal(until), "booking %d ends at %v; by the answers, at %v", b.ID, b.End, until)
 	}
 	count, paid := map[rental.ChargeKind]int{}, rental.Minor(0)
 	for _, c := range a.charges[b.ID] {
@@ -99,14 +99,14 @@ func (a *audit) booking(b BookingRow) {
 			}
 		}
 	}
-	a.law(lawRequested, count[rental.StartCharge] == starts && count[rental.ExtensionCharge] == extensions &&
+	a.Must(lawRequested, count[rental.StartCharge] == starts && count[rental.ExtensionCharge] == extensions &&
 		count[rental.DepositCharge] == oneIf(starts > 0 && b.Deposit > 0), "booking %d has charges %v", b.ID, count)
 	if starts > 0 {
-		a.law(lawSums, paid == b.Rental, "booking %d costs %d; %d was paid", b.ID, b.Rental, paid)
+		a.Must(lawSums, paid == b.Rental, "booking %d costs %d; %d was paid", b.ID, b.Rental, paid)
 	}
 	for kind, n := range map[OperationKind]int{Start: starts, Extend: extensions, End: ends} {
 		entriesOf := a.entriesOf(b.ID, func(l Entry) bool { return l.Action == activities[kind] })
-		a.law(lawAuditLog, entriesOf == n, "booking %d: %d entries of %s; by the answers, %d", b.ID, entriesOf, kind, n)
+		a.Must(lawAuditLog, entriesOf == n, "booking %d: %d entries of %s; by the answers, %d", b.ID, entriesOf, kind, n)
 	}
 }
 
@@ -130,11 +130,11 @@ func (a *audit) chargeEntries(c ChargeRow) {
 	for _, s := range []rental.ChargeState{rental.Paid, rental.Captured, rental.Released} {
 		n := ofState(s)
 		cameBack := c.Kind == rental.RefundCharge && c.State == rental.Failed && s == rental.Paid && n <= 1
-		a.law(lawAuditLog, n == oneIf(c.State == s) || cameBack, "%v: %d entries say that it is %s", c, n, s)
+		a.Must(lawAuditLog, n == oneIf(c.State == s) || cameBack, "%v: %d entries say that it is %s", c, n, s)
 	}
 	if c.Kind == rental.DepositCharge {
 		n := ofState(rental.Authorized)
-		a.law(lawAuditLog, n <= 1 && (c.State != rental.Authorized || n == 1), "%v: %d entries say that it is held", c, n)
+		a.Must(lawAuditLog, n <= 1 && (c.State != rental.Authorized || n == 1), "%v: %d entries say that it is held", c, n)
 	}
 }
 

@@ -4,41 +4,35 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
-)
 
-// shown is how many violations are printed.
-const shown = 40
+	"motorpool/cmd/chaos/verdict"
+)
 
 // Write prints a summary of the round.
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	calls, operations := 0, map[string]int{}
+	calls := 0
 	for _, n := range r.Counts[answerGroup] {
 		calls += n
-	}
-	tries := 0
-	for _, d := range r.Operations {
-		name := "refused"
-		if d.Done() {
-			name = "done"
-		}
-		operations[string(d.Kind)+" "+name]++
-		tries += d.Tries
 	}
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
 	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Config.Bookings, r.Config.Instances)
 	fmt.Fprintf(t, "time\t%v: %v of load, %v until nothing was due\n", r.Took.Round(time.Second), r.Load.Round(time.Second), r.Settling.Round(time.Second))
 	fmt.Fprintf(t, "calls\t%d, for %d operations\n", calls, len(r.Operations))
-	section(t, "operation", operations)
-	section(t, "charge", countBy(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }))
-	section(t, "fault", r.Counts[faultGroup])
-	section(t, "fault of the processor", r.Fired)
-	section(t, "notice", r.Counts[noticeGroup])
-	section(t, answerGroup, r.Counts[answerGroup])
+	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
+		if o.Done() {
+			return string(o.Kind) + " done"
+		}
+		return string(o.Kind) + " refused"
+	}))
+	verdict.WriteCounts(t, "charge", "times", verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }))
+	verdict.WriteCounts(t, "fault", "times", r.Counts[faultGroup])
+	verdict.WriteCounts(t, "fault of the processor", "times", r.Fired)
+	verdict.WriteCounts(t, "notice", "times", r.Counts[noticeGroup])
+	verdict.WriteCounts(t, answerGroup, "times", r.Counts[answerGroup])
 	orphans := 0
 	for _, m := range r.Ledger {
 		if m.Approved == 0 && m.Attempts == 0 {
@@ -46,38 +40,8 @@ func (r Result) Write(out io.Writer) {
 		}
 	}
 	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments, %d of them never charged to a card\n", len(r.Ledger), orphans)
-	fmt.Fprintf(t, "\nlaw\tchecked\n")
-	for _, law := range laws {
-		fmt.Fprintf(t, "%s\t%d\n", law, r.Report.Checked[law])
-	}
 	_ = t.Flush() // out is the terminal
-	fmt.Fprintln(out)
-	for i, v := range r.Report.Violations {
-		if i == shown {
-			fmt.Fprintf(out, "… and %d more\n", len(r.Report.Violations)-shown)
-			break
-		}
-		fmt.Fprintf(out, "violation: %s\n", v)
-	}
-	if why := r.Worthless(); why != "" {
-		fmt.Fprintf(out, "this round proves nothing: %s\n", why)
-	}
-	fmt.Fprintf(out, "violations: %d\n", len(r.Report.Violations))
-}
-
-func section[K ~string](out io.Writer, title string, counts map[K]int) {
-	fmt.Fprintf(out, "\n%s\ttimes\n", title)
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(out, "%s\t%d\n", string(name), counts[name])
-	}
-}
-
-func countBy[T any](all []T, by func(T) string) map[string]int {
-	counts := map[string]int{}
-	for _, one := range all {
-		counts[by(one)]++
-	}
-	return counts
+	r.Report.Write(out, r.Worthless())
 }
 
 // Worthless returns why the round proves nothing, or "".
@@ -103,10 +67,8 @@ func (r Result) Worthless() string {
 			return fmt.Sprintf("no %s was done", kind)
 		}
 	}
-	for _, law := range laws {
-		if r.Report.Checked[law] == 0 {
-			return fmt.Sprintf("%q was never checked", law)
-		}
+	if laws := r.Report.Unchecked(); len(laws) > 0 {
+		return fmt.Sprintf("%q were never checked", laws)
 	}
 	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"time"
 
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/cmd/internal/world"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
@@ -125,5 +126,5 @@ type Result struct {
 	Load     time.Duration
 	Settling time.Duration
 	Took     time.Duration
-	Report   Report
+	Report   verdict.Report
 }
