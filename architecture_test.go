@@ -52,7 +52,7 @@ var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
 	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                 // bench: floors with the service's library
 	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
-	"github.com/jmoiron/sqlx":                    {"store/...", "cmd/bench/measure"},                                                                             // bench reads what is stored without the service
+	"github.com/jmoiron/sqlx":                    {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover"},                       // bench reads what is stored without the service
 	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up
 	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},                                                                                     // chaos is a witness: it must not look through the eyes of what it watches
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},

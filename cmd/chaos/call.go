@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"motorpool/cmd/chaos/audit"
@@ -94,43 +93,33 @@ func (r *round) post(ctx context.Context, o order, requestID string, instance in
 	if err != nil {
 		return answer{}, err
 	}
-	response, err := world.Callers.Do(request)
+	var a answer
+	response, err := world.Call(world.Callers, request, &a)
 	if err != nil {
 		return answer{}, err
 	}
-	defer response.Body.Close()
-	a := answer{status: response.StatusCode, replayed: response.Header.Get("Idempotency-Replayed") == "true"}
-	if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
-		return answer{}, err
-	}
+	a.status, a.replayed = response.StatusCode, response.Header.Get("Idempotency-Replayed") == "true"
 	return a, nil
 }
 
 func (r *round) request(ctx context.Context, o order, requestID string, instance int) (*http.Request, error) {
-	path, body := fmt.Sprintf("vehicles/%d/control/%s", o.car, o.action), ""
+	path, body := fmt.Sprintf("vehicles/%d/control/%s", o.car, o.action), []byte(nil)
 	switch {
 	case len(o.more) > 0:
-		many, err := json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)})
-		if err != nil {
-			return nil, err
-		}
-		path, body = "commands", string(many)
+		path = "commands"
+		body, _ = json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)}) // of plain values
 	case o.action == telematics.AttentionSignal:
-		body = `{"signal":"lights","duration_ms":200}`
+		body = []byte(`{"signal":"lights","duration_ms":200}`)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.public[instance]+"/api/v1/admin/"+path, strings.NewReader(body))
+	request, err := world.Post(ctx, r.public[instance]+"/api/v1/admin/"+path, r.admin, body)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+r.admin)
 	request.Header.Set("X-Request-ID", requestID)
 	for name, value := range map[string]string{"Idempotency-Key": o.key, "Prefer": o.prefer} {
 		if value != "" {
 			request.Header.Set(name, value)
 		}
-	}
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
 	}
 	return request, nil
 }

@@ -79,7 +79,7 @@ func (r *round) startCars(ctx context.Context) error {
 		})
 	}
 	r.carFaults.of = map[int]map[*fault.Fault]func(*simulator.Faults){}
-	r.fleet = r.StartCars(ctx, r.fail, simulator.FleetConfig{
+	r.fleet = r.StartCars(ctx, r.Fail, simulator.FleetConfig{
 		Keyring: r.keys.all, Recorder: &r.recorder, Seed: r.Seed, Interval: reportInterval,
 	}, configs...)
 	return r.carsConnected(ctx)

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -148,22 +145,13 @@ func (r *round) signChange(token string) string {
 
 // change sends a signed change, not through a line, and returns the code of the answer.
 func (r *round) change(ctx context.Context, callers *http.Client, token, signature string, instance int) (telematics.Code, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Running[instance].Public+clientFloodPath, bytes.NewReader(nil))
+	request, err := world.Post(ctx, r.Running[instance].Public+clientFloodPath, token, nil)
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set(rental.SignatureHeader, signature)
-	response, err := callers.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	var body struct {
-		Error struct{ Code telematics.Code }
-	}
-	err = json.NewDecoder(response.Body).Decode(&body)
-	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is reused
+	var body answer
+	_, err = world.Call(callers, request, &body)
 	return body.Error.Code, err
 }
 
@@ -178,7 +166,7 @@ func (r *round) keptSignatures(ctx context.Context, client *redis.Client) (int, 
 		return 0, err
 	}
 	var rows int
-	err := r.watcher.db.QueryRowContext(ctx, `select count(*) from used_signatures where subject = $1`, flooder).Scan(&rows)
+	err := r.watcher.db.GetContext(ctx, &rows, `select count(*) from used_signatures where subject = $1`, flooder)
 	return kept + rows, err
 }
 

@@ -106,7 +106,7 @@ func (r *round) limited(ctx context.Context) int {
 	for _, n := range r.Running {
 		values, err := n.Metrics(ctx)
 		if err != nil {
-			r.log.Warn("metrics not read", "instance", n.Name, "err", err)
+			r.Log.Warn("metrics not read", "instance", n.Name, "err", err)
 			continue
 		}
 		sum += int(values[`motorpool_dropped_total{kind="answer", reason="over_allowance"}`])

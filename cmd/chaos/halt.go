@@ -78,7 +78,7 @@ func (r *round) orderUnanswered(ctx context.Context, d *draw, agency telematics.
 func (r *round) writeHalt(ctx context.Context, agency telematics.AgencyID) time.Time {
 	output := &haltOutput{}
 	if _, err := r.operate(ctx, output, append([]string{"halt", "--direct", "--why", "chaos"}, flagOf(agency)...)...); err != nil {
-		r.log.Info("halt failed, retrying", "err", err)
+		r.Log.Info("halt failed, retrying", "err", err)
 	}
 	return output.stored
 }

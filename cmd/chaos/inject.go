@@ -77,11 +77,11 @@ func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
 			targets[f.Target].Lock()
 			defer targets[f.Target].Unlock()
 			i := injection{Fault: f, From: time.Now()}
-			r.log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
+			r.Log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
 			i.Err = injectors[f.Kind.Name](r, ctx, f)
 			i.To = time.Now()
 			if i.Err != nil && !errors.Is(i.Err, errUnsupported) {
-				r.fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
+				r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
 			}
 			mu.Lock()
 			defer mu.Unlock()

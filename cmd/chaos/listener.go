@@ -192,7 +192,7 @@ func (r *round) intrude(ctx context.Context, f fault.Fault, next func(*rand.Rand
 		}
 		if topic != "" {
 			if err := r.listener.intrude(topic, payload); err != nil {
-				r.log.Debug("intruder did not publish", "err", err)
+				r.Log.Debug("intruder did not publish", "err", err)
 			}
 		}
 		world.Pause(ctx, intrusionGap)

@@ -12,7 +12,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,7 +152,7 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 		}
 		fmt.Fprintf(os.Stderr, "chaos: the logs are in %s; to repeat the round: make chaos %s\n", dir, f.arguments())
 	}()
-	if f.Binary, err = world.Build(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
+	if f.Binary, err = world.BuildProgram(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
 		return worthless, err
 	}
 	result, violations, err := f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text"))
@@ -188,36 +187,28 @@ func (f flags) arguments() string {
 	return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
 }
 
-func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (result, int, error) {
-	switch {
-	case f.Failover:
-		r, err := failover.Round(ctx, failover.Config{
-			Seed: f.Seed, Instances: f.Instances, Binary: f.Binary, Dir: dir, Progress: progress, Logger: log,
-		})
-		return r, len(r.Violations), err
-	case f.Bookings > 0:
-		r, err := money.Round(ctx, money.Config{
-			Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Binary: f.Binary, Dir: dir,
-			Progress: progress, Logger: log,
-		})
-		return r, len(r.Report.Violations), err
-	}
-	w, err := world.New(dir, log)
-	if err != nil {
-		return nil, 0, err
-	}
-	w.Binary = f.Binary
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	r := &round{flags: f, World: w, log: log, fail: fail}
-	s, err := r.run(ctx)
-	if failure := w.Close(); failure != nil {
-		log.Warn("world not closed", "err", failure)
-	}
-	if err != nil {
-		err = cmp.Or(context.Cause(ctx), err)
-	}
-	return s, len(s.Report.Violations), err
+func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res result, violations int, err error) {
+	err = world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) error {
+		switch {
+		case f.Failover:
+			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
+			res, violations = r, len(r.Violations)
+			return err
+		case f.Bookings > 0:
+			r, err := money.Round(ctx, w, money.Config{
+				Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Progress: progress,
+			})
+			res, violations = r, len(r.Report.Violations)
+			return err
+		}
+		s, err := (&round{flags: f, World: w}).run(ctx)
+		if failure := w.Close(); failure != nil {
+			log.Warn("world not closed", "err", failure)
+		}
+		res, violations = s, len(s.Report.Violations)
+		return err
+	})
+	return res, violations, err
 }
 
 func progress(step string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", step) }

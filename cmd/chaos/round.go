@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -26,8 +25,6 @@ const budget = 6 * time.Second
 type round struct {
 	flags
 	*world.World
-	log  *slog.Logger
-	fail func(error) // ends the round
 
 	foreign signing.Key // not one of the fleet's
 	keys    *fleetKeys
@@ -93,22 +90,13 @@ func (r *round) run(ctx context.Context) (summary, error) {
 func (r *round) build(ctx context.Context) error {
 	r.lines, r.uptime = network.Network{}, newUptime(r.Instances)
 	r.OnClose(r.lines.Close)
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"keys", r.makeKeys},
-		{"servers", r.startServers},
-		{"an agency's app", r.createApp},
-		{"instances", r.startInstances},
-		{"watchers", r.startWatchers},
-		{"cars", r.startCars},
-	} {
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("build the world: %s: %w", step.what, err)
-		}
-	}
-	return nil
+	return r.Build(ctx,
+		world.Step{What: "keys", Do: r.makeKeys},
+		world.Step{What: "servers", Do: r.startServers},
+		world.Step{What: "an agency's app", Do: r.createApp},
+		world.Step{What: "instances", Do: r.startInstances},
+		world.Step{What: "watchers", Do: r.startWatchers},
+		world.Step{What: "cars", Do: r.startCars})
 }
 
 func (r *round) makeKeys(context.Context) (err error) {
@@ -128,7 +116,7 @@ func (r *round) startServers(ctx context.Context) error {
 	}
 	var err error
 	if r.disk, err = mountDisk(dir); err != nil {
-		r.log.Warn("full disk: not available here", "err", err)
+		r.Log.Warn("full disk: not available here", "err", err)
 	} else {
 		r.OnClose(r.disk.unmount)
 	}
@@ -170,7 +158,7 @@ func (r *round) startInstances(ctx context.Context) error {
 
 func (r *round) startWatchers(ctx context.Context) error {
 	var err error
-	if r.watcher, err = openWatcher(r.Postgres.URL(), r.log); err != nil {
+	if r.watcher, err = openWatcher(r.Postgres.URL(), r.Log); err != nil {
 		return err
 	}
 	r.OnClose(r.watcher.close)

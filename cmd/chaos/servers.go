@@ -71,7 +71,7 @@ func (r *round) kill(ctx context.Context, f fault.Fault) error {
 func (r *round) stop(_ context.Context, f fault.Fault) error {
 	defer r.down(f.Target)()
 	if err := r.server(f.Target).Restart(); err != nil {
-		r.log.Info("process did not stop, restarting it", "target", f.Target, "err", err)
+		r.Log.Info("process did not stop, restarting it", "target", f.Target, "err", err)
 		return r.server(f.Target).Restart()
 	}
 	return nil
@@ -120,7 +120,7 @@ func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
 	if world.Eventually(context.WithoutCancel(ctx), 5*time.Second, "postgres serves", r.postgresServes) == nil {
 		return nil
 	}
-	r.log.Info("postgres ended after the full disk, restarting it")
+	r.Log.Info("postgres ended after the full disk, restarting it")
 	return r.Postgres.Restart()
 }
 

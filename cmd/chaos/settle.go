@@ -51,7 +51,7 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 		return time.Since(steady) > steadyFor
 	})
 	if !r.short() {
-		r.log.Info("waiting until redis entries expire", "at_most", maxRedisTTL)
+		r.Log.Info("waiting until redis entries expire", "at_most", maxRedisTTL)
 		r.await(ctx, maxRedisTTL, "redis entries have expired", func(ctx context.Context) bool {
 			entries, err := r.pending(ctx)
 			return err == nil && !slices.ContainsFunc(entries, func(e audit.RedisKey) bool { return !e.Stays() })
@@ -79,6 +79,6 @@ func (r *round) short() bool { return r.Duration <= time.Minute }
 // await waits for a condition, and logs if it does not hold in time.
 func (r *round) await(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) {
 	if err := world.Eventually(ctx, within, condition, holds); err != nil {
-		r.log.Warn("not settled in time", "err", err)
+		r.Log.Warn("not settled in time", "err", err)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/cmd/chaos/audit"
@@ -18,7 +18,7 @@ import (
 
 // watcher reads from Postgres while commands run, not through a line.
 type watcher struct {
-	db  *sql.DB
+	db  *sqlx.DB
 	log *slog.Logger
 
 	mu        sync.Mutex // guards what follows
@@ -37,7 +37,7 @@ const (
 )
 
 func openWatcher(url string, log *slog.Logger) (*watcher, error) {
-	db, err := sql.Open("postgres", url+"&connect_timeout=2")
+	db, err := sqlx.Open("postgres", url+"&connect_timeout=2")
 	if err != nil {
 		return nil, fmt.Errorf("watch postgres: %w", err)
 	}
@@ -74,7 +74,7 @@ func (w *watcher) read(ctx context.Context) {
 
 func (w *watcher) count(ctx context.Context) error {
 	var n int
-	if err := w.db.QueryRowContext(ctx, `select count(*) from commands`).Scan(&n); err != nil {
+	if err := w.db.GetContext(ctx, &n, `select count(*) from commands`); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -91,34 +91,29 @@ func (w *watcher) commands() int {
 }
 
 func (w *watcher) readLanes(ctx context.Context) error {
-	rows, err := w.db.QueryContext(ctx, `
-		select vehicle_id, lane, string_agg(id::text, ' ' order by seq) from commands
-		where state in ('accepted', 'sent', 'received') group by vehicle_id, lane having count(*) > 1`)
-	if err != nil {
+	var open []struct {
+		audit.LaneConflict
+		IDs string
+	}
+	if err := w.db.SelectContext(ctx, &open, `
+		select vehicle_id as vehicle, lane, string_agg(id::text, ' ' order by seq) as ids from commands
+		where state in ('accepted', 'sent', 'received') group by vehicle_id, lane having count(*) > 1`); err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		c := audit.LaneConflict{At: time.Now()}
-		var ids string
-		if err := rows.Scan(&c.Vehicle, &c.Lane, &ids); err != nil {
-			return err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range open {
+		if w.seen[c.IDs] {
+			continue
 		}
-		for id := range strings.FieldsSeq(ids) {
-			command, err := uuid.Parse(id)
-			if err != nil {
-				return err
-			}
-			c.Commands = append(c.Commands, command)
+		w.seen[c.IDs] = true
+		c.At = time.Now()
+		for id := range strings.FieldsSeq(c.IDs) {
+			c.Commands = append(c.Commands, uuid.MustParse(id)) // as Postgres writes it
 		}
-		w.mu.Lock()
-		if !w.seen[ids] {
-			w.seen[ids] = true
-			w.conflicts = append(w.conflicts, c)
-		}
-		w.mu.Unlock()
+		w.conflicts = append(w.conflicts, c.LaneConflict)
 	}
-	return rows.Err()
+	return nil
 }
 
 // sample keeps each audit log entry as it was when it was new.
@@ -139,52 +134,18 @@ func (w *watcher) sample(ctx context.Context) error {
 	return nil
 }
 
-func auditLog(ctx context.Context, db *sql.DB, which string, args ...any) ([]audit.LogEntry, error) {
-	rows, err := db.QueryContext(ctx, `select id, at, coalesce(vehicle_id, 0), action, outcome, code,
-		coalesce(command_id, '00000000-0000-0000-0000-000000000000'), coalesce(request_id::text, ''), late from activity `+which, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var entries []audit.LogEntry
-	for rows.Next() {
-		var l audit.LogEntry
-		if err := rows.Scan(&l.ID, &l.At, &l.Vehicle, &l.Action, &l.Outcome, &l.Code, &l.Command, &l.RequestID, &l.Late); err != nil {
-			return nil, err
-		}
-		l.At = l.At.UTC()
-		entries = append(entries, l)
-	}
-	return entries, rows.Err()
+func auditLog(ctx context.Context, db *sqlx.DB, which string, args ...any) (entries []audit.LogEntry, err error) {
+	err = db.SelectContext(ctx, &entries, `select id, at, coalesce(vehicle_id, 0) as vehicle, action, outcome, code,
+		coalesce(command_id, '00000000-0000-0000-0000-000000000000') as command, coalesce(request_id::text, '') as requestid, late from activity `+which, args...)
+	return entries, err
 }
 
-func commands(ctx context.Context, db *sql.DB) ([]audit.Row, error) {
-	rows, err := db.QueryContext(ctx, `select id, vehicle_id, unit, action, lane, seq, state, late, attempts,
-		coalesce(request_id::text, ''), requested_at, sent_at, received_at, completed_at, deadline from commands order by seq`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []audit.Row
-	for rows.Next() {
-		var r audit.Row
-		var sent, received, completed sql.NullTime
-		if err := rows.Scan(&r.ID, &r.Vehicle, &r.Unit, &r.Action, &r.Lane, &r.Seq, &r.State, &r.Late, &r.Attempts,
-			&r.RequestID, &r.Requested, &sent, &received, &completed, &r.Deadline); err != nil {
-			return nil, err
-		}
-		r.Requested, r.Deadline = r.Requested.UTC(), r.Deadline.UTC()
-		for _, t := range []struct {
-			to   *time.Time
-			from sql.NullTime
-		}{{&r.SentAt, sent}, {&r.ReceivedAt, received}, {&r.Completed, completed}} {
-			if t.from.Valid {
-				*t.to = t.from.Time.UTC()
-			}
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
+// commands returns those on record; a time without a value is zero.
+func commands(ctx context.Context, db *sqlx.DB) (rows []audit.Row, err error) {
+	err = db.SelectContext(ctx, &rows, `select id, vehicle_id as vehicle, unit, action, lane, seq, state, late, attempts,
+		coalesce(request_id::text, '') as requestid, requested_at as requested, coalesce(sent_at, $1) as sentat,
+		coalesce(received_at, $1) as receivedat, coalesce(completed_at, $1) as completed, deadline from commands order by seq`, time.Time{})
+	return rows, err
 }
 
 // unsettled counts the commands that are open, and those that are unknown.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
 	"motorpool/cmd/chaos/failover"
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
 )
 
@@ -20,10 +22,11 @@ func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	round, err := failover.Round(t.Context(), failover.Config{
-		Seed: 3, Vehicles: 20, Binary: self, Dir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
+	var round failover.Result
+	if err := world.Run(t.Context(), dir, self, slog.New(slog.NewTextHandler(t.Output(), nil)), func(ctx context.Context, w *world.World) error {
+		round, err = failover.Round(ctx, w, failover.Config{Seed: 3, Vehicles: 20})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	round.Write(t.Output())

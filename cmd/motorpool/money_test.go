@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/money"
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
 )
 
@@ -37,11 +39,11 @@ func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	round, err := money.Round(t.Context(), money.Config{
-		Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second, Binary: self, Dir: dir, Hurry: true,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
+	var round money.Result
+	if err := world.Run(t.Context(), dir, self, slog.New(slog.NewTextHandler(t.Output(), nil)), func(ctx context.Context, w *world.World) error {
+		round, err = money.Round(ctx, w, money.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second, Hurry: true})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	round.Write(t.Output())

@@ -84,7 +84,7 @@ func (w *testWorld) start(ctx context.Context, binary string) (err error) {
 	if _, err = openFiles(); err != nil {
 		return err
 	}
-	if w.Binary, err = world.Build(ctx, binary, w.Dir, false); err != nil {
+	if w.Binary, err = world.BuildProgram(ctx, binary, w.Dir, false); err != nil {
 		return err
 	}
 	if w.token, err = w.Token(telematics.Actor{Subject: "bench", Role: telematics.Admin, Agency: agency}); err != nil {

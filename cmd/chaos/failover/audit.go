@@ -2,13 +2,14 @@ package failover
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"motorpool/cmd/chaos/verdict"
 	"motorpool/simulator"
@@ -22,36 +23,26 @@ type record struct {
 	entries    map[uuid.UUID]int  // in the audit log, about such answers
 }
 
-func readRecord(ctx context.Context, db *sql.DB) (record, error) {
+func readRecord(ctx context.Context, db *sqlx.DB) (record, error) {
 	r := record{commands: map[uuid.UUID]bool{}, unrecorded: map[uuid.UUID]bool{}, entries: map[uuid.UUID]int{}}
+	var commands, unrecorded, entries []uuid.UUID
 	var hasTable bool // an older program has no such table
-	if err := db.QueryRowContext(ctx, `select to_regclass('unrecorded_answers') is not null`).Scan(&hasTable); err != nil {
-		return r, err
-	}
-	err := each(ctx, db, `select id from commands`, func(id uuid.UUID) { r.commands[id] = true })
+	err := errors.Join(db.GetContext(ctx, &hasTable, `select to_regclass('unrecorded_answers') is not null`),
+		db.SelectContext(ctx, &commands, `select id from commands`),
+		db.SelectContext(ctx, &entries, `select command_id from activity where action = 'answer.unrecorded'`))
 	if err == nil && hasTable {
-		err = each(ctx, db, `select command_id from unrecorded_answers`, func(id uuid.UUID) { r.unrecorded[id] = true })
+		err = db.SelectContext(ctx, &unrecorded, `select command_id from unrecorded_answers`)
 	}
-	if err == nil {
-		err = each(ctx, db, `select command_id from activity where action = 'answer.unrecorded'`, func(id uuid.UUID) { r.entries[id]++ })
+	for _, id := range commands {
+		r.commands[id] = true
+	}
+	for _, id := range unrecorded {
+		r.unrecorded[id] = true
+	}
+	for _, id := range entries {
+		r.entries[id]++
 	}
 	return r, err
-}
-
-func each(ctx context.Context, db *sql.DB, query string, do func(uuid.UUID)) error {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		do(id)
-	}
-	return rows.Err()
 }
 
 // The laws.

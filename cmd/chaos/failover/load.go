@@ -2,9 +2,7 @@ package failover
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -44,20 +42,15 @@ func (r *round) call(ctx context.Context, vehicle int, action telematics.Action,
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	address := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.Running[instance].Public, vehicle, action)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
+	request, err := world.Post(ctx, address, r.token, nil)
 	if err != nil {
 		return err.Error()
 	}
-	request.Header.Set("Authorization", "Bearer "+r.token)
-	response, err := world.Callers.Do(request)
-	if err != nil {
-		return "no answer"
-	}
-	defer response.Body.Close()
 	var body struct {
-		Error struct{ Code, Reason string } `json:"error"`
+		Error struct{ Code, Reason string }
 	}
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+	response, err := world.Call(world.Callers, request, &body)
+	if err != nil {
 		return "no answer"
 	}
 	if body.Error.Code == "" {

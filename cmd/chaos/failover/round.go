@@ -9,12 +9,10 @@ package failover
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/cmd/chaos/network"
@@ -28,10 +26,7 @@ type Config struct {
 	Instances int           // Defaults to 2
 	Behind    time.Duration // replication lag of the standby. Defaults to 3 s
 	Load      time.Duration // before, and after. Defaults to 5 s
-	Binary    string        // the motorpool program
-	Dir       string        // an empty folder, which Postgres's account can enter
 	Progress  func(string)  // is called at each step. Defaults to nothing
-	Logger    *slog.Logger  // Defaults to discarding
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -39,7 +34,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.Instances = cmp.Or(c.Instances, 2)
 	c.Behind = cmp.Or(c.Behind, 3*time.Second)
 	c.Load = cmp.Or(c.Load, 5*time.Second)
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
@@ -55,27 +49,17 @@ const repeatedResults = 8
 // settleWithin bounds how long answers to lost commands may take to be stored.
 const settleWithin = 30 * time.Second
 
-// Round builds a world, fails over, and checks. An error means that the world itself failed.
-func Round(ctx context.Context, c Config) (result Result, err error) {
+// Round builds the world, fails over, and checks. An error means that the world itself failed.
+func Round(ctx context.Context, w *world.World, c Config) (result Result, err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return result, err
 	}
-	w, err := world.New(c.Dir, c.Logger)
-	if err != nil {
-		return result, err
-	}
-	w.Binary = c.Binary
-	defer func() { err = errors.Join(err, w.Close()) }()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	r := &round{Config: c, World: w, fail: fail, lines: network.Network{}}
+	r := &round{Config: c, World: w, lines: network.Network{}}
 	result = Result{Config: c, Calls: map[string]int{}}
 	begin := time.Now()
-	if err := r.run(ctx, &result); err != nil {
-		return result, cmp.Or(context.Cause(ctx), err)
-	}
+	err = r.run(ctx, &result)
 	result.Took = time.Since(begin)
-	return result, nil
+	return result, err
 }
 
 func (r *round) run(ctx context.Context, result *Result) error {
@@ -135,7 +119,7 @@ func (r *round) failOver(ctx context.Context) error {
 
 // settle checks until no violation is left, or the time is over.
 func (r *round) settle(ctx context.Context, result *Result) error {
-	db, err := sql.Open("postgres", r.standby.URL()+"&connect_timeout=2")
+	db, err := sqlx.Open("postgres", r.standby.URL()+"&connect_timeout=2")
 	if err != nil {
 		return err
 	}

@@ -24,21 +24,12 @@ const (
 )
 
 func (r *round) build(ctx context.Context) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"servers", r.startServers},
-		{"instances", r.startInstances},
-		{"vehicles", func(ctx context.Context) error { return r.Import(ctx, r.fleetFile) }},
-		{"standby", r.startStandby},
-		{"cars", r.startCars},
-	} {
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("build the world: %s: %w", step.what, err)
-		}
-	}
-	return nil
+	return r.Build(ctx,
+		world.Step{What: "servers", Do: r.startServers},
+		world.Step{What: "instances", Do: r.startInstances},
+		world.Step{What: "vehicles", Do: func(ctx context.Context) error { return r.Import(ctx, r.fleetFile) }},
+		world.Step{What: "standby", Do: r.startStandby},
+		world.Step{What: "cars", Do: r.startCars})
 }
 
 func (r *round) startServers(ctx context.Context) error {
@@ -90,7 +81,7 @@ func (r *round) startCars(ctx context.Context) error {
 			Profile: simulator.Profile{Actions: simulator.AllActions, Latency: simulator.Between(10*time.Millisecond, 100*time.Millisecond)},
 		})
 	}
-	fleet := r.StartCars(ctx, r.fail, simulator.FleetConfig{
+	fleet := r.StartCars(ctx, r.Fail, simulator.FleetConfig{
 		Keyring: r.Signing.Keyring(), Recorder: &r.recorder, Seed: r.Seed, Interval: reportInterval,
 	}, cars...)
 	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool { return fleet.Connected() == r.Vehicles })
@@ -100,7 +91,6 @@ func (r *round) startCars(ctx context.Context) error {
 type round struct {
 	Config
 	*world.World
-	fail func(error) // ends the round
 
 	token     string
 	lines     network.Network

@@ -1,9 +1,7 @@
 package money
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -80,36 +78,30 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 	if err != nil {
 		return answer{}
 	}
-	response, err := world.Callers.Do(request)
-	if err != nil {
-		return answer{}
-	}
-	defer response.Body.Close()
 	var body struct {
 		Error struct{ Code telematics.Code }
 	}
-	if json.NewDecoder(response.Body).Decode(&body) != nil { // half an answer is none
+	response, err := world.Call(world.Callers, request, &body)
+	if err != nil {
 		return answer{}
 	}
 	return answer{status: response.StatusCode, code: body.Error.Code}
 }
 
 func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.Public+c.path, bytes.NewReader(c.body))
-	if err != nil {
-		return nil, err
-	}
 	token := r.admin
 	if c.client != nil {
 		token = c.client.token
+	}
+	request, err := world.Post(ctx, at.Public+c.path, token, c.body)
+	if err != nil {
+		return nil, err
+	}
+	if c.client != nil {
 		key := r.agencyKeys[c.client.actor.Agency]
 		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: token}
-		request.Header.Set("X-Agency-Signature", signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String())
+		request.Header.Set(rental.SignatureHeader, signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String())
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Idempotency-Key", c.key)
-	if c.body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
 	return request, nil
 }

@@ -75,7 +75,7 @@ func (r *round) injectFaults(ctx context.Context) {
 		orders = append(orders, f)
 	}
 	if err := r.processor.Break(orders...); err != nil {
-		r.fail(err)
+		r.Fail(err)
 	}
 	begin := time.Now()
 	var work sync.WaitGroup
@@ -91,10 +91,10 @@ func (r *round) injectFaults(ctx context.Context) {
 				}
 				struck := time.Now()
 				if err := s.do(r, ctx, rng); err != nil {
-					r.fail(fmt.Errorf("%s: %w", s.name, err))
+					r.Fail(fmt.Errorf("%s: %w", s.name, err))
 					return
 				}
-				r.Logger.Info("fault injected", "kind", s.name, "for", time.Since(struck))
+				r.Log.Info("fault injected", "kind", s.name, "for", time.Since(struck))
 				r.counters.add(faultGroup, s.name)
 			}
 		})

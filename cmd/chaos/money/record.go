@@ -2,8 +2,7 @@ package money
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,58 +70,15 @@ type Entry struct {
 
 // read returns what Postgres has stored.
 func (r *round) read(ctx context.Context) (record Record, err error) {
-	record.Bookings, err = rows(ctx, r.db, `select id, state, subtotal + tax, deposit, extensions, end_at from bookings order by id`,
-		func(s *sql.Rows, b *BookingRow) error {
-			return s.Scan(&b.ID, &b.State, &b.Rental, &b.Deposit, &b.Extensions, &b.End)
-		})
-	if err != nil {
-		return record, err
-	}
-	record.Charges, err = rows(ctx, r.db, `
-		select id, booking_id, kind, number, state, currency, amount, settled, capture_amount, coalesce(goal, ''), coalesce(refunds_charge_id::text, ''),
-			reason, coalesce(intent, ''), `+openSQL+`
-		from charges order by id`,
-		func(s *sql.Rows, c *ChargeRow) error {
-			return s.Scan(&c.ID, &c.Booking, &c.Kind, &c.Number, &c.State, &c.Currency, &c.Amount, &c.Settled, &c.CaptureAmount, &c.Goal,
-				&c.Refunds, &c.Reason, &c.Intent, &c.Due)
-		})
-	if err != nil {
-		return record, err
-	}
-	record.Entries, err = rows(ctx, r.db, `
-		select booking_id, action, outcome, code, note, coalesce(parameters, '{}') from activity where booking_id is not null order by id`,
-		func(s *sql.Rows, l *Entry) error {
-			var details []byte
-			if err := s.Scan(&l.Booking, &l.Action, &l.Outcome, &l.Code, &l.Note, &details); err != nil {
-				return err
-			}
-			var of struct {
-				Number int
-				State  rental.ChargeState
-			}
-			err := json.Unmarshal(details, &of)
-			l.Number, l.State = of.Number, of.State
-			return err
-		})
+	err = errors.Join(
+		r.db.SelectContext(ctx, &record.Bookings, `select id, state, subtotal + tax as rental, deposit, extensions, end_at as "end" from bookings order by id`),
+		r.db.SelectContext(ctx, &record.Charges, `
+			select id, booking_id as booking, kind, number, state, currency, amount, settled, capture_amount as captureamount, coalesce(goal, '') as goal,
+				coalesce(refunds_charge_id::text, '') as refunds, reason, coalesce(intent, '') as intent, `+openSQL+` as due
+			from charges order by id`),
+		r.db.SelectContext(ctx, &record.Entries, `
+			select booking_id as booking, action, outcome, code, note, coalesce((parameters->>'number')::int, 0) as number,
+				coalesce(parameters->>'state', '') as state
+			from activity where booking_id is not null order by id`))
 	return record, err
-}
-
-func rows[T any](ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows, *T) error) ([]T, error) {
-	found, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
-	}
-	defer found.Close()
-	var all []T
-	for found.Next() {
-		var one T
-		if err := scan(found, &one); err != nil {
-			return nil, fmt.Errorf("read the record: %w", err)
-		}
-		all = append(all, one)
-	}
-	if err := found.Err(); err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
-	}
-	return all, nil
 }

@@ -51,7 +51,7 @@ func startRelay(of *round) (*relay, error) {
 	go func() {
 		defer close(r.served)
 		if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			of.fail(err)
+			of.Fail(err)
 		}
 	}()
 	return r, nil

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"motorpool/cmd/chaos/verdict"
@@ -33,13 +32,10 @@ type Config struct {
 	Bookings  int
 	Instances int           // Defaults to 3
 	Duration  time.Duration // in which the bookings begin, and faults happen. Defaults to a second for ten bookings, and at least 15 s
-	Binary    string        // the motorpool program
-	Dir       string        // an empty folder, which Postgres's account can enter
 	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over. Without it, the round waits
 	// for minutes.
 	Hurry    bool
 	Progress func(string) // is called at each step. Defaults to nothing
-	Logger   *slog.Logger // every fault. Defaults to discarding
 }
 
 const (
@@ -50,7 +46,6 @@ const (
 func (c Config) withDefaults() (Config, error) {
 	c.Instances = cmp.Or(c.Instances, 3)
 	c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Bookings)*time.Second/bookingsASecond))
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
@@ -63,26 +58,16 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Round builds a world, breaks it, heals it, and checks. An error means that the world itself failed.
-func Round(ctx context.Context, c Config) (result Result, err error) {
+// Round builds the world, breaks it, heals it, and checks. An error means that the world itself failed.
+func Round(ctx context.Context, w *world.World, c Config) (result Result, err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return result, err
 	}
 	begin := time.Now()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	w, err := world.New(c.Dir, c.Logger)
-	if err != nil {
-		return result, err
-	}
-	w.Binary = c.Binary
-	defer func() { err = errors.Join(err, w.Close()) }()
-	r := &round{Config: c, World: w, fail: fail, counters: newCounters(), agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}}
-	if err := r.run(ctx, &result); err != nil {
-		return result, cmp.Or(context.Cause(ctx), err)
-	}
+	r := &round{Config: c, World: w, counters: newCounters(), agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}}
+	err = r.run(ctx, &result)
 	result.Config, result.Took = c, time.Since(begin)
-	return result, nil
+	return result, err
 }
 
 func (r *round) run(ctx context.Context, result *Result) error {

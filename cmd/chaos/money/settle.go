@@ -50,7 +50,7 @@ func (r *round) settle(ctx context.Context) error {
 			}
 		}
 		var due int
-		if err := r.db.QueryRowContext(ctx, dueSQL).Scan(&due); err != nil {
+		if err := r.db.GetContext(ctx, &due, dueSQL); err != nil {
 			return fmt.Errorf("settle: %w", err)
 		}
 		switch {

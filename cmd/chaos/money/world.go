@@ -2,12 +2,11 @@ package money
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/cmd/internal/app"
@@ -21,7 +20,6 @@ import (
 type round struct {
 	Config
 	*world.World
-	fail     func(error) // ends the round
 	counters *counters
 
 	admin      string // token
@@ -29,7 +27,7 @@ type round struct {
 	processor  *sandbox.Server
 	relay      *relay
 	instances  []*instance
-	db         *sql.DB // does not use the service's connections
+	db         *sqlx.DB // does not use the service's connections
 
 	clients    []*client
 	bookings   []booking
@@ -45,19 +43,10 @@ type instance struct {
 }
 
 func (r *round) build(ctx context.Context) error {
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"servers", r.startServers},
-		{"bookings", r.createBookings},
-		{"instances", r.startInstances},
-	} {
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("build the world: %s: %w", step.what, err)
-		}
-	}
-	return nil
+	return r.Build(ctx,
+		world.Step{What: "servers", Do: r.startServers},
+		world.Step{What: "bookings", Do: r.createBookings},
+		world.Step{What: "instances", Do: r.startInstances})
 }
 
 func (r *round) startServers(ctx context.Context) error {
@@ -65,7 +54,7 @@ func (r *round) startServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.db, err = sql.Open("postgres", r.Postgres.URL()+"&connect_timeout=2"); err != nil {
+	if r.db, err = sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2"); err != nil {
 		return err
 	}
 	r.OnClose(r.db.Close)

@@ -1,10 +1,13 @@
 package world
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"debug/buildinfo"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -117,6 +120,33 @@ var Callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 // Probe is the HTTP client for an instance's internal listener.
 var Probe = &http.Client{Timeout: probeTimeout, Transport: Callers.Transport}
 
+// Post returns a request with an access token; its body, if there is one, is JSON.
+func Post(ctx context.Context, url, token string, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, nil
+}
+
+// Call makes a request, and decodes the JSON of its answer, whatever the status. Half an answer is an error.
+func Call(client *http.Client, request *http.Request, answer any) (*http.Response, error) {
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		return nil, err
+	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is reused
+	return response, nil
+}
+
 // Ready reports whether the instance is ready.
 func (n *Instance) Ready(ctx context.Context) bool { return Ready(ctx, n.Internal) }
 
@@ -138,8 +168,8 @@ func (n *Instance) Metrics(ctx context.Context) (metrics.Values, error) {
 	return metrics.Read(ctx, Probe, n.Internal+"/metrics")
 }
 
-// Build returns the absolute path of a program, or, if none is named, of one that it builds into dir, with build tags.
-func Build(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
+// BuildProgram returns the absolute path of a program, or, if none is named, of one that it builds into dir, with build tags.
+func BuildProgram(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
 	}

@@ -14,6 +14,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,21 +32,58 @@ import (
 type World struct {
 	Secrets
 	Dir    string
-	Binary string // the program that StartInstance runs; see Build
+	Binary string // the program that StartInstance runs; see BuildProgram
 
 	Mosquitto *devstack.Mosquitto
 	Redis     *devstack.Redis
 	Postgres  *devstack.Postgres
 	Running   []*Instance // of the service
 
-	log  *slog.Logger
+	Log  *slog.Logger
 	undo []func() error
+	fail context.CancelCauseFunc // of Run
 }
 
 // New opens the secrets of a folder, which must exist, and creates those that are missing. It starts nothing.
 func New(dir string, log *slog.Logger) (*World, error) {
 	s, err := openSecrets(dir)
-	return &World{Secrets: s, Dir: dir, log: log}, err
+	return &World{Secrets: s, Dir: dir, Log: log}, err
+}
+
+// Run opens the secrets of a folder as New does, lets do build and use the world, and closes it. Fail cancels do's context, and
+// is then the reason of its error.
+func Run(ctx context.Context, dir, binary string, log *slog.Logger, do func(context.Context, *World) error) (err error) {
+	w, err := New(dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	w.Binary = binary
+	ctx, w.fail = context.WithCancelCause(ctx)
+	defer w.fail(nil)
+	if err := do(ctx, w); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// Fail ends what Run runs. It is safe for concurrent use.
+func (w *World) Fail(reason error) { w.fail(reason) }
+
+// Step is a part of building a world.
+type Step struct {
+	What string
+	Do   func(context.Context) error
+}
+
+// Build takes steps until one fails.
+func (w *World) Build(ctx context.Context, steps ...Step) error {
+	for _, step := range steps {
+		if err := step.Do(ctx); err != nil {
+			return fmt.Errorf("build the world: %s: %w", step.What, err)
+		}
+	}
+	return nil
 }
 
 // TempDir creates an empty folder that Postgres can enter, which runs as another user.
@@ -77,7 +115,7 @@ func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
 func (w *World) LogFile(name string) *slog.Logger {
 	log, file, err := openLog(w.Path(strings.ReplaceAll(name, " ", "-") + ".log"))
 	if err != nil {
-		w.log.Warn("log file not opened", "process", name, "err", err)
+		w.Log.Warn("log file not opened", "process", name, "err", err)
 		return slog.New(slog.DiscardHandler)
 	}
 	w.OnClose(file.Close)

@@ -27,7 +27,7 @@ func TestEventually_WaitsUntilTheConditionHoldsOrTheTimeIsOver(t *testing.T) {
 }
 
 func TestBuild_NamedProgramIsNotBuilt(t *testing.T) {
-	binary, err := Build(t.Context(), "some/motorpool", t.TempDir(), false)
+	binary, err := BuildProgram(t.Context(), "some/motorpool", t.TempDir(), false)
 	if err != nil || !filepath.IsAbs(binary) || filepath.Base(binary) != "motorpool" {
 		t.Errorf("%q, %v", binary, err)
 	}
