@@ -20,7 +20,7 @@ var moneyFiles = []string{
 }
 
 // moneyReaders are functions of shared files that read money.
-var moneyReaders = map[string][]string{"../store/fleetpart.go": {"amount", "tax", "exact", "currency"}, "../store/fleetfile.go": {"terms", "rate"}}
+var moneyReaders = map[string][]string{"../store/vehicles/fleetpart.go": {"amount", "tax", "exact", "currency"}, "../store/vehicles/fleetfile.go": {"terms", "rate"}}
 
 // notMoney are functions of those files that read ids, where 42.0 is 42.
 var notMoney = []string{"wholeNumber"}

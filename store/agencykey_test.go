@@ -12,6 +12,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -19,7 +20,7 @@ import (
 func withAgencies(t *testing.T) *Postgres {
 	t.Helper()
 	p := open(t, storetest.NewDatabase(t))
-	_, err := p.Import(t.Context(), FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar"}, {ID: 2, Code: "BER", Name: "Spree"}}})
+	_, err := p.Import(t.Context(), vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar"}, {ID: 2, Code: "BER", Name: "Spree"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

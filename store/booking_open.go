@@ -12,6 +12,7 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -116,7 +117,7 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	if vehicle.HourlyRate != nil {
 		facts.Rate = &rental.Rate{Hourly: *vehicle.HourlyRate, Deposit: vehicle.Deposit}
 	}
-	var stations []stationRow
+	var stations []vehicles.StationRow
 	err = tx.SelectContext(ctx, &stations, `
 		select id, agency_id, name, address, latitude, longitude from stations where id in ($1, $2)`, draft.Pickup, draft.Dropoff)
 	if err != nil {

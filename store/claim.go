@@ -12,6 +12,7 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -192,7 +193,7 @@ const (
 
 	claimThem = `, checked as (
 		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
-			select ` + recordVersion + ` from units u where u.vehicle_id = v.id
+			select ` + vehicles.RecordVersion + ` from units u where u.vehicle_id = v.id
 		) as stale
 		from claim left join held v on v.id = claim.vehicle_id
 	), taken as (

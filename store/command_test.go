@@ -17,6 +17,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -353,7 +354,7 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 
 func BenchmarkClaim(b *testing.B) {
 	p := open(b, storetest.NewDatabase(b))
-	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	const fleet = 10_000
 	for i := range telematics.VehicleID(fleet) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{

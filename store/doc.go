@@ -28,6 +28,7 @@
 // # Packages
 //
 //	activity     the audit log
+//	vehicles     vehicles, units, stations, addresses, unknown units; the import of fleet files
 //	pg           connection, transactions, prepared statements, row sets, migrations
 //	redis        connection to Redis, pending commands, counts of requests
 //	groupcommit  batches of calls that share one commit

@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -35,13 +36,13 @@ type dossierRow struct {
 	Extensions int        `db:"extensions"`
 	CreatedAt  time.Time  `db:"created_at"`
 
-	AgencyCode string     `db:"agency_code"`
-	Subject    string     `db:"subject"`
-	Terms      termsRow   `db:"terms"`
-	Vehicle    vehicleRow `db:"vehicle"`
-	Pickup     stationRow `db:"pickup"`
-	Dropoff    stationRow `db:"dropoff"`
-	Card       cardRow    `db:"card"`
+	AgencyCode string              `db:"agency_code"`
+	Subject    string              `db:"subject"`
+	Terms      termsRow            `db:"terms"`
+	Vehicle    vehicles.Row        `db:"vehicle"`
+	Pickup     vehicles.StationRow `db:"pickup"`
+	Dropoff    vehicles.StationRow `db:"dropoff"`
+	Card       cardRow             `db:"card"`
 
 	Charges []byte     `db:"charges"` // JSON; null: none
 	Next    *time.Time `db:"next_start"`
@@ -139,7 +140,7 @@ func dossiersOf(ctx context.Context, db sqlx.QueryerContext, query string, args 
 }
 
 func (r dossierRow) dossier() (rental.Dossier, error) {
-	twin, err := r.Vehicle.twin()
+	twin, err := r.Vehicle.Twin()
 	if err != nil {
 		return rental.Dossier{}, err
 	}

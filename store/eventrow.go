@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/store/activity"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -76,7 +77,7 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 		return err
 	}
 	r.Large = large
-	r.Fields, err = encodeSnapshot(small)
+	r.Fields, err = vehicles.EncodeSnapshot(small)
 	return err
 }
 
@@ -143,7 +144,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 		e.Command = &command
 		return e, err
 	case telematics.StatusEvent, telematics.PresenceEvent:
-		fields, err := decodeSnapshot(row.Fields)
+		fields, err := vehicles.DecodeSnapshot(row.Fields)
 		e.Change = &telematics.Change{
 			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
 		}

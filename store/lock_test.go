@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -30,7 +31,7 @@ func TestNothingDeadlocks(t *testing.T) {
 		_, unit := add()
 		units = append(units, unit)
 	}
-	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	for i, unit := range units {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
 			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: unit, Status: telematics.Available, Powertrain: telematics.Electric,
@@ -117,7 +118,7 @@ func TestNothingDeadlocks(t *testing.T) {
 		}
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				moved := FleetFile{Agencies: file.Agencies, Vehicles: slices.Clone(file.Vehicles)}
+				moved := vehicles.FleetFile{Agencies: file.Agencies, Vehicles: slices.Clone(file.Vehicles)}
 				rand.Shuffle(fleet, func(i, j int) {
 					moved.Vehicles[i].Unit, moved.Vehicles[j].Unit = moved.Vehicles[j].Unit, moved.Vehicles[i].Unit
 				})

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -174,62 +175,62 @@ func lockUnits(ctx context.Context, tx *pg.Tx, sightings []sighting) (map[telema
 	}
 	units := make(map[telematics.Unit]*observedUnit, len(sightings))
 	err := tx.Each(ctx, `
-		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+contactColumns+`
+		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+vehicles.ContactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
 		for update of u`,
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var u observedUnit
-			var r contactRow
+			var r vehicles.ContactRow
 			c := &u.change
 			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.told,
 				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
-			u.contact = r.contact()
+			u.contact = r.Contact()
 			units[u.serial] = &u
 			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	vehicles := make(map[telematics.VehicleID]*observedUnit, len(units))
+	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(units))
 	for _, s := range sightings { // presence alone changes none
 		if unit, ok := units[s.Unit]; ok && len(s.readings) > 0 {
-			vehicles[unit.change.Vehicle] = unit
+			byVehicle[unit.change.Vehicle] = unit
 		}
 	}
-	return units, readSnapshots(ctx, tx, vehicles)
+	return units, readSnapshots(ctx, tx, byVehicle)
 }
 
 // readSnapshots reads what the locks of the units guard.
-func readSnapshots(ctx context.Context, tx *pg.Tx, vehicles map[telematics.VehicleID]*observedUnit) error {
-	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(vehicles)))
+func readSnapshots(ctx context.Context, tx *pg.Tx, units map[telematics.VehicleID]*observedUnit) error {
+	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(units)))
 	for id, snapshot := range snapshots {
-		vehicles[id].snapshot = snapshot
+		units[id].snapshot = snapshot
 	}
 	return err
 }
 
 // snapshots returns those of vehicles; of which there is none are absent.
-func (p *Postgres) snapshots(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
-	found, err := selectSnapshots(ctx, p.Prepared, vehicles)
+func (p *Postgres) snapshots(ctx context.Context, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+	found, err := selectSnapshots(ctx, p.Prepared, ids)
 	return found, unavailable.Wrap("read snapshots", err)
 }
 
-func selectSnapshots(ctx context.Context, db pg.Querier, vehicles []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+func selectSnapshots(ctx context.Context, db pg.Querier, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`
 		Fields    []byte               `db:"fields"`
 	}
-	err := db.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(vehicles))
+	err := db.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[telematics.VehicleID]telematics.Snapshot, len(rows))
 	for _, row := range rows {
-		if found[row.VehicleID], err = decodeSnapshot(row.Fields); err != nil {
+		if found[row.VehicleID], err = vehicles.DecodeSnapshot(row.Fields); err != nil {
 			return nil, err
 		}
 	}
@@ -274,7 +275,7 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 		if !u.reported {
 			continue
 		}
-		fields, err := encodeSnapshot(u.snapshot)
+		fields, err := vehicles.EncodeSnapshot(u.snapshot)
 		if err != nil {
 			return err
 		}
@@ -337,6 +338,17 @@ func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = now()`,
 		pg.JSONRecords(rows))
 	return err
+}
+
+// announce notes, for units whose rows are locked and who spoke of their connection, what it
+// is now: whoever writes it down is the one who tells of it. What a report says of it is left
+// to Aged: reports may be written down where nobody is told what that has changed.
+func announce(units map[telematics.Unit]*observedUnit, now time.Time) {
+	for _, unit := range units {
+		if is := unit.contact.At(now); unit.spoke && is != unit.told {
+			unit.told, unit.change.Presence = is, is
+		}
+	}
 }
 
 // ForgetContacts forgets what units said about their connections, for when the MQTT

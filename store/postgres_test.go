@@ -17,6 +17,7 @@ import (
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -128,7 +129,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 	server, p := ownServer(t, storetest.Patience)
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
-		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, FleetFile{}); return err },
+		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, vehicles.FleetFile{}); return err },
 	} {
 		held, err := p.Pool.BeginTxx(t.Context(), nil)
 		if err != nil {

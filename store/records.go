@@ -27,7 +27,7 @@ func newRecords() *records {
 	return &records{cached}
 }
 
-// keep caches what recordVersion covers, and the last sign of life, which may be older than what is known, and never newer.
+// keep caches what vehicles.RecordVersion covers, and the last sign of life, which may be older than what is known, and never newer.
 func (r *records) keep(t *telematics.Twin) {
 	r.cached.Add(t.ID, t.ForOrders())
 }

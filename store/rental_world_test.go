@@ -13,6 +13,7 @@ import (
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -42,7 +43,7 @@ func newRentalWorld(t *testing.T) *rentalWorld {
 	t.Helper()
 	address := storetest.NewDatabase(t)
 	w := &rentalWorld{t: t, address: address, here: openPatient(t, address), there: openPatient(t, address)}
-	file := FleetFile{
+	file := vehicles.FleetFile{
 		Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}, {ID: 2, Code: "BER", Name: "Spree Mobility"}},
 		Stations: []telematics.Station{
 			{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstr. 1", Latitude: 48.14, Longitude: 11.55},

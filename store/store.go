@@ -4,6 +4,7 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -12,11 +13,10 @@ import (
 type Postgres struct {
 	*pg.DB
 	*activity.Log
+	*vehicles.Fleet
 
 	claims      *groupcommit.Batcher[*telematics.Command, claimed]
 	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
-	twins       *groupcommit.Batcher[telematics.VehicleID, *vehicleRow]
-	records     *groupcommit.Batcher[telematics.VehicleID, *vehicleRow]
 	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedFate]
 }
 
@@ -26,11 +26,9 @@ func New(config pg.Config) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{DB: db, Log: activity.New(db)}
+	p := &Postgres{DB: db, Log: activity.New(db), Fleet: vehicles.New(db)}
 	p.claims = pg.NewBatcher(db, p.claim)
 	p.settlements = pg.NewBatcher(db, p.settle)
-	p.twins = pg.NewBatcher(db, p.readTwins(selectVersionedTwins))
-	p.records = pg.NewBatcher(db, p.readTwins(selectRecords))
 	p.unrecorded = pg.NewBatcher(db, p.noteUnrecorded)
 	return p, nil
 }

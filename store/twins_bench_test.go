@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -37,7 +38,7 @@ func BenchmarkObserve(b *testing.B) {
 
 func fleetOf(b *testing.B, p *Postgres, n int) []telematics.Unit {
 	b.Helper()
-	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	units := make([]telematics.Unit, n)
 	for i := range units {
 		units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i+1))

@@ -10,17 +10,17 @@ import (
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
-	"motorpool/store"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
 // fleetOf returns the agencies and vehicles.
-func fleetOf(vehicles int) store.FleetFile {
-	var f store.FleetFile
+func fleetOf(n int) vehicles.FleetFile {
+	var f vehicles.FleetFile
 	for agency := range telematics.AgencyID(fault.Agencies) {
 		f.Agencies = append(f.Agencies, telematics.Agency{ID: agency + 1, Code: fmt.Sprintf("CHAOS%d", agency+1), Name: "Chaos"})
 	}
-	for car := 1; car <= vehicles; car++ {
+	for car := 1; car <= n; car++ {
 		f.Vehicles = append(f.Vehicles, world.Vehicle(car, agencyOf(car), unitOf(car)))
 	}
 	return f

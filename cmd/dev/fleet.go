@@ -12,7 +12,7 @@ import (
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
-	"motorpool/store"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/signing"
@@ -23,12 +23,12 @@ var fleetFile []byte
 
 // fleet is the demo fleet, and which of its vehicles are not simulated.
 type fleet struct {
-	record  store.FleetFile
+	record  vehicles.FleetFile
 	without []telematics.VehicleID
 }
 
 func demoFleet(without []telematics.VehicleID) (fleet, error) {
-	record, err := store.ParseFleetFile(bytes.NewReader(fleetFile))
+	record, err := vehicles.ParseFleetFile(bytes.NewReader(fleetFile))
 	if err != nil {
 		return fleet{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -34,7 +35,7 @@ func recorded(t *testing.T) (*store.Postgres, string) {
 	if _, err := postgres.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	agencies := store.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
+	agencies := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
 	if _, err := postgres.Import(t.Context(), agencies); err != nil {
 		t.Fatal(err)
 	}

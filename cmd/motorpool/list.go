@@ -50,7 +50,7 @@ func (l listing) print(ctx context.Context, list string, query url.Values, colum
 	return l.list(ctx, list+"?"+query.Encode(), columns)
 }
 
-type vehicles struct {
+type vehicleList struct {
 	listing
 	Search       string `arg:"" optional:"" help:"Part of the plate, brand, model or unit (default all)."`
 	Status       string `env:"-" placeholder:"STATUS" help:"Only of this status, such as available (default any)."`
@@ -58,7 +58,7 @@ type vehicles struct {
 	Agency       string `env:"-" placeholder:"N" help:"Only of this agency (default all)."`
 }
 
-func (v vehicles) Run(ctx context.Context) error {
+func (v vehicleList) Run(ctx context.Context) error {
 	query := v.query()
 	set(query, "q", v.Search)
 	set(query, "status", v.Status)

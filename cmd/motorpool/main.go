@@ -45,11 +45,11 @@ type commands struct {
 	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
 	Command                command   `cmd:"" group:"operator" help:"Show what became of a command."`
 
-	Bulk       bulk       `cmd:"" group:"operator" help:"Give one command to many vehicles."`
-	BulkStatus bulkStatus `cmd:"" group:"operator" help:"Show what became of a command to many vehicles."`
-	Vehicles   vehicles   `cmd:"" group:"operator" help:"List vehicles."`
-	Bookings   bookings   `cmd:"" group:"operator" help:"List bookings."`
-	Activity   activity   `cmd:"" group:"operator" help:"List who did what, newest first."`
+	Bulk       bulk        `cmd:"" group:"operator" help:"Give one command to many vehicles."`
+	BulkStatus bulkStatus  `cmd:"" group:"operator" help:"Show what became of a command to many vehicles."`
+	Vehicles   vehicleList `cmd:"" group:"operator" help:"List vehicles."`
+	Bookings   bookings    `cmd:"" group:"operator" help:"List bookings."`
+	Activity   activity    `cmd:"" group:"operator" help:"List who did what, newest first."`
 
 	Events events `cmd:"" group:"operator" help:"Print what changes, as it changes: commands, reports, who is in touch."`
 

@@ -7,7 +7,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/mosquitto"
-	"motorpool/store"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -34,7 +34,7 @@ func (p passwd) Run() error {
 		return err
 	}
 	defer file.Close()
-	fleet, err := store.ParseFleetFile(file)
+	fleet, err := vehicles.ParseFleetFile(file)
 	if err != nil {
 		return fmt.Errorf("%s:\n%w", p.Units, err)
 	}
@@ -47,9 +47,9 @@ type login struct {
 	Password string          `json:"password"`
 }
 
-func (p passwd) printUnits(vehicles []telematics.Vehicle) error {
+func (p passwd) printUnits(fleet []telematics.Vehicle) error {
 	logins := map[telematics.VehicleID]login{}
-	for _, v := range vehicles {
+	for _, v := range fleet {
 		if v.Unit == "" {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"motorpool/cmd/internal/logger"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 )
 
 type serve struct{ app.Config }
@@ -66,7 +67,7 @@ func (l load) Run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	fleet, err := store.ParseFleetFile(file)
+	fleet, err := vehicles.ParseFleetFile(file)
 	if err != nil {
 		return fmt.Errorf("%s:\n%w", l.File, err)
 	}

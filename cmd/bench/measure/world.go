@@ -20,7 +20,7 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
-	"motorpool/store"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -104,7 +104,7 @@ func (w *testWorld) start(ctx context.Context, binary string) (err error) {
 }
 
 func (w *testWorld) importFleet(ctx context.Context) error {
-	f := store.FleetFile{Agencies: []telematics.Agency{{ID: agency, Code: "BENCH", Name: "Bench"}}}
+	f := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: agency, Code: "BENCH", Name: "Bench"}}}
 	for v := 1; v <= w.fleet; v++ {
 		f.Vehicles = append(f.Vehicles, world.Vehicle(v, agency, load.UnitOf(v)))
 	}

@@ -10,7 +10,7 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/store"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -95,6 +95,6 @@ type round struct {
 	token     string
 	lines     network.Network
 	standby   *devstack.Postgres
-	fleetFile store.FleetFile
+	fleetFile vehicles.FleetFile
 	recorder  simulator.Recorder
 }

@@ -14,6 +14,7 @@ import (
 	"motorpool/rental/stripe"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -86,8 +87,8 @@ func (r *round) createBookings(ctx context.Context) error {
 }
 
 // fleet is a vehicle for each booking, the odd ones of agency 2.
-func (r *round) fleet() store.FleetFile {
-	f := store.FleetFile{
+func (r *round) fleet() vehicles.FleetFile {
+	f := vehicles.FleetFile{
 		Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}},
 		Terms:    agencies, Rates: map[telematics.VehicleID]rental.Rate{},
 	}

@@ -22,6 +22,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -37,7 +38,7 @@ type stack struct {
 	*testing.T
 	dir      string
 	log      *slog.Logger
-	fleet    store.FleetFile
+	fleet    vehicles.FleetFile
 	signing  signing.Key
 	tokens   signing.Key
 	database string // URL
@@ -139,9 +140,9 @@ func (s *stack) must(err error) {
 
 // testFleet has every vehicle with all actions; those with an odd number are of
 // agency 1, the others of agency 2.
-func testFleet(vehicles int) store.FleetFile {
-	f := store.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
-	for i := range vehicles {
+func testFleet(n int) vehicles.FleetFile {
+	f := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
+	for i := range n {
 		f.Vehicles = append(f.Vehicles, telematics.Vehicle{
 			ID: telematics.VehicleID(i + 1), AgencyID: telematics.AgencyID(i%2 + 1), Unit: telematics.Unit(fmt.Sprintf("car-%d", i+1)),
 			Status: telematics.Available, Powertrain: telematics.Combustion, Plate: fmt.Sprintf("M-OT %d", i+1),

@@ -10,6 +10,7 @@ import (
 	"motorpool/simulator"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -42,7 +43,7 @@ func (w *World) Migrate(ctx context.Context) error {
 }
 
 // Import stores agencies, stations and vehicles. The schema must be there.
-func (w *World) Import(ctx context.Context, fleet store.FleetFile) error {
+func (w *World) Import(ctx context.Context, fleet vehicles.FleetFile) error {
 	return w.withStore(func(postgres *store.Postgres) error {
 		_, err := postgres.Import(ctx, fleet)
 		return err

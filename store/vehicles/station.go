@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics"
 )
 
-// stationRow is a row of stations.
-type stationRow struct {
+// StationRow is a row of stations.
+type StationRow struct {
 	ID        telematics.StationID `db:"id"`
 	AgencyID  telematics.AgencyID  `db:"agency_id"`
 	Name      string               `db:"name"`
@@ -18,9 +18,9 @@ type stationRow struct {
 }
 
 // Stations returns the stations of an agency, or of all for zero, by id.
-func (p *Postgres) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
-	var rows []stationRow
-	err := p.Pool.SelectContext(ctx, &rows, `
+func (f *Fleet) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
+	var rows []StationRow
+	err := f.db.Pool.SelectContext(ctx, &rows, `
 		select id, agency_id, name, address, latitude, longitude from stations
 		where $1::bigint = 0 or agency_id = $1
 		order by id`, agency)

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
-	"motorpool/telematics/delivery"
 )
 
 var marienplatz = telematics.Address{Position: telematics.Position{Latitude: 48.13743, Longitude: 11.57549}, Text: "Marienplatz 1, München"}
@@ -165,12 +165,16 @@ func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
 		{telematics.Latitude: nil, telematics.Longitude: nil},
 		nil,
 	} {
-		_, unit := add()
+		id, _ := add()
 		if values == nil {
 			continue
 		}
 		report := telematics.Report{At: time.Now(), Values: values}
-		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+		fields, err := EncodeSnapshot(telematics.Merge(nil, report))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) values ($1, $2::jsonb)`, id, pg.JSONRecords(fields)); err != nil {
 			t.Fatalf("vehicle %d: %v", i+1, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Addresses returns addresses that were kept after the one with this id, by id; of too
 // many, the last ones.
-func (p *Postgres) Addresses(ctx context.Context, after int64, limit int) ([]telematics.Address, error) {
+func (f *Fleet) Addresses(ctx context.Context, after int64, limit int) ([]telematics.Address, error) {
 	var rows []struct {
 		ID        int64     `db:"id"`
 		Latitude  float64   `db:"latitude"`
@@ -19,7 +19,7 @@ func (p *Postgres) Addresses(ctx context.Context, after int64, limit int) ([]tel
 		Address   *string   `db:"address"`
 		AskedAt   time.Time `db:"asked_at"`
 	}
-	err := p.Lists.SelectContext(ctx, &rows, `
+	err := f.db.Lists.SelectContext(ctx, &rows, `
 		select * from (select id, latitude, longitude, address, asked_at from addresses where id > $1 order by id desc limit $2) newest
 		order by id`, after, limit)
 	if err != nil {
@@ -37,8 +37,8 @@ func (p *Postgres) Addresses(ctx context.Context, after int64, limit int) ([]tel
 
 // ForgetAddresses removes the addresses that are older than so long, and all but the last
 // so many.
-func (p *Postgres) ForgetAddresses(ctx context.Context, age time.Duration, keep int) error {
-	_, err := p.Lists.ExecContext(ctx, `
+func (f *Fleet) ForgetAddresses(ctx context.Context, age time.Duration, keep int) error {
+	_, err := f.db.Lists.ExecContext(ctx, `
 		delete from addresses
 		where asked_at < clock_timestamp() - $1 * interval '1 second'
 			or id <= (select id from addresses order by id desc offset $2 limit 1)`, age.Seconds(), keep)

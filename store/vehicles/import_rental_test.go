@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // priced returns what is on record of an agency's terms, and of what vehicles cost.
-func priced(t *testing.T, p *Postgres) (map[telematics.AgencyID]rental.Terms, map[telematics.VehicleID]rental.Rate) {
+func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map[telematics.VehicleID]rental.Rate) {
 	t.Helper()
 	var agencies []struct {
 		ID       telematics.AgencyID `db:"id"`
@@ -81,7 +81,7 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 }
 
 // putBooking puts a booking of a vehicle of agency 1 on record: hours from now on, for an hour.
-func putBooking(t *testing.T, p *Postgres, vehicle, hours int, state string) {
+func putBooking(t *testing.T, p *fixture, vehicle, hours int, state string) {
 	t.Helper()
 	_, err := p.Pool.ExecContext(t.Context(), `
 		with client as (
@@ -97,7 +97,7 @@ func putBooking(t *testing.T, p *Postgres, vehicle, hours int, state string) {
 	}
 }
 
-func vehicleStatuses(t *testing.T, p *Postgres) map[telematics.VehicleID]telematics.VehicleStatus {
+func vehicleStatuses(t *testing.T, p *fixture) map[telematics.VehicleID]telematics.VehicleStatus {
 	t.Helper()
 	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{Page: telematics.Page{Limit: 100}})
 	if err != nil {

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -9,35 +9,24 @@ import (
 	"motorpool/telematics"
 )
 
-// announce notes, for units whose rows are locked and who spoke of their connection, what it
-// is now: whoever writes it down is the one who tells of it. What a report says of it is left
-// to Aged: reports may be written down where nobody is told what that has changed.
-func announce(units map[telematics.Unit]*observedUnit, now time.Time) {
-	for _, unit := range units {
-		if is := unit.contact.At(now); unit.spoke && is != unit.told {
-			unit.told, unit.change.Presence = is, is
-		}
-	}
-}
-
 // agedBatch bounds what is announced in one statement.
 const agedBatch = 1000
 
 // Aged announces the vehicles whose connectivity is not any more what was announced, because
 // time has passed or a report has come, and returns them: each change once, whichever instance asks. Postgres's own
 // time decides, so that two instances never take turns in contradicting each other.
-func (p *Postgres) Aged(ctx context.Context) ([]telematics.Change, error) {
-	return p.agedAt(ctx, nil)
+func (f *Fleet) Aged(ctx context.Context) ([]telematics.Change, error) {
+	return f.agedAt(ctx, nil)
 }
 
 // agedAt is Aged at an instant; nil: now.
 //
 // The rows are locked in the order of vehicles [LAW-7]. One that is locked is being observed,
 // or announced by another instance: there is a next time.
-func (p *Postgres) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
+func (f *Fleet) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
 	var all []telematics.Change
 	for {
-		aged, err := p.ageBatch(ctx, now)
+		aged, err := f.ageBatch(ctx, now)
 		all = append(all, aged...)
 		if err != nil || len(aged) < agedBatch {
 			return all, unavailable.Wrap("announce connectivity", err)
@@ -45,7 +34,7 @@ func (p *Postgres) agedAt(ctx context.Context, now *time.Time) ([]telematics.Cha
 	}
 }
 
-func (p *Postgres) ageBatch(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
+func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
 	is := connectivity(`coalesce($1, now())`, `$2`)
 	var rows []struct {
 		VehicleID  telematics.VehicleID      `db:"vehicle_id"`
@@ -54,7 +43,7 @@ func (p *Postgres) ageBatch(ctx context.Context, now *time.Time) ([]telematics.C
 		Announced  telematics.PresenceStatus `db:"announced"`
 		LastSeen   *time.Time                `db:"last_seen"`
 	}
-	err := p.Pool.SelectContext(ctx, &rows, `
+	err := f.db.Pool.SelectContext(ctx, &rows, `
 		with changed as (
 			select u.serial, `+is+` as connectivity
 			from units u

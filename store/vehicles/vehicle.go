@@ -1,4 +1,6 @@
-package store
+// Package vehicles keeps in Postgres what the fleet consists of: vehicles, their units and contacts, stations and addresses; and the
+// units that belong to no vehicle.
+package vehicles
 
 import (
 	"context"
@@ -16,8 +18,23 @@ import (
 	"motorpool/telematics"
 )
 
-// vehicleRow is a row of vehicles with what is known of the vehicle now.
-type vehicleRow struct {
+// Fleet is the vehicles in Postgres, with their units, stations and addresses, and the units without a vehicle. It is safe for concurrent use.
+type Fleet struct {
+	db      *pg.DB
+	twins   *groupcommit.Batcher[telematics.VehicleID, *Row]
+	records *groupcommit.Batcher[telematics.VehicleID, *Row]
+}
+
+// New returns the vehicles of a database.
+func New(db *pg.DB) *Fleet {
+	f := &Fleet{db: db}
+	f.twins = pg.NewBatcher(db, f.readTwins(selectVersionedTwins))
+	f.records = pg.NewBatcher(db, f.readTwins(selectRecords))
+	return f
+}
+
+// Row is a row of vehicles with what is known of the vehicle now.
+type Row struct {
 	ID           int64          `db:"id"`
 	AgencyID     int64          `db:"agency_id"`
 	Status       string         `db:"status"`
@@ -35,11 +52,11 @@ type vehicleRow struct {
 	Protocol     *string        `db:"protocol"`
 	Fields       []byte         `db:"fields"`
 	Version      int64          `db:"version"`
-	contactRow
+	ContactRow
 }
 
-// contactRow is the contact in a row of units.
-type contactRow struct {
+// ContactRow is the contact in a row of units.
+type ContactRow struct {
 	Status    *string        `db:"contact_status"`
 	Session   *string        `db:"session"`
 	Former    pq.StringArray `db:"former_sessions"`
@@ -51,29 +68,29 @@ type contactRow struct {
 	GapMS     *int64         `db:"gap_ms"`
 }
 
-const contactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
+const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
 
 // Vehicles with their units' contacts, and with their snapshots.
 const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, u.protocol, ` + contactColumns
+		v.image, v.features, v.capabilities, u.serial, u.protocol, ` + ContactColumns
 	selectRecords = `
-	select ` + recordColumns + `, ` + recordVersion + ` as version
+	select ` + recordColumns + `, ` + RecordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
 	selectTwins = `
 	select ` + recordColumns + `, s.fields` + fromTwins
 	selectVersionedTwins = `
-	select ` + recordColumns + `, s.fields, ` + recordVersion + ` as version` + fromTwins
+	select ` + recordColumns + `, s.fields, ` + RecordVersion + ` as version` + fromTwins
 	fromTwins = `
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
 
-// recordVersion is the version of a vehicle's record, of all that is cached of it (records.keep) but the last sign of life.
+// RecordVersion is the version of a vehicle's record, of all that is cached of it (records.keep) but the last sign of life.
 // It is compared with what the same program read on connections of the same settings, and never kept.
-const recordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
+const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.status, u.session, u.changed_at, u.actions)::text, 0)`
 
-func (r contactRow) contact() telematics.Contact {
+func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
 		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: former(r.Former),
 		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
@@ -89,8 +106,8 @@ func former(sessions []string) []string {
 	return sessions
 }
 
-func (r vehicleRow) twin() (telematics.Twin, error) {
-	snapshot, err := decodeSnapshot(r.Fields)
+func (r Row) Twin() (telematics.Twin, error) {
+	snapshot, err := DecodeSnapshot(r.Fields)
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
@@ -102,7 +119,7 @@ func (r vehicleRow) twin() (telematics.Twin, error) {
 			Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 			Features: r.Features, Actions: actions(r.Capabilities),
 		},
-		Contact:  r.contact(),
+		Contact:  r.Contact(),
 		Snapshot: snapshot,
 		Version:  r.Version,
 	}, nil
@@ -130,7 +147,7 @@ type readingRow[V any] struct {
 	Once  bool  `json:"once,omitempty"` // of null: there was a value before
 }
 
-func encodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
+func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
 	rows := make(map[telematics.Field]readingRow[any], len(s))
 	for field, reading := range s {
 		rows[field] = readingRow[any]{Value: reading.Value, AtMS: reading.At.UnixMilli(), Once: reading.Once}
@@ -142,9 +159,9 @@ func encodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
 	return text, nil
 }
 
-// decodeSnapshot leaves out what this version of the program does not know, or would not
+// DecodeSnapshot leaves out what this version of the program does not know, or would not
 // have taken: the next report brings it again.
-func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
+func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
@@ -163,16 +180,16 @@ func decodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
-func (p *Postgres) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return readTwin(ctx, p.twins, id)
+func (f *Fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return readTwin(ctx, f.twins, id)
 }
 
 // Record is Twin without the snapshot.
-func (p *Postgres) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return readTwin(ctx, p.records, id)
+func (f *Fleet) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return readTwin(ctx, f.records, id)
 }
 
-func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, *vehicleRow], id telematics.VehicleID) (telematics.Twin, error) {
+func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, *Row], id telematics.VehicleID) (telematics.Twin, error) {
 	found, err := twins.Do(ctx, id)
 	if err != nil {
 		return telematics.Twin{}, unavailable.Wrap("read vehicle", err)
@@ -180,23 +197,23 @@ func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.Vehicle
 	if found == nil {
 		return telematics.Twin{}, telematics.NoSuchVehicle(id)
 	}
-	twin, err := found.twin()
+	twin, err := found.Twin()
 	return twin, unavailable.Wrap("read vehicle", err)
 }
 
 // readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is not the others' fault.
-func (p *Postgres) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*vehicleRow, error) {
+func (f *Fleet) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*Row, error) {
 	query += ` where v.id = any ($1)`
-	return func(ctx context.Context, ids []telematics.VehicleID) ([]*vehicleRow, error) {
-		var rows []vehicleRow
-		if err := p.Prepared.Select(ctx, &rows, query, pq.Array(ids)); err != nil {
+	return func(ctx context.Context, ids []telematics.VehicleID) ([]*Row, error) {
+		var rows []Row
+		if err := f.db.Prepared.Select(ctx, &rows, query, pq.Array(ids)); err != nil {
 			return nil, err
 		}
-		byID := make(map[telematics.VehicleID]*vehicleRow, len(rows))
+		byID := make(map[telematics.VehicleID]*Row, len(rows))
 		for i := range rows {
 			byID[telematics.VehicleID(rows[i].ID)] = &rows[i]
 		}
-		found := make([]*vehicleRow, len(ids))
+		found := make([]*Row, len(ids))
 		for i, id := range ids {
 			found[i] = byID[id]
 		}
@@ -206,15 +223,15 @@ func (p *Postgres) readTwins(query string) func(context.Context, []telematics.Ve
 
 // Twins returns vehicles with what is known of them, by descending id, which is also
 // the position in the page.
-func (p *Postgres) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
-	return p.twinsAt(ctx, q, time.Now())
+func (f *Fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	return f.twinsAt(ctx, q, time.Now())
 }
 
 // CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that is
 // one of them, as 0 or 1.
-func (p *Postgres) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
+func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
-	err := p.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
+	err := f.db.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
 	return n, unavailable.Wrap("count vehicles", err)
 }
 
@@ -229,12 +246,12 @@ func connectivity(now, onlineFor string) string {
 	end`
 }
 
-func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time.Time) ([]telematics.Twin, error) {
+func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time.Time) ([]telematics.Twin, error) {
 	if !pg.Searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
 	// The page is found first, so that snapshots are read of what is on it alone.
-	twins, err := selectTwinRows(ctx, pg.Unprepared{DB: p.Lists}, `
+	twins, err := selectTwinRows(ctx, pg.Unprepared{DB: f.db.Lists}, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
@@ -253,14 +270,14 @@ func (p *Postgres) twinsAt(ctx context.Context, q telematics.VehicleQuery, now t
 }
 
 func selectTwinRows(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Twin, error) {
-	var rows []vehicleRow
+	var rows []Row
 	if err := db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	twins := make([]telematics.Twin, len(rows))
 	for i, row := range rows {
 		var err error
-		if twins[i], err = row.twin(); err != nil {
+		if twins[i], err = row.Twin(); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"fmt"
@@ -20,14 +20,14 @@ func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
 	return heard
 }
 
-func note(t *testing.T, p *Postgres, heard ...telematics.UnknownUnit) {
+func note(t *testing.T, p *fixture, heard ...telematics.UnknownUnit) {
 	t.Helper()
 	if err := p.StoreUnknownUnits(t.Context(), heard); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func strangers(t *testing.T, p *Postgres, page telematics.Page) []telematics.UnknownUnit {
+func strangers(t *testing.T, p *fixture, page telematics.Page) []telematics.UnknownUnit {
 	t.Helper()
 	list, err := p.Strangers(t.Context(), page)
 	if err != nil {

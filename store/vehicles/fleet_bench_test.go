@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // fillFleet puts so many vehicles on record, of ten agencies, each with a unit and a whole
 // snapshot. One in a hundred is in maintenance, one in twenty was silent for long, one in fifty said good-bye.
-func fillFleet(tb testing.TB, p *Postgres, vehicles int, now time.Time) {
+func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	tb.Helper()
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) select n, 'A' || n, 'Agency ' || n from generate_series(1, 10) n`,
@@ -34,7 +34,7 @@ func fillFleet(tb testing.TB, p *Postgres, vehicles int, now time.Time) {
 	if err != nil || len(dropped) > 0 {
 		tb.Fatal(dropped, err)
 	}
-	fields, err := encodeSnapshot(telematics.Merge(nil, report))
+	fields, err := EncodeSnapshot(telematics.Merge(nil, report))
 	if err != nil {
 		tb.Fatal(err)
 	}

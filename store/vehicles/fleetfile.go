@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func anyOf[T any](list ...T) T { return list[rand.IntN(len(list))] }
 
 // randomFleet puts vehicles on record of which no two are alike in the ways that a filter looks at, and
 // returns them.
-func randomFleet(t *testing.T, p *Postgres, n int) []telematics.Twin {
+func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 	t.Helper()
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "A"}, {ID: 2, Code: "B", Name: "B"}, {ID: 3, Code: "C", Name: "C"}}}
 	for i := range n {
@@ -80,7 +80,7 @@ func selects(q telematics.VehicleQuery, t telematics.Twin) bool {
 }
 
 // pagesOf reads a list to its end; between runs between two pages.
-func pagesOf(t *testing.T, p *Postgres, q telematics.VehicleQuery, limit int, between func()) []telematics.VehicleID {
+func pagesOf(t *testing.T, p *fixture, q telematics.VehicleQuery, limit int, between func()) []telematics.VehicleID {
 	t.Helper()
 	var ids []telematics.VehicleID
 	q.Page = telematics.Page{Limit: limit}

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // demoFleet returns the fleet of cmd/dev.
 func demoFleet(t *testing.T) FleetFile {
 	t.Helper()
-	f, err := os.Open("../cmd/dev/fleet.json")
+	f, err := os.Open("../../cmd/dev/fleet.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type strangerRow struct {
 
 // StoreUnknownUnits adds to what is known of units without a vehicle. More than
 // telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
-func (p *Postgres) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
+func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
 	rows := make([]strangerRow, len(heard))
 	for i, s := range heard {
 		rows[i] = strangerRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
@@ -29,7 +29,7 @@ func (p *Postgres) StoreUnknownUnits(ctx context.Context, heard []telematics.Unk
 	// In one order everywhere: else two instances lock each other's rows [LAW-7].
 	slices.SortFunc(rows, func(a, b strangerRow) int { return strings.Compare(a.Serial, b.Serial) })
 	var added int
-	err := p.Pool.GetContext(ctx, &added, `
+	err := f.db.Pool.GetContext(ctx, &added, `
 		with noted as (
 			insert into strangers as s (serial, first_seen, last_seen, messages)
 			select * from json_to_recordset($1) as n (serial text, first_seen timestamptz, last_seen timestamptz, messages bigint)
@@ -41,7 +41,7 @@ func (p *Postgres) StoreUnknownUnits(ctx context.Context, heard []telematics.Unk
 		select count(*) from noted where added`,
 		pg.JSONRecords(rows))
 	if err == nil && added > 0 {
-		_, err = p.Pool.ExecContext(ctx, `
+		_, err = f.db.Pool.ExecContext(ctx, `
 			delete from strangers where serial in (
 				select serial from strangers order by last_seen desc, no desc offset $1 for update skip locked)`,
 			telematics.MaxUnknownUnits)
@@ -51,9 +51,9 @@ func (p *Postgres) StoreUnknownUnits(ctx context.Context, heard []telematics.Unk
 
 // Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
 // the position in the page: one that goes on talking stays in its place.
-func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
+func (f *Fleet) Strangers(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
 	var rows []strangerRow
-	err := p.Lists.SelectContext(ctx, &rows, `
+	err := f.db.Lists.SelectContext(ctx, &rows, `
 		select no, serial, first_seen, last_seen, messages
 		from strangers s
 		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
@@ -74,8 +74,8 @@ func (p *Postgres) Strangers(ctx context.Context, page telematics.Page) ([]telem
 
 // ForgetStrangers removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
 // limit of them, and reports whether there may be others.
-func (p *Postgres) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.Pool.ExecContext(ctx, `
+func (f *Fleet) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
+	result, err := f.db.Pool.ExecContext(ctx, `
 		delete from strangers where serial in (
 			select serial from strangers where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`
 			order by last_seen limit $1 for update skip locked)`,

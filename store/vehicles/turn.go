@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 // TakeTurn takes the turn to ask the geocoder, for so long, and returns how often it has
 // failed in a row; or false while it is another's, or asking is put off. Postgres's clock
 // decides, so a turn whose holder died is free again by itself.
-func (p *Postgres) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
-	err = p.Pool.GetContext(ctx, &failures, `
+func (f *Fleet) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
+	err = f.db.Pool.GetContext(ctx, &failures, `
 		update geocoder_turn set holder = $1, free_at = clock_timestamp() + $2 * interval '1 second'
 		where free_at <= clock_timestamp()
 		returning failures`, holder, hold.Seconds())
@@ -29,9 +29,9 @@ func (p *Postgres) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Dur
 // KeepAddress keeps what the geocoder said, and the turn for so long again. Where the turn
 // was lost it reports false and keeps nothing: the row of the turn is locked until the
 // address is there, so that addresses appear in the order of their ids.
-func (p *Postgres) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
+func (f *Fleet) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
 	var id int64
-	err := p.Pool.GetContext(ctx, &id, `
+	err := f.db.Pool.GetContext(ctx, &id, `
 		with kept as (
 			update geocoder_turn set free_at = clock_timestamp() + $2 * interval '1 second', failures = 0
 			where holder = $1 and free_at > clock_timestamp()
@@ -49,8 +49,8 @@ func (p *Postgres) KeepAddress(ctx context.Context, holder uuid.UUID, a telemati
 
 // EndTurn gives the turn back, and puts asking off for so long, at every instance. A
 // turn that was lost is left alone.
-func (p *Postgres) EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
-	_, err := p.Pool.ExecContext(ctx, `
+func (f *Fleet) EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
+	_, err := f.db.Pool.ExecContext(ctx, `
 		update geocoder_turn set holder = null, failures = $2, free_at = clock_timestamp() + $3 * interval '1 second'
 		where holder = $1`, holder, failures, putOff.Seconds())
 	return unavailable.Wrap("end the turn to ask the geocoder", err)

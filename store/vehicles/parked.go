@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Parked returns where vehicles stand. One that drives, or whose position is not known,
 // is left out.
-func (p *Postgres) Parked(ctx context.Context) ([]telematics.Parked, error) {
+func (f *Fleet) Parked(ctx context.Context) ([]telematics.Parked, error) {
 	// As text: what another version of the program wrote must not spoil all the others.
 	var rows []struct {
 		Agency    telematics.AgencyID `db:"agency_id"`
@@ -20,7 +20,7 @@ func (p *Postgres) Parked(ctx context.Context) ([]telematics.Parked, error) {
 		Speed     *string             `db:"speed"`
 		Ignition  *string             `db:"ignition"`
 	}
-	err := p.Lists.SelectContext(ctx, &rows, `
+	err := f.db.Lists.SelectContext(ctx, &rows, `
 		select v.agency_id, f."location.latitude" ->> 'v' as latitude, f."location.longitude" ->> 'v' as longitude, f."telemetry.speed_kmh" ->> 'v' as speed, f."telemetry.ignition" ->> 'v' as ignition
 		from snapshots s join vehicles v on v.id = s.vehicle_id,
 			-- Opens each snapshot once, which an operator for each field would do again and again.

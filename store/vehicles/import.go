@@ -1,4 +1,4 @@
-package store
+package vehicles
 
 import (
 	"cmp"
@@ -30,13 +30,13 @@ func (i Imported) String() string {
 // is. The file says what a vehicle costs, and whether it is withdrawn (maintenance, inactive); the status of any other
 // one that has bookings follows those. A unit that the file builds into another vehicle moves there; what was known of its
 // contact is forgotten then, and when it speaks another protocol.
-func (p *Postgres) Import(ctx context.Context, file FleetFile) (Imported, error) {
-	imported, err := p.importFile(ctx, file)
+func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
+	imported, err := f.importFile(ctx, file)
 	return imported, unavailable.Wrap("import fleet", err)
 }
 
-func (p *Postgres) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	db, err := p.WithoutTimeouts(ctx, 0)
+func (f *Fleet) importFile(ctx context.Context, file FleetFile) (Imported, error) {
+	db, err := f.db.WithoutTimeouts(ctx, 0)
 	if err != nil {
 		return Imported{}, err
 	}
