@@ -1,10 +1,7 @@
 package httpapi
 
 import (
-	"sync"
-	"time"
-
-	"github.com/labstack/echo/v4"
+	"context"
 
 	"motorpool/telematics"
 )
@@ -46,7 +43,7 @@ func newActivityBody(a telematics.Activity) activityBody {
 	return body
 }
 
-// newActivityParameters returns what was asked for, or nil.
+// newActivityParameters returns the parameters of the request, or nil.
 func newActivityParameters(a telematics.Activity) any {
 	switch {
 	case a.Attention != nil:
@@ -57,113 +54,68 @@ func newActivityParameters(a telematics.Activity) any {
 	return nil
 }
 
-// activity answers GET /admin/activity.
-func (s *server) activity(c echo.Context) error {
-	p, err := pageOf(c, "activity")
-	if err != nil {
-		return err
-	}
-	vehicle, err := integerQuery(c, "vehicle_id")
-	if err != nil {
-		return err
-	}
-	booking, err := integerQuery(c, "booking_id")
-	if err != nil {
-		return err
-	}
-	from, err := timeQuery(c, "from")
-	if err != nil {
-		return err
-	}
-	to, err := timeQuery(c, "to")
-	if err != nil {
-		return err
-	}
-	found, err := s.Fleet.Activities(c.Request().Context(), telematics.ActivityQuery{
-		Agency:  callOf(c).actor.Agency,
-		Vehicle: telematics.VehicleID(vehicle),
-		Booking: booking,
+// activities answers with the audit log.
+type activities struct{ fleet Fleet }
+
+// list answers GET /admin/activity.
+func (a activities) list(c *call) error {
+	p := c.page("activity")
+	found, err := a.fleet.Activities(c.ctx(), telematics.ActivityQuery{
+		Agency:  c.actor.Agency,
+		Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")),
+		Booking: c.queryInteger("booking_id"),
 		Actor:   c.QueryParam("actor"),
 		Action:  c.QueryParam("action"),
 		Outcome: telematics.Outcome(c.QueryParam("outcome")),
-		From:    from,
-		To:      to,
+		From:    c.queryTime("from"),
+		To:      c.queryTime("to"),
 		Page:    p.query(),
 	})
 	if err != nil {
 		return err
 	}
 	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
-	return s.answerWith(c, counted(len(entries), "entry"), bodies(entries, newActivityBody), meta)
+	return c.answerWith(counted(len(entries), "entry"), bodies(entries, newActivityBody), meta)
 }
 
-// actorBound bounds how many entries of each actor an instance adds to the audit log, which cannot be deleted from: refusals, as many a
-// minute as the actor may make requests, and changes that no other limit bounds. It counts in memory, so that it also holds while Redis
-// is unavailable, and costs a flood no trip. The zero value is ready; it is safe for concurrent use.
-type actorBound struct {
-	mu   sync.Mutex
-	next map[telematics.Actor]time.Time // when all that the actor used is there again
+// audit adds the entries of requests to the audit log [LAW-9].
+type audit struct {
+	history  History
+	refusals Refusals
+	limits   *limits
 }
 
-// take reports whether one more of the actor is let through. What is unused adds up, to a minute's worth.
-func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
-	if perMinute == 0 {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next == nil {
-		b.next = make(map[telematics.Actor]time.Time)
-	}
-	next, known := b.next[actor]
-	if next.Before(now) {
-		next = now
-	}
-	next = next.Add(time.Minute / time.Duration(perMinute))
-	if next.Sub(now) > time.Minute || !known && !b.hasRoom(now) {
-		return false
-	}
-	b.next[actor] = next
-	return true
+// read records a read before it is answered: it returns when the entry is durable.
+func (a *audit) read(c *call, entry telematics.Activity) error {
+	return a.history.Add(c.ctx(), entry)
 }
 
-// hasRoom forgets actors that have used nothing for a while, where there are too many.
-func (b *actorBound) hasRoom(now time.Time) bool {
-	if len(b.next) < maxBoundActors {
-		return true
-	}
-	for actor, next := range b.next {
-		if !next.After(now) {
-			delete(b.next, actor)
-		}
-	}
-	return len(b.next) < maxBoundActors
+// note records what needs not be durable before the answer.
+func (a *audit) note(ctx context.Context, entry telematics.Activity) {
+	a.refusals.Note(context.WithoutCancel(ctx), entry)
 }
 
-// recordVehiclesRead adds the activity entry of a list of vehicles, with the filter and the number of vehicles in the
-// answer: one entry for each request, before it is answered [LAW-9].
-func (s *server) recordVehiclesRead(c echo.Context, q telematics.VehicleQuery, visible bool, n int) error {
-	filter := map[string]any{}
-	if q.Agency != 0 {
-		filter["agency_id"] = int64(q.Agency)
+// limit records a refusal, as many a minute as the actor may make requests: entries cannot be
+// deleted.
+func (a *audit) limit(ctx context.Context, entry telematics.Activity) {
+	if a.limits.refusals.take(entry.Actor, a.limits.now(), a.limits.of(entry.Actor)) {
+		a.refusals.Note(ctx, entry)
+	} else {
+		a.refusals.Omit(ctx, entry)
 	}
-	for name, value := range map[string]string{"status": string(q.Status), "connectivity": string(q.Connectivity), "q": q.Text} {
-		if value != "" {
-			filter[name] = value
-		}
-	}
-	entry := callOf(c).line(telematics.VehiclesRead, 0, s.Now())
-	entry.Outcome = telematics.Executed
-	if visible {
-		entry.Agency = q.Agency
-	}
-	entry.Details = map[string]any{"filter": filter, "vehicles": n}
-	return s.History.Add(c.Request().Context(), entry)
 }
 
-// recordCommandsRead adds the activity entry of an answer with commands, where one of them has what its unit reported.
-// The entry says which ones were asked for.
-func (s *server) recordCommandsRead(c echo.Context, commands []telematics.Command, entry telematics.Activity) error {
+// notChanged returns the outcome of a change that failed.
+func notChanged(code telematics.Code) telematics.Outcome {
+	if code == serviceUnavailable || code == telematics.Internal {
+		return telematics.MayHave // the change may have been written before the error
+	}
+	return telematics.NotExecuted
+}
+
+// commandsRead records an answer with commands, where one of them has what its unit reported. The
+// entry says which ones were requested.
+func (a *audit) commandsRead(c *call, commands []telematics.Command, entry telematics.Activity) error {
 	vehicles := map[telematics.VehicleID]bool{}
 	for _, command := range commands {
 		if command.Reported != nil {
@@ -178,5 +130,5 @@ func (s *server) recordCommandsRead(c echo.Context, commands []telematics.Comman
 		entry.Details = map[string]any{}
 	}
 	entry.Details["vehicles"] = len(vehicles)
-	return s.History.Add(c.Request().Context(), entry)
+	return a.read(c, entry)
 }

@@ -14,85 +14,65 @@ import (
 	"motorpool/telematics"
 )
 
-// adminBookings answers GET /admin/bookings.
-func (s *server) adminBookings(c echo.Context) error {
-	p, err := pageOf(c, "bookings")
-	if err != nil {
-		return err
-	}
-	agency, visible, err := agencyQuery(c)
-	if err != nil {
-		return err
-	}
-	vehicle, err := integerQuery(c, "vehicle_id")
-	if err != nil {
-		return err
-	}
+// list answers GET /admin/bookings.
+func (b bookings) list(c *call) error {
+	p := c.page("bookings")
 	var found []rental.Dossier
-	if visible {
-		found, err = s.Bookings.Dossiers(c.Request().Context(), rental.BookingQuery{
+	if agency, visible := c.queryAgency(); visible {
+		var err error
+		found, err = b.record.Dossiers(c.ctx(), rental.BookingQuery{
 			Agency:  agency,
 			Client:  c.QueryParam("client"),
 			State:   rental.BookingState(c.QueryParam("status")),
-			Vehicle: telematics.VehicleID(vehicle),
+			Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")),
 			Page:    p.query(),
 		})
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	now := s.Now()
-	bookings, meta := cut(p, found, position)
-	return s.answerWith(c, counted(len(bookings), "booking"),
-		bodies(bookings, func(d rental.Dossier) bookingBody { return newAdminBookingBody(d, now) }), meta)
+	now := c.now()
+	listed, meta := cut(p, found, position)
+	return c.answerWith(counted(len(listed), "booking"),
+		bodies(listed, func(d rental.Dossier) bookingBody { return newAdminBookingBody(d, now) }), meta)
 }
 
-// adminBooking answers GET /admin/bookings/{booking}.
-func (s *server) adminBooking(c echo.Context) error {
-	d, err := s.booking(c)
-	if err != nil {
-		return err
-	}
-	return s.answerBooking(c, http.StatusOK, stands(d), d)
-}
-
-// openBooking answers POST /admin/bookings.
-func (s *server) openBooking(c echo.Context) error {
-	call, now := callOf(c), s.Now()
-	ctx, cancel := s.unhurried(c)
+// open answers POST /admin/bookings.
+func (b bookings) open(c *call) error {
+	ctx, cancel := unhurried(c, b.readBudget)
 	defer cancel()
-	draft := newDraft(call)
-	request := rental.Request{Actor: call.actor, Line: call.line(rental.BookingCreate, draft.Vehicle, now), Key: call.key, Now: now}
-	d, replayed, err := s.Bookings.OpenBooking(ctx, draft, request)
+	draft := newDraft(c)
+	entry := c.entry(rental.BookingCreate, draft.Vehicle)
+	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Line: entry, Key: c.key, Now: entry.At})
 	if err = asFields(err); err != nil {
-		request.Line.Agency = draft.Agency
-		s.noteRefused(ctx, request.Line, 0, rental.Dossier{}, err)
+		entry.Agency = draft.Agency
+		b.audit.bookingRefused(ctx, entry, 0, rental.Dossier{}, err)
 		return err
 	}
 	if replayed {
-		s.noteReplayed(ctx, request.Line, d)
+		b.audit.bookingReplayed(ctx, entry, d)
 	}
-	markReplayed(c, replayed)
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
-	return s.answerBooking(c, http.StatusCreated, stands(d), d)
+	c.markReplayed(replayed)
+	c.setHeader(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
+	return answerBooking(c, http.StatusCreated, describe(d), d)
 }
 
-// newDraft returns the booking that the body asks for, which the contract has checked.
-func newDraft(call *call) rental.Draft {
+// newDraft returns the booking in the body, which the contract has checked.
+func newDraft(c *call) rental.Draft {
 	return rental.Draft{
-		Agency: telematics.AgencyID(call.wholeNumber("agency_id")), Client: call.text("client"),
-		Vehicle: telematics.VehicleID(call.wholeNumber("vehicle_id")), Start: call.time("start_date"), End: call.time("end_date"),
-		Pickup: telematics.StationID(call.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(call.wholeNumber("dropoff_station_id")),
-		Method: rental.MethodID(call.wholeNumber("payment_method_id")),
+		Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Client: c.text("client"),
+		Vehicle: telematics.VehicleID(c.wholeNumber("vehicle_id")), Start: c.time("start_date"), End: c.time("end_date"),
+		Pickup: telematics.StationID(c.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(c.wholeNumber("dropoff_station_id")),
+		Method: rental.MethodID(c.wholeNumber("payment_method_id")),
 	}
 }
 
-// checkDraft checks what the contract cannot say of a new booking.
-func checkDraft(call *call, wrong *contract.FieldErrors) error {
-	checkText(call, "client", wrong)
-	if agency := telematics.AgencyID(call.wholeNumber("agency_id")); !call.actor.Sees(agency) {
+// checkDraft checks what the contract cannot express.
+func checkDraft(c *call, wrong *contract.FieldErrors) error {
+	checkText(c, "client", wrong)
+	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); !c.actor.Sees(agency) {
 		return &telematics.Error{Code: forbidden,
-			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", call.actor.Agency)}
+			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", c.actor.Agency)}
 	}
 	return nil
 }
@@ -105,28 +85,28 @@ func endBooking(_ *call, now time.Time) rental.Decision {
 	return func(d rental.Dossier) (rental.Change, error) { return d.Finish(now) }
 }
 
-func fineBooking(call *call, now time.Time) rental.Decision {
-	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
-		return d.Fine(now, rental.Fee{Kind: call.text("kind"), Amount: amount, Reason: call.text("reason")})
+func fineBooking(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+		return d.Fine(now, rental.Fee{Kind: c.text("kind"), Amount: amount, Reason: c.text("reason")})
 	})
 }
 
-func refundBooking(call *call, now time.Time) rental.Decision {
-	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
-		return d.Refund(now, amount, call.text("reason"))
+func refundBooking(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+		return d.Refund(now, amount, c.text("reason"))
 	})
 }
 
-func captureDeposit(call *call, now time.Time) rental.Decision {
-	return call.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
-		return d.CaptureDeposit(now, amount, call.text("reason"))
+func captureDeposit(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+		return d.CaptureDeposit(now, amount, c.text("reason"))
 	})
 }
 
 // about decides by the amount of the body, which is in the booking's currency.
-func (call *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change, error)) rental.Decision {
+func (c *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change, error)) rental.Decision {
 	return func(d rental.Dossier) (rental.Change, error) {
-		amount, err := call.amount(d.Price.Currency)
+		amount, err := c.amount(d.Price.Currency)
 		if err != nil {
 			return rental.Change{}, err
 		}
@@ -134,17 +114,17 @@ func (call *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change
 	}
 }
 
-// checkMoney checks what the contract cannot say of money that an administrator moves, and why.
-func checkMoney(call *call, wrong *contract.FieldErrors) error {
-	checkAmount(call, wrong)
-	checkText(call, "reason", wrong)
+// checkMoney checks what the contract cannot express.
+func checkMoney(c *call, wrong *contract.FieldErrors) error {
+	checkAmount(c, wrong)
+	checkText(c, "reason", wrong)
 	return nil
 }
 
-// checkRefund checks that it is said how much goes back: an amount, or all that is left.
-func checkRefund(call *call, wrong *contract.FieldErrors) error {
-	_, hasAmount := call.values["amount"]
-	full, hasFull := call.values["full"]
+// checkRefund checks that the body says how much is refunded: an amount, or all that is left.
+func checkRefund(c *call, wrong *contract.FieldErrors) error {
+	_, hasAmount := c.values["amount"]
+	full, hasFull := c.values["full"]
 	switch {
 	case hasAmount && hasFull:
 		wrong.AddIfValid("full", "must not come with amount: send one of the two")
@@ -153,7 +133,7 @@ func checkRefund(call *call, wrong *contract.FieldErrors) error {
 	case !hasAmount && !hasFull:
 		wrong.AddIfValid("amount", `is required: must be a number, not in quotes; to give back all that is left, send "full": true instead`)
 	}
-	return checkMoney(call, wrong)
+	return checkMoney(c, wrong)
 }
 
 // adminBookingBody is what an administrator sees of a booking in addition to what its client sees.

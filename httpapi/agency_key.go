@@ -4,9 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
@@ -36,122 +35,103 @@ func newAgencyKeyBody(k rental.AgencyKey) agencyKeyBody {
 	}
 }
 
-// agencyOfKeys returns the agency that the path names. Another one than the caller's does not exist for it.
-func agencyOfKeys(c echo.Context) (telematics.AgencyID, error) {
-	id, err := contract.ParseInteger(c.Param("agency"))
-	if err != nil {
-		return 0, contract.Invalid("agency", "must be an integer")
-	}
-	if agency := telematics.AgencyID(id); agency > 0 && callOf(c).actor.Sees(agency) {
+// agencyKeys answers with the keys of agencies, and changes them.
+type agencyKeys struct{ registry AgencyKeyRegistry }
+
+// agency returns the agency that the path names. Another one than the caller's reads as one that
+// does not exist.
+func (k agencyKeys) agency(c *call) (telematics.AgencyID, error) {
+	if agency := telematics.AgencyID(c.pathInteger("agency")); agency > 0 && c.actor.Sees(agency) {
 		return agency, nil
 	}
 	return 0, noSuchAgency(c)
 }
 
-func noSuchAgency(c echo.Context) error {
+func noSuchAgency(c *call) error {
 	return &telematics.Error{Code: agencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
 }
 
-func noSuchKey(c echo.Context, more string) error {
+func noSuchKey(c *call, more string) error {
 	return &telematics.Error{Code: agencyKeyNotFound, Message: fmt.Sprintf("There is no key %s of agency %s%s.", c.Param("key"), c.Param("agency"), more)}
 }
 
-// listAgencyKeys answers GET /admin/agencies/{agency}/keys.
-func (s *server) listAgencyKeys(c echo.Context) error {
-	agency, err := agencyOfKeys(c)
+// find returns the agency that the path names, and its keys.
+func (k agencyKeys) find(c *call) (telematics.AgencyID, []rental.AgencyKey, error) {
+	agency, err := k.agency(c)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	all, err := s.AgencyKeyRegistry.List(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	keys := make([]rental.AgencyKey, 0, len(all))
-	for _, k := range all {
-		if k.Agency == agency {
-			keys = append(keys, k)
-		}
-	}
-	return s.answer(c, counted(len(keys), "key"), bodies(keys, newAgencyKeyBody))
+	all, err := k.registry.List(c.ctx())
+	return agency, slices.DeleteFunc(slices.Clone(all), func(key rental.AgencyKey) bool { return key.Agency != agency }), err
 }
 
-// limitNewKeys refuses a key to an agency that got many within a day.
-func (s *server) limitNewKeys(c echo.Context, agency telematics.AgencyID) error {
-	all, err := s.AgencyKeyRegistry.List(c.Request().Context())
+// list answers GET /admin/agencies/{agency}/keys.
+func (k agencyKeys) list(c *call) error {
+	_, keys, err := k.find(c)
 	if err != nil {
 		return err
 	}
-	lately := 0
-	for _, k := range all {
-		if k.Agency == agency && s.Now().Sub(k.Created) < 24*time.Hour {
-			lately++
-		}
-	}
-	usedUp := telematics.Quota{Limit: newKeysADay, Reset: time.Hour, Over: lately >= newKeysADay}
-	if !usedUp.Over {
-		return nil
-	}
-	showQuota(c.Response().Header(), usedUp)
-	return overLimit(usedUp, "The limit of %d new keys a day for agency %d is used up.", agency)
+	return c.answer(counted(len(keys), "key"), bodies(keys, newAgencyKeyBody))
 }
 
-// addAgencyKey answers POST /admin/agencies/{agency}/keys.
-func (s *server) addAgencyKey(c echo.Context) error {
-	agency, err := agencyOfKeys(c)
+// add answers POST /admin/agencies/{agency}/keys. It refuses a key to an agency that got many
+// within a day.
+func (k agencyKeys) add(c *call) error {
+	agency, keys, err := k.find(c)
 	if err != nil {
 		return err
 	}
-	if err := s.limitNewKeys(c, agency); err != nil {
-		return err
+	lately := slices.DeleteFunc(keys, func(key rental.AgencyKey) bool { return c.now().Sub(key.Created) >= 24*time.Hour })
+	if len(lately) >= newKeysADay {
+		usedUp := telematics.Quota{Limit: newKeysADay, Reset: time.Hour, Over: true}
+		c.showQuota(usedUp)
+		return overLimit(usedUp, "The limit of %d new keys a day for agency %d is used up.", agency)
 	}
-	key, known, err := s.AgencyKeyRegistry.Add(c.Request().Context(), agency, callOf(c).author())
+	key, exists, err := k.registry.Add(c.ctx(), agency, c.author())
 	switch {
 	case err != nil:
 		return err
-	case !known:
+	case !exists:
 		return noSuchAgency(c)
 	}
-	return s.write(c, http.StatusCreated, envelope{
+	return c.write(http.StatusCreated, envelope{
 		Success: true, Message: fmt.Sprintf("The key %s was made. Its secret is shown this once.", key.ID),
 		Data: agencyKeyBodyWithSecret{agencyKeyBody: newAgencyKeyBody(key), Secret: hex.EncodeToString(key.Secret)},
 	})
 }
 
-// retireAgencyKey answers POST /admin/agencies/{agency}/keys/{key}/retire.
-func (s *server) retireAgencyKey(c echo.Context) error {
-	agency, err := agencyOfKeys(c)
+// retire answers POST /admin/agencies/{agency}/keys/{key}/retire.
+func (k agencyKeys) retire(c *call) error {
+	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	until, err := contract.ParseTime(callOf(c).text("until"))
-	if err != nil {
-		return contract.Invalid("until", "must be a time")
-	}
-	if !until.After(s.Now()) {
+	until := c.time("until")
+	if !until.After(c.now()) {
 		return contract.Invalid("until", "must be in the future; revoke ends a key now")
 	}
-	key, known, err := s.AgencyKeyRegistry.Retire(c.Request().Context(), agency, c.Param("key"), until, callOf(c).author())
+	key, exists, err := k.registry.Retire(c.ctx(), agency, c.Param("key"), until, c.author())
 	switch {
 	case err != nil:
 		return err
-	case !known:
+	case !exists:
 		return noSuchKey(c, ", or it is revoked")
 	}
-	return s.answer(c, fmt.Sprintf("The key %s is good until %s.", key.ID, timestamp(key.Retires)), newAgencyKeyBody(key))
+	return c.answer(fmt.Sprintf("The key %s is good until %s.", key.ID, timestamp(key.Retires)), newAgencyKeyBody(key))
 }
 
-// revokeAgencyKey answers POST /admin/agencies/{agency}/keys/{key}/revoke.
-func (s *server) revokeAgencyKey(c echo.Context) error {
-	agency, err := agencyOfKeys(c)
+// revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.
+func (k agencyKeys) revoke(c *call) error {
+	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	key, known, err := s.AgencyKeyRegistry.Revoke(c.Request().Context(), agency, c.Param("key"), callOf(c).author())
+	key, exists, err := k.registry.Revoke(c.ctx(), agency, c.Param("key"), c.author())
 	switch {
 	case err != nil:
 		return err
-	case !known:
+	case !exists:
 		return noSuchKey(c, "")
 	}
-	return s.answer(c, fmt.Sprintf("The key %s is revoked.", key.ID), newAgencyKeyBody(key))
+	return c.answer(fmt.Sprintf("The key %s is revoked.", key.ID), newAgencyKeyBody(key))
 }

@@ -11,98 +11,97 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// amend adds a change of the booking that the path names, as it is decided by the call.
-func (r router) amend(path, activity string, decide amendment, options ...func(*gate)) {
-	r.post(path, activity, r.amends(activity, decide), options...)
+// bookings answers with bookings, and changes them.
+type bookings struct {
+	record     Bookings
+	payments   Payments
+	audit      *audit
+	nudge      func()        // nil: nothing collects
+	readBudget time.Duration // of a change
 }
 
 // amendment returns how a call wants a booking changed.
-type amendment func(call *call, now time.Time) rental.Decision
+type amendment func(c *call, now time.Time) rental.Decision
 
 // amends returns the handler of a change of a booking. It answers with the booking as it is then.
-func (s *server) amends(activity string, decide amendment) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		id, err := bookingParam(c)
-		if err != nil {
-			return err
-		}
-		call, now := callOf(c), s.Now()
-		ctx, cancel := s.unhurried(c)
+func (b bookings) amends(activity string, decide amendment) handler {
+	return func(c *call) error {
+		ctx, cancel := unhurried(c, b.readBudget)
 		defer cancel()
 		var seen rental.Dossier
-		decision := decide(call, now)
-		request := rental.Request{Booking: id, Actor: call.actor, Line: call.line(activity, 0, now), Key: call.key, Now: now}
-		after, replayed, err := s.Bookings.Amend(ctx, request, func(d rental.Dossier) (rental.Change, error) {
+		entry := c.entry(activity, 0)
+		decision := decide(c, entry.At)
+		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Line: entry, Key: c.key, Now: entry.At}
+		after, replayed, err := b.record.Amend(ctx, request, func(d rental.Dossier) (rental.Change, error) {
 			seen = d
 			return decision(d)
 		})
 		if err = asFields(err); err != nil {
-			s.noteRefused(ctx, request.Line, id, seen, err)
+			b.audit.bookingRefused(ctx, entry, request.Booking, seen, err)
 			return err
 		}
 		if replayed {
-			s.noteReplayed(ctx, request.Line, after)
-		} else if s.Nudge != nil {
-			s.Nudge()
+			b.audit.bookingReplayed(ctx, entry, after)
+		} else if b.nudge != nil {
+			b.nudge()
 		}
-		markReplayed(c, replayed)
-		return s.answerBooking(c, http.StatusOK, changed(activity, after), after)
+		c.markReplayed(replayed)
+		return answerBooking(c, http.StatusOK, changed(activity, after), after)
 	}
 }
 
-// unhurried returns a context for a change: a caller that hangs up does not leave it half-way, and does not stop it.
-func (s *server) unhurried(c echo.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), s.ReadBudget)
+// unhurried returns a context for a change, which is completed even where its caller hangs up.
+func unhurried(c *call, budget time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.ctx()), budget)
 }
 
-// noteRefused records that a booking was not changed, or that this is not known. seen is zero where the actor
-// may not see the booking.
-func (s *server) noteRefused(ctx context.Context, line telematics.Activity, id rental.BookingID, seen rental.Dossier, refusal error) {
-	line.Booking, line.Code, line.Outcome = int64(id), asError(refusal).Code, telematics.NotExecuted
-	if line.Code == serviceUnavailable || line.Code == telematics.Internal {
-		line.Outcome = telematics.MayHave // the record may have it all the same
-	}
+// bookingRefused records that a booking was not changed, or that it is unknown whether it was. seen
+// is zero where the actor may not see the booking.
+func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.Dossier, refusal error) {
+	entry.Booking, entry.Code = int64(id), asError(refusal).Code
+	entry.Outcome = notChanged(entry.Code)
 	if seen.ID != 0 {
-		line.Agency, line.Vehicle = seen.Agency, seen.VehicleID
+		entry.Agency, entry.Vehicle = seen.Agency, seen.VehicleID
 	}
-	s.Refusals.Note(context.WithoutCancel(ctx), line)
+	a.note(ctx, entry)
 }
 
-// noteReplayed writes down that a request was answered from an earlier one. It says nothing new of the booking.
-func (s *server) noteReplayed(ctx context.Context, line telematics.Activity, d rental.Dossier) {
-	line.Booking, line.Agency, line.Vehicle, line.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
-	s.Refusals.Note(context.WithoutCancel(ctx), line)
+// bookingReplayed records that a request was answered from an earlier one.
+func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.Dossier) {
+	entry.Booking, entry.Agency, entry.Vehicle, entry.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
+	a.note(ctx, entry)
 }
 
-// booking returns the booking that the path names. One that is not the actor's to see does not exist for it.
-func (s *server) booking(c echo.Context) (rental.Dossier, error) {
-	id, err := bookingParam(c)
+// visibleBooking returns the booking that the path names. One that the actor may not see does not
+// exist for it.
+func visibleBooking(c *call, record Bookings) (rental.Dossier, error) {
+	d, err := record.Dossier(c.ctx(), c.bookingID())
+	if err == nil && !d.VisibleTo(c.actor) {
+		return rental.Dossier{}, rental.NoSuchBooking(c.bookingID())
+	}
+	return d, err
+}
+
+// get answers GET /client/bookings/{booking} and GET /admin/bookings/{booking}.
+func (b bookings) get(c *call) error {
+	d, err := visibleBooking(c, b.record)
 	if err != nil {
-		return rental.Dossier{}, err
+		return err
 	}
-	d, err := s.Bookings.Dossier(c.Request().Context(), id)
-	if err == nil && !d.VisibleTo(callOf(c).actor) {
-		err = rental.NoSuchBooking(id)
-	}
-	if err != nil {
-		return rental.Dossier{}, err
-	}
-	return d, nil
+	return answerBooking(c, http.StatusOK, describe(d), d)
 }
 
-// answerBooking answers with a booking, as much of it as is for the actor's eyes.
-func (s *server) answerBooking(c echo.Context, status int, message string, d rental.Dossier) error {
-	if callOf(c).actor.Role == telematics.Client {
-		return s.answerClient(c, status, message, newBookingBody(d, s.Now()))
+// answerBooking answers with as much of a booking as the actor may see.
+func answerBooking(c *call, status int, message string, d rental.Dossier) error {
+	if c.actor.Role == telematics.Client {
+		return c.answerClient(status, message, newBookingBody(d, c.now()))
 	}
-	return s.write(c, status, envelope{Success: true, Message: message, Data: newAdminBookingBody(d, s.Now())})
+	return c.write(status, envelope{Success: true, Message: message, Data: newAdminBookingBody(d, c.now())})
 }
 
 // asFields turns a field error of the domain into the field errors of an answer.
@@ -114,12 +113,12 @@ func asFields(err error) error {
 	return err
 }
 
-// stands says where a booking is in its life.
-func stands(d rental.Dossier) string {
+// describe names the state of a booking.
+func describe(d rental.Dossier) string {
 	return fmt.Sprintf("The booking %s is %s.", d.Reference, d.State)
 }
 
-// changed words what was done to a booking.
+// changed says what was changed of a booking.
 func changed(activity string, d rental.Dossier) string {
 	switch activity {
 	case rental.BookingExtend:
@@ -131,11 +130,11 @@ func changed(activity string, d rental.Dossier) string {
 	case rental.BookingCapture:
 		return fmt.Sprintf("The capture from the deposit of the booking %s is on its way.", d.Reference)
 	default:
-		return stands(d)
+		return describe(d)
 	}
 }
 
-// bookingBody is the booking of the interface, section 2.3. What is not known is null.
+// bookingBody is the booking of the interface, section 2.3. Unknown values are null.
 type bookingBody struct {
 	ID                int64               `json:"id"`
 	Reference         string              `json:"reference"`
@@ -153,7 +152,7 @@ type bookingBody struct {
 	CanCancel         bool                `json:"can_cancel"`
 	CanExtend         bool                `json:"can_extend"`
 	CreatedAt         string              `json:"created_at"`
-	*adminBookingBody                     // absent: a client asks
+	*adminBookingBody                     // absent in answers to clients
 }
 
 type bookingVehicleBody struct {
@@ -176,7 +175,7 @@ type bookingStationBody struct {
 	Longitude float64 `json:"longitude"`
 }
 
-// pricingBody has amounts as numbers with all the currency's digits. No float comes near them.
+// pricingBody has amounts as numbers with all the currency's digits. None is ever a float.
 type pricingBody struct {
 	DurationHours json.Number     `json:"duration_hours"`
 	HourlyRate    json.Number     `json:"hourly_rate"`
@@ -264,23 +263,21 @@ func hours(h rental.Hundredths) json.Number {
 	return json.Number(strconv.FormatInt(whole, 10) + "." + strings.TrimRight(strconv.FormatInt(100+rest, 10)[1:], "0"))
 }
 
-// text returns a text of the body, which the contract has checked.
-func (call *call) text(name string) string {
-	text, _ := call.values[name].(string)
+// The contract has checked the values of the body.
+
+func (c *call) text(name string) string {
+	text, _ := c.values[name].(string)
 	return text
 }
 
-// time returns a time of the body, which the contract has checked.
-func (call *call) time(name string) time.Time {
-	t, err := contract.ParseTime(call.text(name))
-	if err != nil {
-		return time.Time{}
-	}
+func (c *call) time(name string) time.Time {
+	t, _ := contract.ParseTime(c.text(name))
 	return t
 }
 
-// wholeNumber returns an integer of the body, which may be written as 42.0; zero: there is none, or it has more than 64 bits.
-func (call *call) wholeNumber(name string) int64 { return wholeNumber(call.values[name]) }
+// wholeNumber returns an integer of the body, which may be written as 42.0; zero: there is none, or
+// it has more than 64 bits.
+func (c *call) wholeNumber(name string) int64 { return wholeNumber(c.values[name]) }
 
 func wholeNumber(v any) int64 {
 	number, _ := v.(json.Number)
@@ -297,22 +294,23 @@ func wholeNumber(v any) int64 {
 // maxExact is the largest integer up to which a float64 has every one.
 const maxExact = 1 << 53
 
-// amount returns the amount of the body in a currency, exactly as it was written; zero: there is none.
-func (call *call) amount(c rental.Currency) (rental.Minor, error) {
-	number, ok := call.values["amount"].(json.Number)
+// amount returns the amount of the body in a currency, exactly as it was written; zero: there is
+// none.
+func (c *call) amount(currency rental.Currency) (rental.Minor, error) {
+	number, ok := c.values["amount"].(json.Number)
 	if !ok {
 		return 0, nil
 	}
-	m, err := c.Parse(number.String())
+	m, err := currency.Parse(number.String())
 	if err != nil {
 		return 0, contract.Invalid("amount", err.Error())
 	}
 	return m, nil
 }
 
-// checkAmount checks what can be said of an amount before its currency is known.
-func checkAmount(call *call, wrong *contract.FieldErrors) {
-	number, ok := call.values["amount"].(json.Number)
+// checkAmount checks an amount as far as that is possible without its currency.
+func checkAmount(c *call, wrong *contract.FieldErrors) {
+	number, ok := c.values["amount"].(json.Number)
 	if !ok {
 		return
 	}
@@ -322,9 +320,9 @@ func checkAmount(call *call, wrong *contract.FieldErrors) {
 	}
 }
 
-// checkText checks a text that a person wrote: it says something, and no store refuses it.
-func checkText(call *call, name string, wrong *contract.FieldErrors) {
-	text := call.text(name)
+// checkText refuses text that says nothing, or that Postgres refuses.
+func checkText(c *call, name string, wrong *contract.FieldErrors) {
+	text := c.text(name)
 	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
 		wrong.AddIfValid(name, "must be text that is not blank, without NUL")
 	}

@@ -139,7 +139,7 @@ func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
 
 func TestAClientsCommandsCountAgainstTheVehiclesLimit(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newBookingAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate, c.ClientRate = l, 2, 9, 9 })
+	a := newBookingAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin, c.Rates.Client = l, 2, 9, 9 })
 	lockBooked := func(change ...func(*http.Request)) *response {
 		return a.asClient(http.MethodPost, ownBooking+"/control/lock", change...)
 	}

@@ -21,44 +21,43 @@ import (
 const bulkWorkers = 64
 
 // orderMany answers POST /admin/commands once every vehicle has been turned to.
-func (s *server) orderMany(c echo.Context) error {
+func (o commands) orderMany(c *call) error {
 	// A caller that hangs up does not leave half of its vehicles out.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), telematics.BulkFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), telematics.BulkFor)
 	defer cancel()
-	call := callOf(c)
 	preferences := readPreferences(c.Request().Header)
-	b := newBulk(call)
-	b.Requested = s.Now()
-	if s.BulkRate != 0 && !s.repeats(ctx, call) {
-		quota, refusal := s.count(ctx, s.bulkLimit(call.actor, len(b.Vehicles)))
-		showQuota(c.Response().Header(), tighter(call.quota, quota))
+	b := newBulk(c)
+	b.Requested = c.now()
+	if o.limits.Bulk != 0 && !o.limits.repeats(ctx, c) {
+		quota, refusal := o.limits.count(ctx, o.limits.bulkLimit(c.actor, len(b.Vehicles)))
+		c.showQuota(tighter(c.quota, quota))
 		if refusal != nil {
-			line := call.line(telematics.BulkOrder, 0, s.Now())
-			line.Code, line.Outcome = refusal.Code, refusal.Outcome
-			s.noteRefusal(ctx, line)
+			line := c.entry(telematics.BulkOrder, 0)
+			line.Code, line.Outcome = asError(refusal).Code, asError(refusal).Outcome
+			o.audit.limit(ctx, line)
 			return refusal
 		}
 	}
-	keyTaken, err := s.Bulks.OpenBulk(ctx, b)
+	keyTaken, err := o.bulks.OpenBulk(ctx, b)
 	switch {
 	case err != nil:
 		refusal := telematics.Unavailable("Postgres", err)
-		s.noteMany(ctx, call, refusal.Code, refusal.Outcome)
+		o.noteMany(ctx, c, refusal.Code, refusal.Outcome)
 		return refusal
 	case keyTaken:
-		return s.repeatMany(ctx, c)
+		return o.repeatMany(ctx, c)
 	}
-	b.Items = s.startMany(ctx, b, preferences)
-	s.recordUnknown(ctx, b)
-	s.closeMany(ctx, b)
+	b.Items = o.startMany(ctx, b, preferences)
+	o.recordUnknown(ctx, b)
+	o.closeMany(ctx, b)
 	preferences.apply(c)
-	return s.answerMany(c, b)
+	return o.answerMany(c, b)
 }
 
-func (s *server) answerMany(c echo.Context, b telematics.Bulk) error {
+func (o commands) answerMany(c *call, b telematics.Bulk) error {
 	body := newBulkBody(b)
-	c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands?bulk="+body.ID)
-	return s.write(c, http.StatusAccepted, envelope{
+	c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands?bulk="+body.ID)
+	return c.write(http.StatusAccepted, envelope{
 		Success: true, Message: body.Summary.sentence(), Data: body,
 	})
 }
@@ -68,28 +67,28 @@ var errOutOfTime = errors.New("the order to many vehicles took too long")
 
 // closeMany writes down why there is no command for some of the vehicles. It has a time of
 // its own: where the order's is up, there is most to write.
-func (s *server) closeMany(ctx context.Context, b telematics.Bulk) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ReadBudget)
+func (o commands) closeMany(ctx context.Context, b telematics.Bulk) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.readBudget)
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(bulkWorkers)
 	for _, item := range b.Items {
 		if item.Refusal != nil && errors.Is(item.Refusal, errOutOfTime) {
 			group.Go(func() error {
-				s.recordLeftOut(ctx, b, item.Vehicle, item.Refusal)
+				o.recordLeftOut(ctx, b, item.Vehicle, item.Refusal)
 				return nil
 			})
 		}
 	}
 	_ = group.Wait()
-	if err := s.Bulks.RefuseBulk(ctx, b.ID, b.Items); err != nil { // they are in the history, and in this answer
-		s.Log.WarnContext(ctx, "refusals of a bulk not written down", "bulk", b.ID, "err", err)
+	if err := o.bulks.RefuseBulk(ctx, b.ID, b.Items); err != nil { // they are in the history, and in this answer
+		o.log.WarnContext(ctx, "refusals of a bulk not written down", "bulk", b.ID, "err", err)
 	}
 }
 
 // checkBulk checks what the contract cannot say of an order to many vehicles.
-func checkBulk(call *call, wrong *contract.FieldErrors) error {
-	b := newBulk(call)
+func checkBulk(c *call, wrong *contract.FieldErrors) error {
+	b := newBulk(c)
 	if b.Attention != nil && b.Attention.Signal == "" {
 		wrong.AddIfValid("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
 	}
@@ -105,12 +104,12 @@ func checkBulk(call *call, wrong *contract.FieldErrors) error {
 }
 
 // newBulk returns the order in the body, which the contract has checked.
-func newBulk(call *call) telematics.Bulk {
-	action, _ := call.values["action"].(string)
-	parameters, _ := call.values["parameters"].(map[string]any)
-	ids, _ := call.values["vehicle_ids"].([]any)
+func newBulk(c *call) telematics.Bulk {
+	action, _ := c.values["action"].(string)
+	parameters, _ := c.values["parameters"].(map[string]any)
+	ids, _ := c.values["vehicle_ids"].([]any)
 	b := telematics.Bulk{
-		ID: uuid.Must(uuid.NewV7()), Action: telematics.Action(action), Actor: call.actor, RequestID: call.id, Key: call.key,
+		ID: uuid.Must(uuid.NewV7()), Action: telematics.Action(action), Actor: c.actor, RequestID: c.id, Key: c.key,
 		Attention: attention(telematics.Action(action), parameters),
 	}
 	for _, id := range ids {
@@ -120,13 +119,13 @@ func newBulk(call *call) telematics.Bulk {
 }
 
 // startMany turns to each vehicle, some at a time, until the context ends.
-func (s *server) startMany(ctx context.Context, b telematics.Bulk, p preferences) []telematics.BulkItem {
+func (o commands) startMany(ctx context.Context, b telematics.Bulk, p preferences) []telematics.BulkItem {
 	items := make([]telematics.BulkItem, len(b.Vehicles))
 	var group errgroup.Group
 	group.SetLimit(bulkWorkers)
 	for i, vehicle := range b.Vehicles {
 		group.Go(func() error {
-			items[i] = s.startOne(ctx, b, vehicle, p)
+			items[i] = o.startOne(ctx, b, vehicle, p)
 			return nil
 		})
 	}
@@ -134,21 +133,21 @@ func (s *server) startMany(ctx context.Context, b telematics.Bulk, p preferences
 	return items
 }
 
-func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, p preferences) telematics.BulkItem {
+func (o commands) startOne(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, p preferences) telematics.BulkItem {
 	item := telematics.BulkItem{Vehicle: vehicle}
 	if ctx.Err() != nil {
 		item.Refusal = telematics.Unavailable("A server of ours", errOutOfTime)
 		return item
 	}
-	if s.VehicleRate != 0 && s.mayOrder(ctx, b.Actor, vehicle) {
-		if _, refusal := s.count(ctx, s.vehicleLimit(vehicle)); refusal != nil {
-			s.recordLeftOut(ctx, b, vehicle, refusal)
-			item.Refusal = refusal
+	if o.limits.Vehicle != 0 && o.limits.maySee(ctx, b.Actor, vehicle) {
+		if _, refusal := o.limits.count(ctx, o.limits.vehicleLimit(vehicle)); refusal != nil {
+			o.recordLeftOut(ctx, b, vehicle, asError(refusal))
+			item.Refusal = asError(refusal)
 			return item
 		}
 	}
-	receipt, err := s.Controller.Start(ctx, &delivery.Order{
-		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, s.Budget),
+	receipt, err := o.controller.Start(ctx, &delivery.Order{
+		Vehicle: vehicle, Action: b.Action, Attention: b.Attention, Budget: cmp.Or(p.wait, o.budget),
 		Actor: b.Actor, RequestID: b.RequestID, Bulk: b.ID,
 	})
 	if err != nil {
@@ -160,13 +159,13 @@ func (s *server) startOne(ctx context.Context, b telematics.Bulk, vehicle telema
 }
 
 // recordLeftOut writes down that a vehicle was left out: the controller never hears of it [LAW-9].
-func (s *server) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, refusal *telematics.Error) {
+func (o commands) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle telematics.VehicleID, refusal *telematics.Error) {
 	line := telematics.Activity{
-		At: s.Now(), Actor: b.Actor, Agency: b.Actor.Agency, Vehicle: vehicle, Action: telematics.CommandActivity(b.Action),
-		Attention: b.Attention, RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested),
+		At: o.now(), Actor: b.Actor, Agency: b.Actor.Agency, Vehicle: vehicle, Action: telematics.CommandActivity(b.Action),
+		Attention: b.Attention, RequestID: b.RequestID, Latency: o.now().Sub(b.Requested),
 		Outcome: telematics.NotExecuted, Code: refusal.Code,
 	}
-	s.Refusals.Note(ctx, line)
+	o.audit.refusals.Note(ctx, line)
 }
 
 // firstUnknown is how many of the vehicles that do not exist are named.
@@ -174,7 +173,7 @@ const firstUnknown = 20
 
 // recordUnknown writes down, in one entry, which vehicles of the order do not exist, or are not the actor's to see: one request must
 // not write an entry for each number that a caller invents [LAW-9].
-func (s *server) recordUnknown(ctx context.Context, b telematics.Bulk) {
+func (o commands) recordUnknown(ctx context.Context, b telematics.Bulk) {
 	var unknown int
 	var first []telematics.VehicleID
 	for _, item := range b.Items {
@@ -188,35 +187,35 @@ func (s *server) recordUnknown(ctx context.Context, b telematics.Bulk) {
 	if unknown == 0 {
 		return
 	}
-	s.Refusals.Note(ctx, telematics.Activity{
-		At: s.Now(), Actor: b.Actor, Agency: b.Actor.Agency, Action: telematics.CommandActivity(b.Action),
+	o.audit.refusals.Note(ctx, telematics.Activity{
+		At: o.now(), Actor: b.Actor, Agency: b.Actor.Agency, Action: telematics.CommandActivity(b.Action),
 		Details:   map[string]any{"unknown_vehicles": unknown, "vehicle_ids": first},
-		RequestID: b.RequestID, Latency: s.Now().Sub(b.Requested), Outcome: telematics.NotExecuted, Code: telematics.VehicleNotFound,
+		RequestID: b.RequestID, Latency: o.now().Sub(b.Requested), Outcome: telematics.NotExecuted, Code: telematics.VehicleNotFound,
 	})
 }
 
 // repeatMany answers an order to many vehicles whose key is in use.
-func (s *server) repeatMany(ctx context.Context, c echo.Context) error {
-	b, refusal := s.madeMany(ctx, *callOf(c).key)
+func (o commands) repeatMany(ctx context.Context, c *call) error {
+	b, refusal := o.madeMany(ctx, *c.key)
 	if refusal != nil {
-		s.noteMany(ctx, callOf(c), asError(refusal).Code, telematics.NotExecuted)
+		o.noteMany(ctx, c, asError(refusal).Code, telematics.NotExecuted)
 		return refusal
 	}
-	s.noteMany(ctx, callOf(c), telematics.IdempotencyReplayed, telematics.Undecided)
-	markReplayed(c, true)
-	return s.answerMany(c, b)
+	o.noteMany(ctx, c, telematics.IdempotencyReplayed, telematics.Undecided)
+	c.markReplayed(true)
+	return o.answerMany(c, b)
 }
 
 // noteMany writes down what became of an order to many vehicles as a whole, where its commands do not tell [LAW-9].
-func (s *server) noteMany(ctx context.Context, call *call, code telematics.Code, outcome telematics.Outcome) {
-	line := call.line(telematics.BulkOrder, 0, s.Now())
+func (o commands) noteMany(ctx context.Context, c *call, code telematics.Code, outcome telematics.Outcome) {
+	line := c.entry(telematics.BulkOrder, 0)
 	line.Code, line.Outcome = code, outcome
-	s.Refusals.Note(ctx, line)
+	o.audit.refusals.Note(ctx, line)
 }
 
 // madeMany returns what was made under a key, as it is now.
-func (s *server) madeMany(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
-	made, found, err := s.Bulks.Made(ctx, key)
+func (o commands) madeMany(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
+	made, found, err := o.bulks.Made(ctx, key)
 	switch {
 	case err != nil:
 		return telematics.Bulk{}, telematics.Unavailable("Postgres", err)
@@ -225,20 +224,20 @@ func (s *server) madeMany(ctx context.Context, key telematics.IdempotencyKey) (t
 	case made.Fingerprint != key.Fingerprint:
 		return telematics.Bulk{}, telematics.KeyMismatch()
 	}
-	return s.Bulks.Bulk(ctx, made.Bulk)
+	return o.bulks.Bulk(ctx, made.Bulk)
 }
 
 // bulk answers GET /admin/commands?bulk={id}.
-func (s *server) bulk(c echo.Context) error {
+func (o commands) bulk(c *call) error {
 	id, err := contract.ParseUUID(c.QueryParam("bulk"))
 	if err != nil {
 		return contract.Invalid("bulk", "must be a UUID")
 	}
-	b, err := s.Bulks.Bulk(c.Request().Context(), id)
+	b, err := o.bulks.Bulk(c.ctx(), id)
 	if err != nil {
 		return err
 	}
-	if !callOf(c).actor.Sees(b.Actor.Agency) {
+	if !c.actor.Sees(b.Actor.Agency) {
 		return telematics.NoSuchBulk(id)
 	}
 	var commands []telematics.Command
@@ -247,13 +246,13 @@ func (s *server) bulk(c echo.Context) error {
 			commands = append(commands, *item.Command)
 		}
 	}
-	entry := callOf(c).line(telematics.CommandsRead, 0, s.Now())
+	entry := c.entry(telematics.CommandsRead, 0)
 	entry.Details = map[string]any{"bulk": b.ID.String()}
-	if err := s.recordCommandsRead(c, commands, entry); err != nil {
+	if err := o.audit.commandsRead(c, commands, entry); err != nil {
 		return err
 	}
 	body := newBulkBody(b)
-	return s.answer(c, body.Summary.sentence(), body)
+	return c.answer(body.Summary.sentence(), body)
 }
 
 // bulkBody is an order to many vehicles, and what has become of it.

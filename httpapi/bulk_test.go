@@ -225,7 +225,7 @@ func numbers(first, count int) string {
 
 func TestABulkCostsItsVehicles(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.BulkRate, c.AdminRate = l, 1500, 600 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Bulk, c.Rates.Admin = l, 1500, 600 })
 	order := func(count int, change ...func(*http.Request)) *response {
 		return a.post(many, append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
 	}

@@ -20,37 +20,44 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// call is one request on its way.
+// handler answers a request. Its error becomes the response: see fail.
+type handler func(*call) error
+
+// call is a request in progress.
 type call struct {
-	id         uuid.UUID // the request id
-	idText     string    // likewise, as text
-	started    time.Time
-	actor      telematics.Actor           // once the token was checked
-	scopes     auth.Scopes                // likewise
-	tokenUntil time.Time                  // likewise: when it is refused
-	agencyCode string                     // likewise: of the agency whose app it is; empty: no app's
-	signed     auth.Signed                // likewise: of that app
-	quota      telematics.Quota           // once the limits were asked: of the one with the least left
-	body       []byte                     // once it was read
-	key        *telematics.IdempotencyKey // nil: none
-	lookup     *delivery.KeyLookup        // of the key; nil: it was not looked up
-	values     map[string]any             // the body's, once the contract was checked; nil: none expected
-	failure    *telematics.Error
-	stack      []byte // of a panic
+	echo.Context
+	clock   func() time.Time
+	id      uuid.UUID // the request id
+	idText  string    // likewise, as text
+	started time.Time
+
+	actor      telematics.Actor // set once the token is verified
+	scopes     auth.Scopes      // likewise
+	tokenUntil time.Time        // likewise: when it is refused
+	agencyCode string           // of the agency whose app signed the request; empty: none
+
+	quota  telematics.Quota           // of the limit with the least left
+	body   []byte                     // once it is read
+	key    *telematics.IdempotencyKey // nil: none
+	lookup *delivery.KeyLookup        // of the key; nil: it was not looked up
+	values map[string]any             // of the body, checked; nil: none is expected
+
+	failure *telematics.Error
+	stack   []byte // of a panic
 }
 
 const callKey = "call"
 
 func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
 
-// begin numbers the request, with the caller's own number where it is a UUID, and sets
-// the headers that every response has.
+// begin numbers the request, by the caller's number where that is a UUID, and sets the headers that
+// every response has.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer trace.StartRegion(c.Request().Context(), delivery.StepHTTP).End()
 		request, header := c.Request(), c.Response().Header()
 		id := requestID(request.Header)
-		call := &call{id: id, idText: id.String(), started: s.Now()}
+		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}
 		c.Set(callKey, call)
 		header.Set(echo.HeaderXRequestID, call.idText)
 		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
@@ -68,8 +75,8 @@ func requestID(h http.Header) uuid.UUID {
 	return uuid.New()
 }
 
-// exactPath keeps one address for one thing: a path with an empty segment, a
-// trailing slash included, is another path, and an unknown one.
+// exactPath refuses paths with an empty segment, a trailing slash included: each resource has one
+// address.
 func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
@@ -80,17 +87,22 @@ func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// readBody reads the body to its end, even where it is ignored: what is too large is
-// refused everywhere, and net/http notices a caller's hang-up only behind it.
-func (call *call) readBody(c echo.Context) error { return call.readUpTo(c, maxBody) }
+func (c *call) now() time.Time { return c.clock() }
 
-func (call *call) readUpTo(c echo.Context, limit int64) error {
+// ctx ends when the caller hangs up, and, in a read, after Config.ReadBudget.
+func (c *call) ctx() context.Context { return c.Request().Context() }
+
+func (c *call) setHeader(name, value string) { c.Response().Header().Set(name, value) }
+
+// readBody reads the body to its end, even where it is ignored: net/http notices that a caller
+// hangs up only after the body.
+func (c *call) readBody(limit int64) error {
 	request := c.Request()
 	if request.Body == http.NoBody { // of most orders, which would keep a buffer while they wait
 		return nil
 	}
 	if request.ContentLength > limit {
-		c.Response().Header().Set(echo.HeaderConnection, "close") // else net/http waits for the body first
+		c.setHeader(echo.HeaderConnection, "close") // else net/http waits for the body first
 		return tooLarge(limit)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, request.Body, limit))
@@ -101,21 +113,22 @@ func (call *call) readUpTo(c echo.Context, limit int64) error {
 	case err != nil:
 		return malformed("The request body could not be read to its end.", fmt.Errorf("read body: %w", err))
 	}
-	call.body = body
+	c.body = body
 	return nil
 }
 
-// author returns who asks, for the activity history.
-func (call *call) author() telematics.Author {
-	return telematics.Author{Actor: call.actor, RequestID: call.id}
+// author returns who makes the request, for the audit log.
+func (c *call) author() telematics.Author {
+	return telematics.Author{Actor: c.actor, RequestID: c.id}
 }
 
-// line returns the audit log entry for what the call did. It belongs to the actor's
-// agency until it is known to be about a vehicle of another.
-func (call *call) line(activity string, vehicle telematics.VehicleID, now time.Time) telematics.Activity {
+// entry returns the audit log entry of the request. It belongs to the actor's agency; set Agency
+// where it is about a vehicle of another one.
+func (c *call) entry(activity string, vehicle telematics.VehicleID) telematics.Activity {
+	now := c.now()
 	return telematics.Activity{
-		At: now, Actor: call.actor, Agency: call.actor.Agency, Vehicle: vehicle, Action: activity,
-		RequestID: call.id, Latency: now.Sub(call.started),
+		At: now, Actor: c.actor, Agency: c.actor.Agency, Vehicle: vehicle, Action: activity,
+		RequestID: c.id, Latency: now.Sub(c.started),
 	}
 }
 
@@ -125,9 +138,10 @@ const (
 	maxIdempotencyKey         = 255
 )
 
-// readKey reads the caller's own name for a POST. Its scope is the caller, and it stands
-// for this request alone.
-func (call *call) readKey(r *http.Request, wrong *contract.FieldErrors) {
+// readKey reads the idempotency key of a POST. Its scope is the caller, its fingerprint the
+// request.
+func (c *call) readKey(wrong *contract.FieldErrors) {
+	r := c.Request()
 	values := r.Header.Values(headerIdempotencyKey)
 	if r.Method != http.MethodPost || len(values) == 0 {
 		return
@@ -140,24 +154,25 @@ func (call *call) readKey(r *http.Request, wrong *contract.FieldErrors) {
 	}
 	request := sha256.New()
 	fmt.Fprintf(request, "%s\n%s\n%s\n", r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
-	request.Write(call.body)
-	call.key = &telematics.IdempotencyKey{Agency: call.actor.Agency, Subject: call.actor.Subject, Key: key}
-	request.Sum(call.key.Fingerprint[:0])
+	request.Write(c.body)
+	c.key = &telematics.IdempotencyKey{Agency: c.actor.Agency, Subject: c.actor.Subject, Key: key}
+	request.Sum(c.key.Fingerprint[:0])
 }
 
-// made returns what was made under the call's idempotency key, if it has one. The record is read once for a call.
-func (s *server) made(ctx context.Context, call *call) (delivery.Made, bool, error) {
-	if call.key == nil {
+// made returns what was made under the idempotency key, if there is one. It reads the record once
+// for a call.
+func (c *call) made(ctx context.Context, record Bulks) (delivery.Made, bool, error) {
+	if c.key == nil {
 		return delivery.Made{}, false, nil
 	}
-	if call.lookup == nil {
-		made, found, err := s.Bulks.Made(ctx, *call.key)
+	if c.lookup == nil {
+		made, found, err := record.Made(ctx, *c.key)
 		if err != nil {
 			return delivery.Made{}, false, err
 		}
-		call.lookup = &delivery.KeyLookup{Made: made, Found: found}
+		c.lookup = &delivery.KeyLookup{Made: made, Found: found}
 	}
-	return call.lookup.Made, call.lookup.Found, nil
+	return c.lookup.Made, c.lookup.Found, nil
 }
 
 func keyRequired() *telematics.Error {
@@ -165,9 +180,9 @@ func keyRequired() *telematics.Error {
 		Message: "This moves money: send an Idempotency-Key, a name of your own for this request, so that it can be repeated without moving it twice."}
 }
 
-// markReplayed says that the answer is that of an earlier request.
-func markReplayed(c echo.Context, replayed bool) {
+// markReplayed says in the header that the answer is that of an earlier request.
+func (c *call) markReplayed(replayed bool) {
 	if replayed {
-		c.Response().Header().Set(headerIdempotencyReplayed, "true")
+		c.setHeader(headerIdempotencyReplayed, "true")
 	}
 }

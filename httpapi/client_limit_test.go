@@ -15,7 +15,7 @@ func limitedClients(t *testing.T, clientRate, cardRate int) (*api, *limiter) {
 	t.Helper()
 	l := &limiter{taken: map[string]int{}}
 	return probedAPI(t, func(c *httpapi.Config) {
-		c.Limiter, c.ClientRate, c.CardRate, c.AdminRate = l, clientRate, cardRate, 1
+		c.Limiter, c.Rates.Client, c.Rates.Card, c.Rates.Admin = l, clientRate, cardRate, 1
 	}), l
 }
 

@@ -2,9 +2,10 @@ package httpapi
 
 import (
 	"encoding/json"
+	"log/slog"
+	"time"
 
-	"github.com/labstack/echo/v4"
-
+	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
@@ -61,47 +62,58 @@ func newAttentionBody(a *telematics.Attention) *attentionBody {
 	return &attentionBody{Signal: a.Signal, DurationMS: a.Duration.Milliseconds()}
 }
 
-// command answers GET /admin/commands/{id}.
-func (s *server) command(c echo.Context) error {
-	id, err := commandParam(c)
-	if err != nil {
-		return err
-	}
-	command, err := s.Fleet.Command(c.Request().Context(), id)
-	if err != nil {
-		return err
-	}
-	if !callOf(c).actor.Sees(command.Agency) {
-		return telematics.NoSuchCommand(id)
-	}
-	entry := callOf(c).line(telematics.CommandsRead, command.Vehicle, s.Now())
-	entry.Agency, entry.Command = command.Agency, command.ID
-	if err := s.recordCommandsRead(c, []telematics.Command{command}, entry); err != nil {
-		return err
-	}
-	return s.answer(c, "The command is "+string(command.State)+".", newCommandBody(command))
+// commands gives orders to vehicles, and answers with what became of them.
+type commands struct {
+	controller Controller
+	fleet      Fleet
+	bulks      Bulks
+	limits     *limits
+	audit      *audit
+	budget     time.Duration // of a command
+	readBudget time.Duration
+	log        *slog.Logger
+	now        func() time.Time
 }
 
-// vehicleCommands answers GET /admin/vehicles/{vehicle}/commands.
-func (s *server) vehicleCommands(c echo.Context) error {
-	p, err := pageOf(c, "commands")
+// get answers GET /admin/commands/{id}.
+func (o commands) get(c *call) error {
+	id, err := contract.ParseUUID(c.Param("id"))
+	if err != nil {
+		return contract.Invalid("id", "must be a UUID")
+	}
+	command, err := o.fleet.Command(c.ctx(), id)
 	if err != nil {
 		return err
 	}
-	twin, err := s.twin(c)
+	if !c.actor.Sees(command.Agency) {
+		return telematics.NoSuchCommand(id)
+	}
+	entry := c.entry(telematics.CommandsRead, command.Vehicle)
+	entry.Agency, entry.Command = command.Agency, command.ID
+	if err := o.audit.commandsRead(c, []telematics.Command{command}, entry); err != nil {
+		return err
+	}
+	return c.answer("The command is "+string(command.State)+".", newCommandBody(command))
+}
+
+// ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
+func (o commands) ofVehicle(c *call) error {
+	p := c.page("commands")
+	twin, err := visibleTwin(c, o.fleet)
 	if err != nil {
 		return err
 	}
-	// A vehicle may have come from another agency: what that one ordered stays its own.
-	found, err := s.Fleet.VehicleCommands(c.Request().Context(), twin.ID, callOf(c).actor.Agency, p.query())
+	// Commands that another agency gave before the vehicle changed hands are not this agency's to
+	// see.
+	found, err := o.fleet.VehicleCommands(c.ctx(), twin.ID, c.actor.Agency, p.query())
 	if err != nil {
 		return err
 	}
-	commands, meta := cut(p, found, func(c telematics.Command) int64 { return c.Seq })
-	entry := callOf(c).line(telematics.CommandsRead, twin.ID, s.Now())
+	listed, meta := cut(p, found, func(c telematics.Command) int64 { return c.Seq })
+	entry := c.entry(telematics.CommandsRead, twin.ID)
 	entry.Agency = twin.AgencyID
-	if err := s.recordCommandsRead(c, commands, entry); err != nil {
+	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return s.answerWith(c, counted(len(commands), "command"), bodies(commands, newCommandBody), meta)
+	return c.answerWith(counted(len(listed), "command"), bodies(listed, newCommandBody), meta)
 }

@@ -16,43 +16,35 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// order returns the handler of a control action. It answers when the command is settled,
-// or, for a caller that prefers so, once it is on its way.
-func (s *server) order(a telematics.Action) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		call := callOf(c)
-		vehicle, err := vehicleParam(c)
-		if err != nil {
-			return err
-		}
+// order returns the handler of a control action. It answers when the command is settled, or, for a
+// caller that prefers so, once it is accepted. A caller that hangs up does not cancel its command.
+func (o commands) order(a telematics.Action) handler {
+	return func(c *call) error {
 		preferences := readPreferences(c.Request().Header)
-		order := &delivery.Order{
-			Vehicle: vehicle, Action: a, Attention: attention(a, call.values), Budget: cmp.Or(preferences.wait, s.Budget),
-			Actor: call.actor, RequestID: call.id, Idempotency: call.key, Lookup: call.lookup,
-		}
-		// A caller that hangs up does not cancel its command: the controller sees to that.
-		carry := s.Controller.Send
+		send := o.controller.Send
 		if preferences.async {
-			carry = s.Controller.Start
+			send = o.controller.Start
 		}
-		receipt, err := carry(c.Request().Context(), order)
-		markReplayed(c, receipt.Replayed)
+		receipt, err := send(c.ctx(), &delivery.Order{
+			Vehicle: c.vehicleID(), Action: a, Attention: attention(a, c.values), Budget: cmp.Or(preferences.wait, o.budget),
+			Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup,
+		})
+		c.markReplayed(receipt.Replayed)
 		if !receipt.Replayed { // which waited for nothing
 			preferences.apply(c)
 		}
 		if err != nil {
 			return err
 		}
-		return s.answerCommand(c, receipt.Command)
+		return answerCommand(c, receipt.Command)
 	}
 }
 
-// answerCommand answers with a command: done, or, for a call that did not wait, as it
-// is by now.
-func (s *server) answerCommand(c echo.Context, command *telematics.Command) error {
+// answerCommand answers with a settled command, or, for a call that did not wait, with an open one.
+func answerCommand(c *call, command *telematics.Command) error {
 	if command.State.IsOpen() {
-		c.Response().Header().Set(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
-		return s.write(c, http.StatusAccepted, envelope{
+		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
+		return c.write(http.StatusAccepted, envelope{
 			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; look at the command for what becomes of it.", command.Vehicle),
 			Data: newCommandBody(*command),
 		})
@@ -60,11 +52,11 @@ func (s *server) answerCommand(c echo.Context, command *telematics.Command) erro
 	if err := command.Err(); err != nil {
 		return err
 	}
-	return s.answer(c, done(*command), newCommandBody(*command))
+	return c.answer(done(*command), newCommandBody(*command))
 }
 
-// attention returns the parameters among values that the contract has checked; nil for an action that
-// takes none.
+// attention returns the parameters among values that the contract has checked; nil: the action has
+// none.
 func attention(a telematics.Action, values map[string]any) *telematics.Attention {
 	if a != telematics.AttentionSignal {
 		return nil
@@ -78,30 +70,22 @@ func attention(a telematics.Action, values map[string]any) *telematics.Attention
 	return attention
 }
 
-// done words what the vehicle did.
+// done says what the vehicle did.
 func done(c telematics.Command) string {
-	id := strconv.FormatInt(int64(c.Vehicle), 10)
-	subject := "Vehicle " + id
-	switch c.Action {
-	case telematics.Lock:
-		return subject + " was locked."
-	case telematics.Unlock:
-		return subject + " was unlocked."
-	case telematics.EnableDriving:
-		return subject + " may be driven."
-	case telematics.DisableDriving:
-		return subject + " was immobilized."
-	case telematics.UnlockAndEnableDriving:
-		return subject + " was unlocked and may be driven."
-	case telematics.LockAndDisableDriving:
-		return subject + " was immobilized and locked."
-	case telematics.AttentionSignal:
-		return subject + " drew attention."
-	case telematics.OpenTopCase:
-		return "The top case of vehicle " + id + " was opened."
-	default:
-		return subject + " did " + string(c.Action) + "."
+	format, ok := map[telematics.Action]string{
+		telematics.Lock:                   "Vehicle %d was locked.",
+		telematics.Unlock:                 "Vehicle %d was unlocked.",
+		telematics.EnableDriving:          "Vehicle %d may be driven.",
+		telematics.DisableDriving:         "Vehicle %d was immobilized.",
+		telematics.UnlockAndEnableDriving: "Vehicle %d was unlocked and may be driven.",
+		telematics.LockAndDisableDriving:  "Vehicle %d was immobilized and locked.",
+		telematics.AttentionSignal:        "Vehicle %d drew attention.",
+		telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
+	}[c.Action]
+	if !ok {
+		return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
 	}
+	return fmt.Sprintf(format, c.Vehicle)
 }
 
 const (
@@ -109,11 +93,11 @@ const (
 	headerPreferenceApplied = "Preference-Applied"
 )
 
-// preferences are what a caller would like of its answer (RFC 7240). A longer wait than is allowed is shortened; what is
-// not understood is ignored.
+// preferences are those of a caller for its answer (RFC 7240). A wait that is too long is
+// shortened; unknown preferences are ignored.
 type preferences struct {
 	async bool          // respond-async: do not wait for the vehicle
-	wait  time.Duration // how long the vehicle may take; zero: not said
+	wait  time.Duration // how long the vehicle may take; zero: the default
 }
 
 func readPreferences(h http.Header) preferences {
@@ -134,8 +118,8 @@ func readPreferences(h http.Header) preferences {
 	return p
 }
 
-// waitOf returns how long a caller wants to wait, but no longer than a command may take; zero: it says nothing that
-// can be applied.
+// waitOf returns how long a caller wants to wait, at most as long as a command may take; zero: the
+// value cannot be applied.
 func waitOf(value string) time.Duration {
 	seconds, err := strconv.ParseUint(value, 10, 16) // no sign, and no product that wraps around
 	if errors.Is(err, strconv.ErrRange) {
@@ -165,7 +149,7 @@ func splitUnquoted(list string) []string {
 }
 
 // apply says in the answer which preferences were granted.
-func (p preferences) apply(c echo.Context) {
+func (p preferences) apply(c *call) {
 	var applied []string
 	if p.async {
 		applied = append(applied, "respond-async")
@@ -174,6 +158,6 @@ func (p preferences) apply(c echo.Context) {
 		applied = append(applied, "wait="+strconv.Itoa(int(p.wait.Seconds())))
 	}
 	if applied != nil {
-		c.Response().Header().Set(headerPreferenceApplied, strings.Join(applied, ", "))
+		c.setHeader(headerPreferenceApplied, strings.Join(applied, ", "))
 	}
 }

@@ -27,25 +27,22 @@ type envelope struct {
 	Timestamp string              `json:"timestamp"`
 }
 
-func (s *server) answer(c echo.Context, message string, data any) error {
-	return s.answerWith(c, message, data, nil)
-}
+func (c *call) answer(message string, data any) error { return c.answerWith(message, data, nil) }
 
-func (s *server) answerWith(c echo.Context, message string, data, meta any) error {
-	return s.write(c, http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
+func (c *call) answerWith(message string, data, meta any) error {
+	return c.write(http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
 }
 
 // answerClient answers an agency's app: its agency is in meta, next to the page.
-func (s *server) answerClient(c echo.Context, status int, message string, data any, page ...pageMeta) error {
-	return s.write(c, status, envelope{Success: true, Message: message, Data: data, Meta: clientMeta(callOf(c), page)})
+func (c *call) answerClient(status int, message string, data any, page ...pageMeta) error {
+	return c.write(status, envelope{Success: true, Message: message, Data: data, Meta: clientMeta(c, page)})
 }
 
-// write sends an envelope. The body is complete before its first byte leaves, so that
-// what cannot be encoded still becomes an error with its status.
-func (s *server) write(c echo.Context, status int, e envelope) error {
-	defer trace.StartRegion(c.Request().Context(), delivery.StepAnswer).End()
-	e.RequestID = callOf(c).idText
-	e.Timestamp = timestamp(s.Now())
+// write sends an envelope. It encodes the whole body first, so that what cannot be encoded still
+// becomes an error with its status.
+func (c *call) write(status int, e envelope) error {
+	defer trace.StartRegion(c.ctx(), delivery.StepAnswer).End()
+	e.RequestID, e.Timestamp = c.idText, timestamp(c.now())
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
@@ -58,7 +55,7 @@ func (s *server) write(c echo.Context, status int, e envelope) error {
 // timestamp is ISO 8601 in UTC with milliseconds.
 func timestamp(t time.Time) string { return telematics.FormatTime(t) }
 
-// timestampOrNull is null for what has not happened.
+// timestampOrNull is null for the zero time.
 func timestampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -76,7 +73,7 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// counted words a number of things.
+// counted words a number: "1 vehicle.", "2 entries."
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."

@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Codes of what goes wrong before a vehicle is asked.
+// Codes of requests that are refused before anything is sent to a vehicle.
 const (
 	notFound           telematics.Code = "not_found"
 	methodNotAllowed   telematics.Code = "method_not_allowed"
@@ -32,7 +32,7 @@ const (
 	webhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
 )
 
-// statuses says what each error is over HTTP.
+// statuses has the HTTP status of each error.
 var statuses = map[telematics.Code]int{
 	contract.MalformedJSON:           http.StatusBadRequest,
 	idempotencyKeyRequired:           http.StatusBadRequest,
@@ -89,7 +89,7 @@ var statuses = map[telematics.Code]int{
 	telematics.CommandTimeout:        http.StatusGatewayTimeout,
 }
 
-// errorBody is what an envelope says of an error. Every key is always there.
+// errorBody is the error of an envelope. Every key is always present.
 type errorBody struct {
 	Code       telematics.Code     `json:"code"`
 	Retryable  bool                `json:"retryable"`
@@ -111,7 +111,7 @@ func newErrorBody(e *telematics.Error) *errorBody {
 	return body
 }
 
-// fail answers with an error: the only way in which one becomes a response.
+// fail answers with an error. No other function does.
 func (s *server) fail(err error, c echo.Context) {
 	failure := asError(err)
 	status, ok := statuses[failure.Code]
@@ -119,28 +119,30 @@ func (s *server) fail(err error, c echo.Context) {
 		failure = telematics.Broken(fmt.Errorf("no HTTP status for %w", err))
 		status = http.StatusInternalServerError
 	}
-	callOf(c).failure = failure
+	call := callOf(c)
+	call.failure = failure
 	if c.Response().Committed {
 		return
 	}
-	if callOf(c).actor.Role == telematics.Client {
+	if call.actor.Role == telematics.Client {
 		failure = forClient(failure)
 	}
 	body := newErrorBody(failure)
-	if body.RetryAfter != nil && body.Retryable { // generic clients repeat the request: the header is for what is safe to repeat
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
+	if body.RetryAfter != nil && body.Retryable { // clients repeat a request that has the header
+		call.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}
 	var fields *contract.FieldErrors
 	e := envelope{Message: failure.Message, Error: body}
 	if errors.As(err, &fields) {
 		e.Errors = fields.Messages()
 	}
-	if err := s.write(c, status, e); err != nil {
-		s.Log.WarnContext(c.Request().Context(), "answer not written", "request_id", callOf(c).id, "err", err)
+	if err := call.write(status, e); err != nil {
+		s.Log.WarnContext(call.ctx(), "answer not written", "request_id", call.id, "err", err)
 	}
 }
 
-// forClient returns the error as a client may read it: the reason of a halt is for administrators alone.
+// forClient returns the error as a client may read it: the reason of a halt is for administrators
+// alone.
 func forClient(e *telematics.Error) *telematics.Error {
 	if e.Code != telematics.CommandsHalted {
 		return e
@@ -150,7 +152,7 @@ func forClient(e *telematics.Error) *telematics.Error {
 	return &public
 }
 
-// wholeSeconds rounds up: who comes back then is not too early.
+// wholeSeconds rounds up, so that a caller that waits that long is not too early.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // asError returns the error in the one shape that has a code.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,20 @@ import (
 	"motorpool/telematics"
 )
 
-// events answers GET /admin/events: a stream that lasts until its caller hangs up or is too slow, its token is not valid
-// any more, or this process ends. The subscription is recorded before anything is sent [LAW-9].
-func (s *server) events(c echo.Context) error {
-	filter, err := eventFilterOf(c)
-	if err != nil {
-		return err
-	}
-	call := callOf(c)
-	release, refusal := s.Feed.Admit(c.Request().Context(), call.actor)
+// events streams events.
+type events struct {
+	feed       *stream.Feed
+	fleet      Fleet
+	tokens     *auth.Tokens
+	audit      *audit
+	readBudget time.Duration // of recording the subscription
+}
+
+// follow answers GET /admin/events: a stream that lasts until its caller hangs up or is too slow,
+// its token is not valid any more, or this process ends. It records the subscription first [LAW-9].
+func (e events) follow(c *call) error {
+	filter := eventFilterOf(c)
+	release, refusal := e.feed.Admit(c.ctx(), c.actor)
 	if refusal == nil {
 		defer release()
 	}
@@ -33,16 +39,16 @@ func (s *server) events(c echo.Context) error {
 		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryUnavailable,
 			Message: fmt.Sprintf("You have %d streams open at this instance, as many as one administrator may; close one first.", limit.Open)}
 	}
-	if err := s.recordSubscription(c, filter, refusal); err != nil {
+	if err := e.record(c, filter, refusal); err != nil {
 		return err
 	}
 	if refusal != nil {
 		return refusal
 	}
-	return s.Feed.Serve(c.Request().Context(), streamWriter{c.Response()}, stream.Subscription{
-		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: call.tokenUntil, Now: s.Now,
-		Refused: func(ctx context.Context) bool { // the keys may have changed since the token was verified
-			_, err := s.Tokens.Authenticate(ctx, c.Request().Header)
+	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
+		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
+		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
+			_, err := e.tokens.Authenticate(ctx, c.Request().Header)
 			return err != nil && asError(err).Code == auth.Unauthenticated
 		},
 	})
@@ -54,27 +60,25 @@ type streamWriter struct{ *echo.Response }
 // FlushError is called by http.ResponseController.
 func (w streamWriter) FlushError() error { return http.NewResponseController(w.Writer).Flush() }
 
-func (s *server) recordSubscription(c echo.Context, filter stream.Filter, refusal error) error {
-	line := callOf(c).line(telematics.EventsRead, filter.Vehicle, s.Now())
-	line.Outcome = telematics.Executed
-	if refusal != nil {
-		line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
-	} else if !filter.Nothing && filter.Agency != 0 {
-		line.Agency = filter.Agency
-	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.ReadBudget)
+func (e events) record(c *call, filter stream.Filter, refusal error) error {
+	ctx, cancel := context.WithTimeout(c.ctx(), e.readBudget)
 	defer cancel()
-	if refusal == nil {
-		vehicles := 0
-		if !filter.Nothing {
-			var err error
-			if vehicles, err = s.Fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle); err != nil {
-				return err
-			}
-		}
-		line.Details = map[string]any{"filter": describeFilter(filter), "vehicles": vehicles}
+	entry := c.entry(telematics.EventsRead, filter.Vehicle)
+	if refusal != nil {
+		entry.Outcome, entry.Code = telematics.NotExecuted, asError(refusal).Code
+		return e.audit.history.Add(ctx, entry)
 	}
-	return s.History.Add(ctx, line)
+	vehicles := 0
+	if !filter.Nothing {
+		entry.Agency = cmp.Or(filter.Agency, entry.Agency)
+		var err error
+		if vehicles, err = e.fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle); err != nil {
+			return err
+		}
+	}
+	entry.Outcome = telematics.Executed
+	entry.Details = map[string]any{"filter": describeFilter(filter), "vehicles": vehicles}
+	return e.audit.history.Add(ctx, entry)
 }
 
 // describeFilter returns the filter as the audit log has it.
@@ -92,19 +96,15 @@ func describeFilter(f stream.Filter) map[string]any {
 	return described
 }
 
-func eventFilterOf(c echo.Context) (stream.Filter, error) {
-	agency, visible, err := agencyQuery(c)
-	if err != nil {
-		return stream.Filter{}, err
-	}
-	vehicle, err := integerQuery(c, "vehicle_id")
-	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(vehicle), Nothing: !visible}
+func eventFilterOf(c *call) stream.Filter {
+	agency, visible := c.queryAgency()
+	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")), Nothing: !visible}
 	if kinds := c.QueryParam("event"); kinds != "" {
 		for kind := range strings.SplitSeq(kinds, ",") {
 			filter.Kinds = append(filter.Kinds, telematics.EventKind(kind))
 		}
 	}
-	return filter, err
+	return filter
 }
 
 // commandEventBody is the data of a command event.
@@ -126,7 +126,8 @@ type presenceConnectivityBody struct {
 	LastSeen *string                   `json:"last_seen"`
 }
 
-// EventBody returns the data of an event about a vehicle, and nil for other kinds. See stream.Config.
+// EventBody returns the data of an event about a vehicle, and nil for other kinds. See
+// stream.Config.
 func EventBody(e telematics.Event) any {
 	switch e.Kind {
 	case telematics.CommandEvent:

@@ -3,8 +3,6 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
@@ -15,21 +13,20 @@ const (
 	CardProbePath = "/api/v1/client/probe-card"
 )
 
-// NewProbed returns the public handler with routes of clients that do nothing but pass the gate, and tell of
-// themselves. They cover what the gate does, whichever routes there are.
+// NewProbed returns the public handler with routes of clients that do nothing but pass the gate, and
+// answer with their caller. They cover what the gate does, whichever routes there are.
 func NewProbed(config Config) http.Handler {
 	s := newServer(config)
 	e := s.handler()
-	tell := func(c echo.Context) error {
-		call := callOf(c)
-		return s.answerClient(c, http.StatusOK, "Passed.", map[string]any{"subject": call.actor.Subject, "body": string(call.body)})
+	answer := func(c *call) error {
+		return c.answerClient(http.StatusOK, "Passed.", map[string]any{"subject": c.actor.Subject, "body": string(c.body)})
 	}
-	add := func(method, path, activity string, options ...func(*gate)) {
+	add := func(method, path, activity string, options ...option) {
 		g := gate{role: telematics.Admin, activity: activity, operation: &contract.Operation{}}
-		for _, option := range append([]func(*gate){ofClient}, options...) {
+		for _, option := range append([]option{ofClient}, options...) {
 			option(&g)
 		}
-		e.Add(method, echoPath(path), s.pass(g, tell))
+		e.Add(method, echoPath(path), s.pass(g, answer))
 	}
 	add(http.MethodGet, ProbePath, "")
 	add(http.MethodHead, ProbePath, "")

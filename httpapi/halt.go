@@ -3,8 +3,6 @@ package httpapi
 import (
 	"fmt"
 
-	"github.com/labstack/echo/v4"
-
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
@@ -21,63 +19,59 @@ func newHaltBody(h telematics.Halt) haltBody {
 	return haltBody{AgencyID: orNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: timestamp(h.Since)}
 }
 
-// halts answers GET /admin/halts: those that stop vehicles which the caller sees.
-func (s *server) halts(c echo.Context) error {
-	inForce, err := s.Halts.Halts(c.Request().Context())
+// killSwitch answers with halts, and changes them.
+type killSwitch struct{ halts Halts }
+
+// list answers GET /admin/halts: those that stop vehicles which the caller sees.
+func (k killSwitch) list(c *call) error {
+	inForce, err := k.halts.Halts(c.ctx())
 	if err != nil {
 		return err
 	}
-	actor := callOf(c).actor
-	seen := make([]telematics.Halt, 0, len(inForce))
+	visible := make([]telematics.Halt, 0, len(inForce))
 	for _, h := range inForce {
-		if h.Agency == 0 || actor.Sees(h.Agency) {
-			seen = append(seen, h)
+		if h.Agency == 0 || c.actor.Sees(h.Agency) {
+			visible = append(visible, h)
 		}
 	}
-	return s.answer(c, counted(len(seen), "halt"), bodies(seen, newHaltBody))
+	return c.answer(counted(len(visible), "halt"), bodies(visible, newHaltBody))
 }
 
 // halt answers PUT /admin/halts once the halt holds at every instance.
-func (s *server) halt(c echo.Context) error {
-	call := callOf(c)
-	h := telematics.Halt{Agency: telematics.AgencyID(call.wholeNumber("agency_id")), Why: call.text("reason")}
-	if !call.actor.Sees(h.Agency) {
-		return haltsOwnAgency(call.actor.Agency)
+func (k killSwitch) halt(c *call) error {
+	h := telematics.Halt{Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Why: c.text("reason")}
+	if !c.actor.Sees(h.Agency) {
+		return haltsOwnAgency(c.actor.Agency)
 	}
-	made, known, err := s.Halts.Halt(c.Request().Context(), h, call.author())
+	made, exists, err := k.halts.Halt(c.ctx(), h, c.author())
 	switch {
 	case err != nil:
 		return err
-	case !known:
+	case !exists:
 		return contract.Invalid("agency_id", fmt.Sprintf("must be an agency; there is no agency %d", h.Agency))
 	}
-	return s.answer(c, fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency)), newHaltBody(made))
+	return c.answer(fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency)), newHaltBody(made))
 }
 
 // resume answers DELETE /admin/halts.
-func (s *server) resume(c echo.Context) error {
-	call := callOf(c)
-	agency, err := integerQuery(c, "agency_id")
-	if err != nil {
-		return err
+func (k killSwitch) resume(c *call) error {
+	agency := telematics.AgencyID(c.queryInteger("agency_id"))
+	if !c.actor.Sees(agency) {
+		return haltsOwnAgency(c.actor.Agency)
 	}
-	lifted := telematics.AgencyID(agency)
-	if !call.actor.Sees(lifted) {
-		return haltsOwnAgency(call.actor.Agency)
-	}
-	done, err := s.Halts.Resume(c.Request().Context(), lifted, call.author())
+	lifted, err := k.halts.Resume(c.ctx(), agency, c.author())
 	switch {
 	case err != nil:
 		return err
-	case !done:
-		return &telematics.Error{Code: haltNotFound, Message: fmt.Sprintf("There is no halt of %s.", agencyOrAll(lifted))}
+	case !lifted:
+		return &telematics.Error{Code: haltNotFound, Message: fmt.Sprintf("There is no halt of %s.", agencyOrAll(agency))}
 	}
-	return s.answer(c, fmt.Sprintf("The halt of %s is lifted.", agencyOrAll(lifted)), nil)
+	return c.answer(fmt.Sprintf("The halt of %s is lifted.", agencyOrAll(agency)), nil)
 }
 
-// checkHalt checks what the contract cannot say of a halt.
-func checkHalt(call *call, wrong *contract.FieldErrors) error {
-	checkText(call, "reason", wrong)
+// checkHalt checks what the contract cannot express.
+func checkHalt(c *call, wrong *contract.FieldErrors) error {
+	checkText(c, "reason", wrong)
 	return nil
 }
 

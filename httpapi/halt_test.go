@@ -140,7 +140,7 @@ func (noQuota) Take(_ context.Context, limits ...telematics.Limit) ([]telematics
 }
 
 func TestHalts_NoLimitHoldsThemUp(t *testing.T) {
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.AdminRate = noQuota{}, 1 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Admin = noQuota{}, 1 })
 	operator := withScopes(t, nil, "all_agencies halt")
 	a.get(haltsPath, operator).wants(429, "rate_limited")
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")

@@ -3,247 +3,299 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"motorpool/telematics"
 )
 
-// Headers that say what is left of a limit.
+// Headers with what is left of a limit.
 const (
 	headerLimit     = "RateLimit-Limit"
 	headerRemaining = "RateLimit-Remaining"
 	headerReset     = "RateLimit-Reset"
 )
 
-func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: time.Minute} }
-func perHour(n int) telematics.Rate   { return telematics.Rate{Limit: n, Per: time.Hour} }
+// Rates are the limits of requests; zero: any number.
+type Rates struct {
+	Vehicle int // commands a minute to a vehicle, from all actors together
+	Refresh int // queries a minute of a vehicle, by all actors together
+	Admin   int // requests a minute of an administrator
+	Bulk    int // vehicles a minute that an administrator names in orders to many
+	Client  int // requests a minute of a client
+	Card    int // cards an hour that a client tries to add
+}
 
-// limit is one of the limits that a request is counted against.
+// of returns how many requests a minute an actor may make.
+func (r Rates) of(actor telematics.Actor) int {
+	if actor.Role == telematics.Client {
+		return r.Client
+	}
+	return r.Admin
+}
+
+// limits decides which limits a request counts against, and refuses what is over one. Safe for
+// concurrent use.
+type limits struct {
+	Rates
+	limiter Limiter // nil: no request is counted
+	fleet   Fleet
+	bulks   Bulks
+	timeout time.Duration // of a read of the record
+	now     func() time.Time
+
+	refusals actorBound // audit log entries of refusals
+	urgent   actorBound // urgent changes
+	reads    actorBound // reads of the record before the request is counted
+}
+
+// limit is one of the limits that a request is counted against. The zero value counts nothing.
 type limit struct {
 	telematics.Limit
 	vehicle telematics.VehicleID // whose limit it is; zero: the actor's
-	refusal string               // what a caller over the limit reads: a format of the limit and then of words
+	sends   bool                 // a request over it would have sent a command
+	refusal string               // a format of the rate and then of words
 	words   []any
-	outcome telematics.Outcome // likewise
 }
 
-// limit counts a request against its actor's limit, an order or a refresh also against its vehicle's, and a card against its
-// client's limit of cards. The actor's comes first: an actor over it must not use up a vehicle that others need, nor fill the
-// memory of used signatures. That comes second: a replay takes nothing from the limit of cards.
-func (s *server) limit(c echo.Context, g gate) error {
+func newLimit(rate int, per time.Duration, cost int, key, refusal string, words ...any) limit {
+	return limit{
+		Limit:   telematics.Limit{Key: key, Rate: telematics.Rate{Limit: rate, Per: per}, Cost: cost},
+		refusal: refusal, words: words,
+	}
+}
+
+// keyOf names a limit of an actor.
+func keyOf(limit string, actor telematics.Actor) string {
+	return fmt.Sprintf("%s:%d:%s", limit, actor.Agency, actor.Subject)
+}
+
+func (l *limits) actorLimit(actor telematics.Actor) limit {
+	return newLimit(l.of(actor), time.Minute, 1, keyOf(string(actor.Role), actor), "Your limit of %d requests a minute is used up.")
+}
+
+// cardLimit is low: a person who tries stolen cards needs many, most of which are declined.
+func (l *limits) cardLimit(actor telematics.Actor) limit {
+	return newLimit(l.Card, time.Hour, 1, keyOf("cards", actor), "Your limit of %d cards an hour is used up.")
+}
+
+// bulkLimit counts all vehicles of an order to many, or none.
+func (l *limits) bulkLimit(actor telematics.Actor, vehicles int) limit {
+	one := newLimit(l.Bulk, time.Minute, vehicles, keyOf("bulk", actor),
+		"Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", vehicles)
+	one.sends = true
+	return one
+}
+
+func (l *limits) vehicleLimit(vehicle telematics.VehicleID) limit {
+	return limitOf("vehicle", vehicle, l.Vehicle, "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.")
+}
+
+// refreshLimit is low: a unit that is woken again and again empties the 12 V battery of a parked
+// car.
+func (l *limits) refreshLimit(vehicle telematics.VehicleID) limit {
+	return limitOf("refresh", vehicle, l.Refresh, "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.")
+}
+
+func limitOf(name string, vehicle telematics.VehicleID, rate int, refusal string) limit {
+	one := newLimit(rate, time.Minute, 1, fmt.Sprintf("%s:%d", name, vehicle), refusal, vehicle)
+	one.vehicle, one.sends = vehicle, true
+	return one
+}
+
+// pass counts a request against its actor's limit, an order or a refresh also against its
+// vehicle's, and a card against its client's limit of cards. The actor's comes first: an actor over
+// it must not use up a vehicle that others need, nor fill the store of used signatures.
+// useSignature comes second, so that a replay takes nothing from the limit of cards.
+func (l *limits) pass(c *call, g gate, useSignature func() error) error {
 	if g.urgent {
-		return s.limitUrgent(c)
+		return l.passUrgent(c)
 	}
-	call, ctx := callOf(c), c.Request().Context()
-	limits, second := []limit{s.actorLimit(call.actor)}, s.secondLimit(c, g)
-	together := s.readsFirst(call.actor, second)
-	if together && s.applies(ctx, call, second) {
-		limits = append(limits, second)
+	first, second := l.actorLimit(c.actor), l.second(c, g)
+	first.sends = strings.HasPrefix(g.activity, "command") || second.sends
+	counted := []limit{first}
+	together := l.readsFirst(c.actor, second)
+	if together && l.applies(c, second) {
+		counted = append(counted, second)
 	}
-	quota, refusal := s.count(ctx, limits...)
-	if g.client && refusal == nil {
-		if err := s.useSignature(c.Request(), call); err != nil {
-			showQuota(c.Response().Header(), quota)
-			return err
-		}
+	quota, err := l.count(c.ctx(), counted...)
+	if err == nil {
+		err = useSignature()
 	}
-	if refusal == nil && !together && s.applies(ctx, call, second) {
+	if err == nil && !together && l.applies(c, second) {
 		var left telematics.Quota
-		left, refusal = s.count(ctx, second)
+		left, err = l.count(c.ctx(), second)
 		quota = tighter(quota, left)
 	}
-	call.quota = quota
-	showQuota(c.Response().Header(), quota)
-	if refusal == nil {
-		return nil
-	}
-	if g.commands() || g.refresh && refreshes(c.Request()) {
-		refusal.Outcome = telematics.NotExecuted
-	}
-	return refusal
+	c.quota = quota
+	c.showQuota(quota)
+	return err
 }
 
-// secondLimit returns what a request may be counted against after its actor's limit. The zero limit counts nothing.
-func (s *server) secondLimit(c echo.Context, g gate) limit {
-	if g.card {
-		return s.cardLimit(callOf(c).actor)
-	}
-	vehicle, err := vehicleParam(c)
+// second returns what a request may count against after its actor's limit.
+func (l *limits) second(c *call, g gate) limit {
+	vehicle := c.vehicleID()
 	switch {
-	case err == nil && g.order:
-		return s.vehicleLimit(vehicle)
-	case err == nil && g.refresh && refreshes(c.Request()):
-		return s.refreshLimit(vehicle)
+	case g.card:
+		return l.cardLimit(c.actor)
+	case vehicle != 0 && g.order:
+		return l.vehicleLimit(vehicle)
+	case vehicle != 0 && g.refresh && refreshes(c.Request()):
+		return l.refreshLimit(vehicle)
 	}
 	return limit{}
 }
 
-// readsFirst reports whether the service reads whether a vehicle's limit applies before it counts the request against its actor's
-// limit, so that one trip counts both. An actor who makes more requests than the actor's limit lets through is counted first: a
-// flood costs one trip to Redis for each request, and no reads of the record.
-func (s *server) readsFirst(actor telematics.Actor, second limit) bool {
-	return second.vehicle != 0 && s.reading.take(actor, s.Now(), s.actorRate(actor))
+// readsFirst reports whether to read whether a vehicle's limit applies before the request is
+// counted against its actor's, so that one trip counts both. Not for an actor who makes more
+// requests than its limit lets through: a flood costs one trip to Redis for each request, and no
+// reads of the record.
+func (l *limits) readsFirst(actor telematics.Actor, second limit) bool {
+	return second.vehicle != 0 && l.reads.take(actor, l.now(), l.of(actor))
 }
 
-// applies reports whether a request counts against its second limit. A repetition under its idempotency key wakes no vehicle and tries
-// no card, and its caller must learn what became of the first request. A vehicle that the actor may not see has no limit: else an
-// agency could use up another's, and learn when it is driven.
-func (s *server) applies(ctx context.Context, call *call, l limit) bool {
-	return l.Rate.Limit != 0 && s.Limiter != nil && !s.repeats(ctx, call) && (l.vehicle == 0 || s.mayOrder(ctx, call.actor, l.vehicle))
+// applies reports whether a request counts against its second limit. A repetition under its
+// idempotency key wakes no vehicle and tries no card, and its caller must learn the result of the
+// first request. A vehicle that the actor may not see has no limit: else an agency could use up
+// another's, and learn when it is driven.
+func (l *limits) applies(c *call, second limit) bool {
+	return second.Rate.Limit != 0 && l.limiter != nil && !l.repeats(c.ctx(), c) &&
+		(second.vehicle == 0 || l.maySee(c.ctx(), c.actor, second.vehicle))
 }
 
-// limitUrgent bounds what no other limit holds up. It counts in memory, so it needs no Redis, and other requests of the actor do not count.
-func (s *server) limitUrgent(c echo.Context) error {
-	if s.urgent.take(callOf(c).actor, s.Now(), urgentRate) {
+// passUrgent bounds changes that no other limit delays. It counts in memory, so it needs no Redis.
+func (l *limits) passUrgent(c *call) error {
+	if l.urgent.take(c.actor, l.now(), urgentRate) {
 		return nil
 	}
 	usedUp := telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
-	showQuota(c.Response().Header(), usedUp)
+	c.showQuota(usedUp)
 	return overLimit(usedUp, "Your limit of %d changes of halts a minute is used up.")
 }
 
-// commands reports whether commands are given, which are then not executed.
-func (g gate) commands() bool { return strings.HasPrefix(g.activity, "command") }
-
-// repeats reports whether a request repeats an earlier one under its idempotency key. Where that cannot be read, it counts as the first.
-func (s *server) repeats(ctx context.Context, call *call) bool {
-	if call.key == nil {
+// repeats reports whether a request repeats an earlier one under its idempotency key. Where that
+// cannot be read, it counts as the first.
+func (l *limits) repeats(ctx context.Context, c *call) bool {
+	if c.key == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	_, found, err := s.made(ctx, call)
+	_, found, err := c.made(ctx, l.bulks)
 	return found && err == nil
 }
 
-// mayOrder reports whether the actor may see the vehicle. Where that cannot be read, the controller refuses the order anyway.
-func (s *server) mayOrder(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
+// maySee reports whether the actor may see the vehicle. Where that cannot be read, the controller
+// refuses the order anyway.
+func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
 	if actor.Agency == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.ReadBudget)
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	belongs, err := s.Fleet.Belongs(ctx, vehicle, actor.Agency)
+	belongs, err := l.fleet.Belongs(ctx, vehicle, actor.Agency)
 	return err == nil && belongs
 }
 
-// actorRate is how many requests a minute an actor may make; zero: any number.
-func (s *server) actorRate(actor telematics.Actor) int {
-	if actor.Role == telematics.Client {
-		return s.ClientRate
-	}
-	return s.AdminRate
-}
-
-func (s *server) actorLimit(actor telematics.Actor) limit {
-	return limit{
-		Limit:   telematics.Limit{Key: actorKey(string(actor.Role), actor), Rate: perMinute(s.actorRate(actor)), Cost: 1},
-		refusal: "Your limit of %d requests a minute is used up.",
-	}
-}
-
-// cardLimit is low: a person who tries stolen cards needs many, most of which are declined.
-func (s *server) cardLimit(actor telematics.Actor) limit {
-	return limit{
-		Limit:   telematics.Limit{Key: actorKey("cards", actor), Rate: perHour(s.CardRate), Cost: 1},
-		refusal: "Your limit of %d cards an hour is used up.",
-	}
-}
-
-// bulkLimit is that of the vehicles in an administrator's orders to many, which counts all of an order, or none.
-func (s *server) bulkLimit(actor telematics.Actor, vehicles int) limit {
-	return limit{
-		Limit:   telematics.Limit{Key: actorKey("bulk", actor), Rate: perMinute(s.BulkRate), Cost: vehicles},
-		refusal: "Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", words: []any{vehicles},
-		outcome: telematics.NotExecuted,
-	}
-}
-
-func (s *server) vehicleLimit(vehicle telematics.VehicleID) limit {
-	return limit{
-		Limit:   telematics.Limit{Key: vehicleKey("vehicle", vehicle), Rate: perMinute(s.VehicleRate), Cost: 1},
-		refusal: "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.", words: []any{vehicle},
-		vehicle: vehicle, outcome: telematics.NotExecuted,
-	}
-}
-
-// refreshLimit is low: a unit that is woken again and again empties the 12 V battery of a parked car.
-func (s *server) refreshLimit(vehicle telematics.VehicleID) limit {
-	return limit{
-		Limit:   telematics.Limit{Key: vehicleKey("refresh", vehicle), Rate: perMinute(s.RefreshRate), Cost: 1},
-		refusal: "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.", words: []any{vehicle},
-		vehicle: vehicle, outcome: telematics.NotExecuted,
-	}
-}
-
-// count counts a request against limits, in their order and in one trip, up to the first that it is over. It returns the quota with
-// the least left, and no quota where there is no limit, or Redis is unavailable: what needs Redis is refused without it anyway, and everything else goes on.
-func (s *server) count(ctx context.Context, limits ...limit) (telematics.Quota, *telematics.Error) {
+// count counts a request against limits, in their order and in one trip, up to the first that it is
+// over. It returns the quota with the least left; none where there is no limit, or Redis is
+// unavailable: what needs Redis is refused without it anyway, and everything else continues.
+func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
 	var takes []telematics.Limit
-	limits = slices.DeleteFunc(limits, func(l limit) bool { return l.Rate.Limit == 0 })
-	for _, l := range limits {
-		takes = append(takes, l.Limit)
+	limits = slices.DeleteFunc(limits, func(one limit) bool { return one.Rate.Limit == 0 })
+	for _, one := range limits {
+		takes = append(takes, one.Limit)
 	}
-	if s.Limiter == nil || len(takes) == 0 {
+	if l.limiter == nil || len(takes) == 0 {
 		return telematics.Quota{}, nil
 	}
 	// A caller that hangs up is counted, too.
-	quotas, err := s.Limiter.Take(context.WithoutCancel(ctx), takes...)
+	quotas, err := l.limiter.Take(context.WithoutCancel(ctx), takes...)
 	if err != nil {
 		return telematics.Quota{}, nil
 	}
 	var least telematics.Quota
 	for i, quota := range quotas {
 		if quota.Over {
-			return quota, limits[i].over(quota)
+			refusal := overLimit(quota, limits[i].refusal, limits[i].words...)
+			if limits[i].sends {
+				refusal.Outcome = telematics.NotExecuted
+			}
+			return quota, refusal
 		}
 		least = tighter(least, quota)
 	}
 	return least, nil
 }
 
-func (l limit) over(q telematics.Quota) *telematics.Error {
-	refusal := overLimit(q, l.refusal, l.words...)
-	refusal.Outcome = l.outcome
-	return refusal
-}
-
-// overLimit returns the refusal of a request over a limit. The format is of the limit and then of words.
+// overLimit returns the refusal of a request over a limit. The format is of the limit and then of
+// words.
 func overLimit(q telematics.Quota, format string, words ...any) *telematics.Error {
 	message := fmt.Sprintf(format, append([]any{q.Limit}, words...)...)
 	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
 		Message: fmt.Sprintf("%s Try again in %s", message, counted(int(wholeSeconds(q.Reset)), "second"))}
 }
 
-// vehicleKey names one of the limits of a vehicle.
-func vehicleKey(limit string, vehicle telematics.VehicleID) string {
-	return limit + ":" + strconv.FormatInt(int64(vehicle), 10)
-}
-
-// actorKey names one of the limits of an actor.
-func actorKey(limit string, actor telematics.Actor) string {
-	return limit + ":" + strconv.FormatInt(int64(actor.Agency), 10) + ":" + actor.Subject
-}
-
 // tighter returns the quota that ends sooner.
-func tighter(actor, vehicle telematics.Quota) telematics.Quota {
-	if actor.Limit == 0 || vehicle.Limit > 0 && vehicle.Remaining <= actor.Remaining {
-		return vehicle
+func tighter(a, b telematics.Quota) telematics.Quota {
+	if a.Limit == 0 || b.Limit > 0 && b.Remaining <= a.Remaining {
+		return b
 	}
-	return actor
+	return a
 }
 
-func showQuota(h http.Header, q telematics.Quota) {
+func (c *call) showQuota(q telematics.Quota) {
 	if q.Limit == 0 {
 		return
 	}
-	h.Set(headerLimit, strconv.Itoa(q.Limit))
-	h.Set(headerRemaining, strconv.Itoa(q.Remaining))
-	h.Set(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
+	c.setHeader(headerLimit, strconv.Itoa(q.Limit))
+	c.setHeader(headerRemaining, strconv.Itoa(q.Remaining))
+	c.setHeader(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
+}
+
+// actorBound bounds what each actor does at an instance within a minute. It counts in memory, so
+// that it also holds while Redis is unavailable, and costs a flood no trip. The zero value is
+// ready; it is safe for concurrent use.
+type actorBound struct {
+	mu   sync.Mutex
+	next map[telematics.Actor]time.Time // when the actor has its whole bound again
+}
+
+// take reports whether the actor may do one more. What it does not use adds up, to a minute's
+// worth.
+func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
+	if perMinute == 0 {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(map[telematics.Actor]time.Time)
+	}
+	next, counted := b.next[actor]
+	if next.Before(now) {
+		next = now
+	}
+	next = next.Add(time.Minute / time.Duration(perMinute))
+	if next.Sub(now) > time.Minute || !counted && !b.hasRoom(now) {
+		return false
+	}
+	b.next[actor] = next
+	return true
+}
+
+// hasRoom removes actors that have their whole bound again, where there are too many.
+func (b *actorBound) hasRoom(now time.Time) bool {
+	if len(b.next) < maxBoundActors {
+		return true
+	}
+	for actor, next := range b.next {
+		if !next.After(now) {
+			delete(b.next, actor)
+		}
+	}
+	return len(b.next) < maxBoundActors
 }

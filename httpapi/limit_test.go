@@ -58,7 +58,7 @@ func (l *limiter) drain() []string {
 func limitedAPI(t *testing.T, vehicleRate, adminRate int) (*api, *limiter) {
 	t.Helper()
 	l := &limiter{taken: map[string]int{}}
-	return newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate = l, vehicleRate, adminRate }), l
+	return newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, vehicleRate, adminRate }), l
 }
 
 // wantsQuota checks the three headers; empty: none is there.
@@ -253,7 +253,7 @@ func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
 
 func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.RefreshRate, c.AdminRate = l, 10, 10, 100 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 10, 100 })
 	agency := withToken(agencyToken(t, 1))
 	for name, request := range map[string]func() *response{
 		"order":         func() *response { return a.post(lock, agency) },
@@ -271,7 +271,7 @@ func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 
 func TestLimit_ActorFarOverTheLimitCausesNoReads(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.AdminRate = l, 10, 3 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, 10, 3 })
 	agency := withToken(agencyToken(t, 1))
 	for range 3 {
 		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(200, "")

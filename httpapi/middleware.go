@@ -13,8 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// accessLog logs each request when it was answered, with the cause of its failure. Headers, query and bodies are
-// not logged: they may hold secrets.
+// accessLog logs each request when it was answered, with the cause of its failure. Headers, query
+// and bodies are not logged: they may hold secrets.
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
@@ -72,8 +72,8 @@ func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// cors lets pages of other origins call the API from a browser: those of CORSOrigins, exactly. A preflight of another
-// origin, and any other OPTIONS, is answered as if there were no CORS.
+// cors lets pages of other origins call the API from a browser: those of CORSOrigins, exactly. A
+// preflight of another origin, and any other OPTIONS, is answered as if there were no CORS.
 func (s *server) cors() echo.MiddlewareFunc {
 	if len(s.CORSOrigins) == 0 {
 		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }

@@ -1,73 +1,52 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// vehicleParam returns the vehicle that the path names. Any integer of 64 bits names a
-// vehicle: zero and negative ones are just none that exists.
-func vehicleParam(c echo.Context) (telematics.VehicleID, error) {
-	id, err := contract.ParseInteger(c.Param("vehicle"))
-	if err != nil {
-		return 0, contract.Invalid("vehicle", "must be an integer")
-	}
-	return telematics.VehicleID(id), nil
+// The contract is checked before a handler runs, so parameters of paths and queries are valid here.
+// The gate reads some before that: what is not valid reads as zero there.
+
+// pathInteger returns a parameter of the path. Zero and negative numbers name nothing that exists.
+func (c *call) pathInteger(name string) int64 {
+	n, _ := contract.ParseInteger(c.Param(name))
+	return n
 }
 
-// bookingParam returns the booking that the path names. Any integer of 64 bits names one, as of a vehicle.
-func bookingParam(c echo.Context) (rental.BookingID, error) {
-	id, err := contract.ParseInteger(c.Param("booking"))
-	if err != nil {
-		return 0, contract.Invalid("booking", "must be an integer")
-	}
-	return rental.BookingID(id), nil
+func (c *call) vehicleID() telematics.VehicleID {
+	return telematics.VehicleID(c.pathInteger("vehicle"))
+}
+func (c *call) bookingID() rental.BookingID { return rental.BookingID(c.pathInteger("booking")) }
+
+// queryInteger returns an integer of the query, zero where it is absent.
+func (c *call) queryInteger(name string) int64 {
+	n, _ := contract.ParseInteger(c.QueryParam(name))
+	return n
 }
 
-// commandParam returns the command that the path names.
-func commandParam(c echo.Context) (telematics.CommandID, error) {
-	id, err := contract.ParseUUID(c.Param("id"))
-	if err != nil {
-		return telematics.NoCommand, contract.Invalid("id", "must be a UUID")
-	}
-	return id, nil
+// queryTime returns a time of the query, zero where it is absent.
+func (c *call) queryTime(name string) time.Time {
+	t, _ := contract.ParseTime(c.QueryParam(name))
+	return t
 }
 
-// integerQuery returns an integer of the query, zero where it is absent.
-func integerQuery(c echo.Context, name string) (int64, error) {
-	text := c.QueryParam(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := contract.ParseInteger(text)
-	if err != nil {
-		return 0, contract.Invalid(name, "must be an integer")
-	}
-	return n, nil
+// queryAgency returns the agency of the query, else the actor's, zero for all. It reports false
+// where the actor may not see that agency.
+func (c *call) queryAgency() (telematics.AgencyID, bool) {
+	own := c.actor.Agency
+	agency := cmp.Or(telematics.AgencyID(c.queryInteger("agency_id")), own)
+	return agency, own == 0 || own == agency
 }
 
-// timeQuery returns a time of the query, zero where it is absent.
-func timeQuery(c echo.Context, name string) (time.Time, error) {
-	text := c.QueryParam(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, err := contract.ParseTime(text)
-	if err != nil {
-		return time.Time{}, contract.Invalid(name, "must be a time")
-	}
-	return t, nil
-}
-
-// page is a part of a list that a caller asked for.
+// page is the requested part of a list.
 type page struct {
 	list   string // the name of the list; a cursor fits no other
 	limit  int
@@ -78,9 +57,9 @@ type pageMeta struct {
 	NextCursor *string `json:"next_cursor"` // null at the end
 }
 
-// clientMeta names the agency of the app that asks, and, for a list, where its next page begins.
-func clientMeta(call *call, page []pageMeta) any {
-	agency := agencyMeta{ID: int64(call.actor.Agency), Code: call.agencyCode}
+// clientMeta names the agency of the app, and, for a list, where its next page begins.
+func clientMeta(c *call, page []pageMeta) any {
+	agency := agencyMeta{ID: int64(c.actor.Agency), Code: c.agencyCode}
 	if len(page) == 0 {
 		return agency
 	}
@@ -95,29 +74,16 @@ type agencyMeta struct {
 	Code string `json:"agency_code"`
 }
 
-func pageOf(c echo.Context, list string) (page, error) {
-	p := page{list: list, limit: defaultLimit}
-	limit, err := integerQuery(c, "limit")
-	if err != nil {
-		return p, err
-	}
-	if limit > 0 {
-		p.limit = int(min(limit, maxLimit))
-	}
-	if text := c.QueryParam("cursor"); text != "" {
-		before, ok := p.parseCursor(text)
-		if !ok {
-			return p, contract.Invalid("cursor", badCursor)
-		}
-		p.before = before
-	}
-	return p, nil
+func (c *call) page(list string) page {
+	p := page{list: list, limit: int(min(cmp.Or(c.queryInteger("limit"), defaultLimit), maxLimit))}
+	p.before, _ = p.parseCursor(c.QueryParam("cursor"))
+	return p
 }
 
 const badCursor = "must be the next_cursor of this list; leave it out to start at the newest"
 
 // checkCursor reports a cursor that is not of the list.
-func checkCursor(c echo.Context, list string, wrong *contract.FieldErrors) {
+func checkCursor(c *call, list string, wrong *contract.FieldErrors) {
 	if text := c.QueryParam("cursor"); text != "" {
 		if _, ok := (page{list: list}).parseCursor(text); !ok {
 			wrong.AddIfValid("cursor", badCursor)
@@ -125,7 +91,7 @@ func checkCursor(c echo.Context, list string, wrong *contract.FieldErrors) {
 	}
 }
 
-// query asks for one more than the page holds: it tells whether there is a next page.
+// query requests one item more than the page has, which shows whether there is a next page.
 func (p page) query() telematics.Page {
 	return telematics.Page{Limit: p.limit + 1, Before: p.before}
 }

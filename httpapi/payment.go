@@ -1,19 +1,18 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
-
-	"github.com/labstack/echo/v4"
+	"time"
 
 	"motorpool/httpapi/contract"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
 
-// chosenMethodBody is what setting a default tells of a payment method.
+// chosenMethodBody is the answer to setting a default.
 type chosenMethodBody struct {
 	ID       rental.MethodID `json:"id"`
 	Type     string          `json:"type"`
@@ -41,136 +40,133 @@ func newMethodBody(m rental.Method) methodBody {
 	return methodBody{chosenMethodBody: newChosenMethodBody(m), ExpMonth: m.ExpMonth, ExpYear: m.ExpYear, Created: timestamp(m.Created)}
 }
 
-// paymentMethods answers GET /client/payment-methods.
-func (s *server) paymentMethods(c echo.Context) error {
-	methods, err := s.Wallet.List(c.Request().Context(), callOf(c).actor)
+// wallets answers with the payment methods of clients, and changes them.
+type wallets struct {
+	wallet Wallet
+	audit  *audit
+}
+
+// list answers GET /client/payment-methods.
+func (w wallets) list(c *call) error {
+	methods, err := w.wallet.List(c.ctx(), c.actor)
 	if err != nil {
 		return err
 	}
-	return s.answerClient(c, http.StatusOK, counted(len(methods), "payment method"), bodies(methods, newMethodBody))
+	return c.answerClient(http.StatusOK, counted(len(methods), "payment method"), bodies(methods, newMethodBody))
 }
 
-// addPaymentMethod answers POST /client/payment-methods: 201 for a card that the client did not have.
-func (s *server) addPaymentMethod(c echo.Context) error {
-	call := callOf(c)
-	token, _ := call.values["payment_method_id"].(string)
-	makeDefault, _ := call.values["set_default"].(bool)
-	added, err := s.Wallet.Add(c.Request().Context(), rental.NewCard{
-		Token: token, Default: makeDefault, Actor: call.actor, RequestID: call.id, Key: call.key,
-		Line: call.line(rental.MethodAdd, 0, s.Now()),
+// add answers POST /client/payment-methods: 201 for a card that the client did not have.
+func (w wallets) add(c *call) error {
+	makeDefault, _ := c.values["set_default"].(bool)
+	added, err := w.wallet.Add(c.ctx(), rental.NewCard{
+		Token: c.text("payment_method_id"), Default: makeDefault, Actor: c.actor, RequestID: c.id, Key: c.key,
+		Line: c.entry(rental.MethodAdd, 0),
 	})
-	s.noteUnchanged(c, rental.MethodAdd, added.Replayed, err)
+	w.recordUnchanged(c, rental.MethodAdd, added.Replayed, err)
 	switch {
 	case err != nil:
 		return err
 	case added.Existed:
-		return s.answerClient(c, http.StatusOK, added.Method.Label()+" was saved already.", newMethodBody(added.Method))
+		return c.answerClient(http.StatusOK, added.Method.Label()+" was saved already.", newMethodBody(added.Method))
 	}
-	return s.answerClient(c, http.StatusCreated, added.Method.Label()+" was added.", newMethodBody(added.Method))
+	return c.answerClient(http.StatusCreated, added.Method.Label()+" was added.", newMethodBody(added.Method))
 }
 
-// removePaymentMethod answers DELETE /client/payment-methods/{id}.
-func (s *server) removePaymentMethod(c echo.Context) error {
-	request, err := s.methodRequest(c, rental.MethodRemove)
-	if err != nil {
+// remove answers DELETE /client/payment-methods/{id}.
+func (w wallets) remove(c *call) error {
+	err := w.wallet.Remove(c.ctx(), methodRequest(c, rental.MethodRemove))
+	if w.recordUnchanged(c, rental.MethodRemove, false, err); err != nil {
 		return err
 	}
-	err = s.Wallet.Remove(c.Request().Context(), request)
-	if s.noteUnchanged(c, rental.MethodRemove, false, err); err != nil {
-		return err
-	}
-	return s.answerClient(c, http.StatusOK, "The payment method was removed.", nil)
+	return c.answerClient(http.StatusOK, "The payment method was removed.", nil)
 }
 
-// setDefaultPaymentMethod answers POST /client/payment-methods/{id}/default.
-func (s *server) setDefaultPaymentMethod(c echo.Context) error {
-	request, err := s.methodRequest(c, rental.MethodDefault)
-	if err != nil {
-		return err
-	}
-	method, replayed, err := s.Wallet.SetDefault(c.Request().Context(), request)
-	if s.noteUnchanged(c, rental.MethodDefault, replayed, err); err != nil {
+// setDefault answers POST /client/payment-methods/{id}/default.
+func (w wallets) setDefault(c *call) error {
+	method, replayed, err := w.wallet.SetDefault(c.ctx(), methodRequest(c, rental.MethodDefault))
+	if w.recordUnchanged(c, rental.MethodDefault, replayed, err); err != nil {
 		return err
 	}
 	message := method.Label() + " is the default payment method."
 	if !method.Default { // another one was chosen since the request that this one repeats
 		message = method.Label() + " was the default payment method, and is no more."
 	}
-	return s.answerClient(c, http.StatusOK, message, newChosenMethodBody(method))
+	return c.answerClient(http.StatusOK, message, newChosenMethodBody(method))
 }
 
-// methodRequest returns what is asked for about the payment method that the path names.
-func (s *server) methodRequest(c echo.Context, activity string) (rental.MethodRequest, error) {
-	call := callOf(c)
-	id, err := contract.ParseInteger(c.Param("id"))
-	if err != nil {
-		return rental.MethodRequest{}, contract.Invalid("id", "must be an integer")
-	}
+// methodRequest returns the request about the payment method that the path names.
+func methodRequest(c *call, activity string) rental.MethodRequest {
 	return rental.MethodRequest{
-		Method: rental.MethodID(id), Actor: call.actor, Key: call.key, Line: call.line(activity, 0, s.Now()),
-	}, nil
+		Method: rental.MethodID(c.pathInteger("id")), Actor: c.actor, Key: c.key, Line: c.entry(activity, 0),
+	}
 }
 
-// noteUnchanged writes down what the wallet leaves out, because it changed nothing: a refusal, and a repetition, which is also
-// marked as one [LAW-9].
-func (s *server) noteUnchanged(c echo.Context, activity string, replayed bool, refusal error) {
-	markReplayed(c, replayed)
-	line := callOf(c).line(activity, 0, s.Now())
+// recordUnchanged records a refusal or a repetition, which the wallet does not [LAW-9]. It also
+// marks the answer to a repetition.
+func (w wallets) recordUnchanged(c *call, activity string, replayed bool, refusal error) {
+	c.markReplayed(replayed)
+	entry := c.entry(activity, 0)
 	switch {
 	case replayed:
-		line.Code = telematics.IdempotencyReplayed
+		entry.Code = telematics.IdempotencyReplayed
 	case refusal == nil:
 		return
 	default:
-		line.Code, line.Outcome = asError(refusal).Code, telematics.NotExecuted
+		entry.Code = asError(refusal).Code
+		entry.Outcome = notChanged(entry.Code)
 	}
-	if line.Code == serviceUnavailable || line.Code == telematics.Internal {
-		line.Outcome = telematics.MayHave // the record may have it without having said so
-	}
-	s.Refusals.Note(context.WithoutCancel(c.Request().Context()), line)
+	w.audit.note(c.ctx(), entry)
 }
 
-// stripeWebhook takes what the payment processor tells. It only writes it down: the processor wants an answer soon, and
-// what is not answered with 2xx comes again.
+// webhooks receives notices of the payment processor.
+type webhooks struct {
+	processor  Webhooks // nil: none is configured
+	liveMoney  bool
+	nudge      func() // nil: nothing collects
+	readBudget time.Duration
+	log        *slog.Logger
+}
+
+// stripe only stores a notice: the processor wants an answer soon, and repeats notices that are not
+// answered with 2xx.
 //
-// A notice of the other mode (of test money where there is real money, or the other way round) bears a good signature, so
-// sending it again mends nothing: it is answered like one that is wanted, told to the log, and not kept.
-func (s *server) stripeWebhook(c echo.Context) error {
-	call, request := callOf(c), c.Request()
-	if err := call.readUpTo(c, maxNotice); err != nil {
+// A notice of the other mode (of test money where there is real money, or the reverse) has a valid
+// signature, so repeating it would not help: it is answered with 200, logged, and not stored.
+func (w webhooks) stripe(c *call) error {
+	if err := c.readBody(maxNotice); err != nil {
 		return err // 413
 	}
-	if s.Webhooks == nil {
+	if w.processor == nil {
 		return noProcessor()
 	}
-	notice, err := s.Webhooks.Read(request.Header, call.body)
+	notice, err := w.processor.Read(c.Request().Header, c.body)
 	if err != nil {
 		return forgedNotice(err)
 	}
-	if err := checkNotice(notice, call.body); err != nil {
+	if err := checkNotice(notice, c.body); err != nil {
 		return err // 400
 	}
-	if notice.Live != s.LiveMoney {
-		s.Log.WarnContext(request.Context(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
-			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", call.id)
-		return s.answer(c, "This notice is not about the money that is moved here; it was ignored.", nil)
+	if notice.Live != w.liveMoney {
+		w.log.WarnContext(c.ctx(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
+			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", c.id)
+		return c.answer("This notice is not about the money that is moved here; it was ignored.", nil)
 	}
 	if notice.Kind == rental.AboutOther {
-		return s.answer(c, "This notice is about nothing that is kept here; it was ignored.", nil)
+		return c.answer("This notice is about nothing that is kept here; it was ignored.", nil)
 	}
-	// Who hangs up has told it all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), s.ReadBudget)
+	ctx, cancel := unhurried(c, w.readBudget)
 	defer cancel()
-	if err := s.Webhooks.Keep(ctx, notice); err != nil {
-		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: it comes again
+	if err := w.processor.Keep(ctx, notice); err != nil {
+		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: the processor repeats it
 	}
-	if s.Nudge != nil {
-		s.Nudge()
+	if w.nudge != nil {
+		w.nudge()
 	}
-	return s.answer(c, "The notice was taken.", nil)
+	return c.answer("The notice was taken.", nil)
 }
 
-// checkNotice refuses a signed notice that cannot be kept, or that two parsers would read differently.
+// checkNotice refuses a signed notice that cannot be kept, or that two parsers would read
+// differently.
 func checkNotice(n rental.Notice, body []byte) error {
 	if name, repeated := contract.RepeatedName(body); repeated {
 		return malformed(fmt.Sprintf("The notice has the member %q twice.", name), nil)

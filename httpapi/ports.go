@@ -10,11 +10,11 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the
-// vehicle exists, and is the actor's to see, is checked there, and every refusal leaves
-// its audit log entry there, except that a vehicle of an order to many does not exist: its caller adds one line for all
-// of them. An order that repeats an earlier one, by its idempotency
-// key, is answered from what that one made.
+// Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the vehicle
+// exists, and is the actor's to see, is checked there, and every refusal leaves its audit log entry
+// there, except that a vehicle of an order to many does not exist: its caller adds one line for all
+// of them. An order that repeats an earlier one, by its idempotency key, is answered from what that
+// one made.
 type Controller interface {
 	// Send blocks until the command is settled, and returns it. It fails where the vehicle
 	// did not do it; there is no command where it was refused before there was one.
@@ -27,9 +27,11 @@ type Controller interface {
 type Halts interface {
 	// Halts returns the halts in force, that of all agencies first.
 	Halts(context.Context) (telematics.Halts, error)
-	// Halt puts a halt in force, and returns it once it holds at every instance. It reports false where there is no such agency.
+	// Halt puts a halt in force, and returns it once it holds at every instance. It reports false
+	// where there is no such agency.
 	Halt(context.Context, telematics.Halt, telematics.Author) (telematics.Halt, bool, error)
-	// Resume lifts the halt of an agency, or, for zero, that of all. It reports false where there is none.
+	// Resume lifts the halt of an agency, or, for zero, that of all. It reports false where there
+	// is none.
 	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)
 }
 
@@ -52,13 +54,14 @@ type Bulks interface {
 type Fleet interface {
 	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Belongs reports whether a vehicle is an agency's. Of one that came to another agency it may still say so, until an order has
-	// found out: nothing may be sent, nor read, because of its answer alone.
+	// Belongs reports whether a vehicle is an agency's. Of one that came to another agency it may
+	// still say so, until an order has found out: nothing may be sent, nor read, because of its
+	// answer alone.
 	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
 	// Twins returns vehicles by falling id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
-	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that
-	// is one of them, as 0 or 1.
+	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that
+	// is not zero, whether that is one of them, as 0 or 1.
 	CountVehicles(context.Context, telematics.AgencyID, telematics.VehicleID) (int, error)
 	// Command returns the command, or a *telematics.Error with CommandNotFound.
 	Command(context.Context, telematics.CommandID) (telematics.Command, error)
@@ -76,16 +79,17 @@ type Places interface {
 	Address(telematics.AgencyID, telematics.Position) string
 }
 
-// Strangers is what is known of units without a vehicle.
-type Strangers interface {
-	// Strangers returns them by falling No, which is the position of a page.
+// UnknownUnits has the units without a vehicle.
+type UnknownUnits interface {
+	// Strangers returns them by descending No, which is the position of a page.
 	Strangers(context.Context, telematics.Page) ([]telematics.UnknownUnit, error)
 }
 
 // Limiter counts requests against limits, for all instances together.
 type Limiter interface {
-	// Take takes from limits in their order, and stops at the first that has too little left, from which it takes nothing. It
-	// returns the quotas of the limits up to that one. An error says that not all were counted; it comes within a fraction of a second.
+	// Take takes from limits in their order, and stops at the first that has too little left, from
+	// which it takes nothing. It returns the quotas of the limits up to that one. An error says
+	// that not all were counted; it comes within a fraction of a second.
 	Take(context.Context, ...telematics.Limit) ([]telematics.Quota, error)
 }
 
@@ -110,8 +114,8 @@ type Bookings interface {
 	Dossier(context.Context, rental.BookingID) (rental.Dossier, error)
 	// Dossiers returns bookings by falling id, which is the position of a page.
 	Dossiers(context.Context, rental.BookingQuery) ([]rental.Dossier, error)
-	// OpenBooking makes a booking. It reports true where an earlier request under the same idempotency key
-	// has made it.
+	// OpenBooking makes a booking. It reports true where an earlier request under the same
+	// idempotency key has made it.
 	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.Dossier, bool, error)
 	// Amend changes a booking as it is decided while it is locked, and returns it as it is then. It
 	// reports true where an earlier request under the same idempotency key did.
@@ -126,8 +130,8 @@ type Wallet interface {
 	Add(context.Context, rental.NewCard) (rental.Added, error)
 	// Remove removes a payment method.
 	Remove(context.Context, rental.MethodRequest) error
-	// SetDefault makes a payment method the default. It reports true where an earlier request under the same
-	// idempotency key did.
+	// SetDefault makes a payment method the default. It reports true where an earlier request under
+	// the same idempotency key did.
 	SetDefault(context.Context, rental.MethodRequest) (rental.Method, bool, error)
 }
 
@@ -137,13 +141,16 @@ type Payments interface {
 	Intent(ctx context.Context, intent string) (rental.Intent, error)
 }
 
-// AgencyKeyRegistry changes the keys that agencies' apps sign requests with. A change returns once it holds at every instance.
+// AgencyKeyRegistry changes the keys that agencies' apps sign requests with. A change returns once
+// it holds at every instance.
 type AgencyKeyRegistry interface {
 	// List returns the keys of all agencies, without their secrets.
 	List(context.Context) ([]rental.AgencyKey, error)
-	// Add makes a key, and returns it with its secret. It reports false where there is no such agency.
+	// Add makes a key, and returns it with its secret. It reports false where there is no such
+	// agency.
 	Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error)
-	// Retire lets a key end at a time. It reports false where the agency has no such key, or it is revoked.
+	// Retire lets a key end at a time. It reports false where the agency has no such key, or it is
+	// revoked.
 	Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error)
 	// Revoke ends a key permanently. It reports false where the agency has no such key.
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
@@ -151,7 +158,8 @@ type AgencyKeyRegistry interface {
 
 // Webhooks takes what the payment processor tells unasked.
 type Webhooks interface {
-	// Read returns the notice that a signed request carries, or an error where the signature is not the processor's.
+	// Read returns the notice that a signed request carries, or an error where the signature is not
+	// the processor's.
 	Read(header http.Header, body []byte) (rental.Notice, error)
 	// Keep writes a notice down, once.
 	Keep(context.Context, rental.Notice) error

@@ -175,7 +175,7 @@ func TestRefreshIsTrueOrFalseAndNothingElse(t *testing.T) {
 
 func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.VehicleRate, c.RefreshRate, c.AdminRate = l, 10, 2, 100 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 2, 100 })
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
 	a.get(refresh42, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
@@ -202,7 +202,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 
 func TestARefreshOverTheAdministratorsLimitUsesUpNoVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.RefreshRate, c.AdminRate = l, 2, 1 })
+	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Refresh, c.Rates.Admin = l, 2, 1 })
 	a.get(refresh42).wants(200, "")
 	l.drain()
 	if r := a.get(refresh42).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {

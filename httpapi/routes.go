@@ -15,58 +15,78 @@ import (
 // routes is the whole public surface.
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
+	vehicles := vehicles{
+		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, budget: s.Budget, readBudget: s.ReadBudget,
+	}
+	commands := commands{
+		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit,
+		budget: s.Budget, readBudget: s.ReadBudget, log: s.Log, now: s.Now,
+	}
+	bookings := bookings{record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, readBudget: s.ReadBudget}
+	own := clientControl{
+		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
+	}
+	halts, keys, wallets := killSwitch{s.Halts}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
+	events := events{feed: s.Feed, fleet: s.Fleet, tokens: s.Tokens, audit: s.audit, readBudget: s.ReadBudget}
+	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
+	control := func(path string, a telematics.Action) {
+		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)
+	}
+	amend := func(path, activity string, decide amendment, options ...option) {
+		r.post(path, activity, bookings.amends(activity, decide), options...)
+	}
 
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/lock", telematics.Lock)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/unlock", telematics.Unlock)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/enable-driving", telematics.EnableDriving)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/disable-driving", telematics.DisableDriving)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/unlock-and-enable-driving", telematics.UnlockAndEnableDriving)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/lock-and-disable-driving", telematics.LockAndDisableDriving)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/attention", telematics.AttentionSignal)
-	r.control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
+	control("/api/v1/admin/vehicles/{vehicle}/control/lock", telematics.Lock)
+	control("/api/v1/admin/vehicles/{vehicle}/control/unlock", telematics.Unlock)
+	control("/api/v1/admin/vehicles/{vehicle}/control/enable-driving", telematics.EnableDriving)
+	control("/api/v1/admin/vehicles/{vehicle}/control/disable-driving", telematics.DisableDriving)
+	control("/api/v1/admin/vehicles/{vehicle}/control/unlock-and-enable-driving", telematics.UnlockAndEnableDriving)
+	control("/api/v1/admin/vehicles/{vehicle}/control/lock-and-disable-driving", telematics.LockAndDisableDriving)
+	control("/api/v1/admin/vehicles/{vehicle}/control/attention", telematics.AttentionSignal)
+	control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
 
-	r.get("/api/v1/admin/vehicles/{vehicle}/status", s.vehicleStatus, recordedAs(telematics.StatusRead), mayRefresh)
-	r.get("/api/v1/admin/vehicles", s.vehicles, listed("vehicles"))
-	r.get("/api/v1/admin/vehicles/{vehicle}", s.vehicle)
-	r.get("/api/v1/admin/vehicles/{vehicle}/commands", s.vehicleCommands, listed("commands"))
-	r.get("/api/v1/admin/commands/{id}", s.command)
-	r.post("/api/v1/admin/commands", telematics.BulkOrder, s.orderMany, checkedBy(checkBulk))
-	r.get("/api/v1/admin/commands", s.bulk)
+	r.get("/api/v1/admin/vehicles/{vehicle}/status", vehicles.status, recordedAs(telematics.StatusRead), mayRefresh)
+	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
+	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
+	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
+	r.get("/api/v1/admin/commands/{id}", commands.get)
+	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
+	r.get("/api/v1/admin/commands", commands.bulk)
 
-	r.get("/api/v1/client/bookings", s.clientBookings, ofClient, listed("bookings"))
-	r.get("/api/v1/client/bookings/{booking}", s.clientBooking, ofClient)
-	r.amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
-	r.amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
-	r.get("/api/v1/client/bookings/{booking}/payment-action", s.paymentAction, ofClient)
-	r.post("/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock), s.orderOfClient(telematics.Lock), ofClient)
-	r.post("/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock), s.orderOfClient(telematics.Unlock), ofClient)
+	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
+	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)
+	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
+	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
+	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)
+	r.post("/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock), own.order(telematics.Lock), ofClient)
+	r.post("/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock), own.order(telematics.Unlock), ofClient)
 
-	r.get("/api/v1/admin/bookings", s.adminBookings, listed("bookings"))
-	r.post("/api/v1/admin/bookings", rental.BookingCreate, s.openBooking, checkedBy(checkDraft))
-	r.get("/api/v1/admin/bookings/{booking}", s.adminBooking)
-	r.amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
-	r.amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
-	r.amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
-	r.amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkRefund))
-	r.amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
+	r.get("/api/v1/admin/bookings", bookings.list, listed("bookings"))
+	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))
+	r.get("/api/v1/admin/bookings/{booking}", bookings.get)
+	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
+	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
+	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
+	amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkRefund))
+	amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
 
-	r.get("/api/v1/admin/halts", s.halts)
-	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, s.halt, withScope(auth.ScopeHalt), urgent, checkedBy(checkHalt))
-	r.remove("/api/v1/admin/halts", telematics.CommandsResume, s.resume, withScope(auth.ScopeHalt), urgent)
-	r.get("/api/v1/admin/agencies/{agency}/keys", s.listAgencyKeys, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, s.addAgencyKey, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, s.retireAgencyKey, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, s.revokeAgencyKey, withScope(auth.ScopeAgencyKeys))
+	r.get("/api/v1/admin/halts", halts.list)
+	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), urgent, checkedBy(checkHalt))
+	r.change(http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), urgent)
+	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke, withScope(auth.ScopeAgencyKeys))
 
-	r.get("/api/v1/admin/activity", s.activity, listed("activity"))
-	r.get("/api/v1/admin/units/unknown", s.unknownUnits, ofAllAgencies, listed("unknown_units"))
-	r.stream("/api/v1/admin/events", s.events, recordedAs(telematics.EventsRead))
+	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
+	r.get("/api/v1/admin/units/unknown", units{s.Units}.list, ofAllAgencies, listed("unknown_units"))
+	r.stream("/api/v1/admin/events", events.follow, recordedAs(telematics.EventsRead))
 
-	r.get("/api/v1/client/payment-methods", s.paymentMethods, ofClient)
-	r.post("/api/v1/client/payment-methods", rental.MethodAdd, s.addPaymentMethod, ofClient, addsCard)
-	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, s.removePaymentMethod, ofClient)
-	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, s.setDefaultPaymentMethod, ofClient)
-	r.unsigned("/webhooks/stripe", s.stripeWebhook)
+	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)
+	r.post("/api/v1/client/payment-methods", rental.MethodAdd, wallets.add, ofClient, addsCard)
+	r.change(http.MethodDelete, "/api/v1/client/payment-methods/{id}", rental.MethodRemove, wallets.remove, ofClient)
+	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient)
+	r.unsigned("/webhooks/stripe", notices.stripe)
 
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
 	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
@@ -96,53 +116,45 @@ type router struct {
 	echo *echo.Echo
 }
 
-func (r router) control(path string, a telematics.Action) {
-	r.post(path, telematics.CommandActivity(a), r.order(a), ofVehicle)
-}
-
-// post adds a change, whose refusals are written down under the activity.
-func (r router) post(path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
+// post adds a change. Its refusals are recorded under the activity.
+func (r router) post(path, activity string, h handler, options ...option) {
 	r.change(http.MethodPost, path, activity, h, options...)
 }
 
-// remove adds a removal, whose refusals are written down under the activity.
-func (r router) remove(path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
-	r.change(http.MethodDelete, path, activity, h, options...)
+func (r router) change(method, path, activity string, h handler, options ...option) {
+	r.add(r.gate(method, path, append(options, recordedAs(activity))), path, h, method)
 }
 
-func (r router) change(method, path, activity string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, activity: activity, operation: r.contract.Operation(method, path)}
-	for _, option := range options {
-		option(&g)
-	}
-	r.echo.Add(method, echoPath(path), r.pass(g, h))
-}
-
-// get adds a read, which HEAD may ask for too.
-func (r router) get(path string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, operation: r.contract.Operation(http.MethodGet, path)}
-	for _, option := range options {
-		option(&g)
-	}
+// get adds a read, also with HEAD.
+func (r router) get(path string, h handler, options ...option) {
+	g := r.gate(http.MethodGet, path, options)
 	if !g.refresh {
-		h = r.within(h)
+		h = within(r.ReadBudget, h)
 	}
-	r.echo.Match([]string{http.MethodGet, http.MethodHead}, echoPath(path), r.pass(g, h))
+	r.add(g, path, h, http.MethodGet, http.MethodHead)
 }
 
-// stream adds a read that lasts: without a budget, and of no use to HEAD.
-func (r router) stream(path string, h echo.HandlerFunc, options ...func(*gate)) {
-	g := gate{role: telematics.Admin, operation: r.contract.Operation(http.MethodGet, path)}
+// stream adds a read that lasts, without a budget.
+func (r router) stream(path string, h handler, options ...option) {
+	r.add(r.gate(http.MethodGet, path, options), path, h, http.MethodGet)
+}
+
+func (r router) gate(method, path string, options []option) gate {
+	g := gate{role: telematics.Admin, operation: r.contract.Operation(method, path)}
 	for _, option := range options {
 		option(&g)
 	}
-	r.echo.GET(echoPath(path), r.pass(g, h))
+	return g
 }
 
-// unsigned adds a change that needs no token, because who asks for it proves otherwise who they are.
-func (r router) unsigned(path string, h echo.HandlerFunc) {
+func (r router) add(g gate, path string, h handler, methods ...string) {
+	r.echo.Match(methods, echoPath(path), r.pass(g, h))
+}
+
+// unsigned adds a change without a token: its caller proves otherwise who it is.
+func (r router) unsigned(path string, h handler) {
 	r.contract.Operation(http.MethodPost, path)
-	r.echo.POST(path, h)
+	r.echo.POST(path, func(c echo.Context) error { return h(callOf(c)) })
 }
 
 // open adds a read that needs no token.

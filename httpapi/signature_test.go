@@ -184,7 +184,7 @@ func TestAReadWritesNoSignature(t *testing.T) {
 
 func TestARequestOverItsLimitWritesNoSignature(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.ClientRate, c.CardRate = l, 2, 5 })
+	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client, c.Rates.Card = l, 2, 5 })
 	for range 2 {
 		a.asClient(http.MethodPost, probe).wants(200, "")
 	}
@@ -241,7 +241,7 @@ func TestTheTokensAgencyMustBeTheKeys(t *testing.T) {
 
 func TestTokenAndRoleComeBeforeTheSignatureAndLimitsBehind(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
-	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.ClientRate = l, 1 })
+	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client = l, 1 })
 	a.do(http.MethodPost, probe, withoutSignature, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large")
 	a.do(http.MethodPost, probe, anonymous, withoutSignature).wants(401, "unauthenticated")
 	a.do(http.MethodPost, probe, withoutSignature).wants(403, "forbidden") // an administrator

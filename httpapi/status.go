@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
-// statusBody is the vehicle status of the interface, section 2.2. What is not known
-// is null; groups are always objects.
+// statusBody is the vehicle status of the interface, section 2.2. Unknown values are null; groups
+// are always objects.
 type statusBody struct {
 	VehicleID    int64                    `json:"vehicle_id"`
 	Status       telematics.VehicleStatus `json:"status"`
@@ -92,11 +90,11 @@ type statusMeta struct {
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
 }
 
-func (s *server) newStatusBody(t telematics.Twin, now time.Time) statusBody {
+func (v vehicles) newStatusBody(t telematics.Twin, now time.Time) statusBody {
 	known := t.Snapshot.For(t.Powertrain)
 	return statusBody{
 		VehicleID: int64(t.ID), Status: t.Status,
-		Location:  s.newLocationBody(t.AgencyID, known),
+		Location:  v.newLocationBody(t.AgencyID, known),
 		Telemetry: newTelemetryBody(known),
 		Diagnostics: diagnosticsBody{
 			DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps),
@@ -111,13 +109,13 @@ func (s *server) newStatusBody(t telematics.Twin, now time.Time) statusBody {
 	}
 }
 
-func (s *server) newLocationBody(owner telematics.AgencyID, known telematics.Snapshot) locationBody {
+func (v vehicles) newLocationBody(owner telematics.AgencyID, known telematics.Snapshot) locationBody {
 	body := locationBody{
 		Latitude: known.Number(telematics.Latitude), Longitude: known.Number(telematics.Longitude),
 		Heading: known.Number(telematics.Heading),
 	}
-	if position, ok := known.Position(); ok && s.Places != nil {
-		body.Address = orNull(s.Places.Address(owner, position))
+	if position, ok := known.Position(); ok && v.places != nil {
+		body.Address = orNull(v.places.Address(owner, position))
 	}
 	if at := known.Time(telematics.LocatedAt); at != nil {
 		body.Timestamp = timestampOrNull(*at)
@@ -159,8 +157,8 @@ func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
 
 // Sources of a vehicle status.
 const (
-	fromCache = "cache" // what was known
-	fromUnit  = "live"  // what the unit said when it was asked
+	fromCache = "cache" // the latest known state
+	fromUnit  = "live"  // the unit's answer to this request
 )
 
 func newStatusMeta(t telematics.Twin, source string) statusMeta {
@@ -172,100 +170,86 @@ func newStatusMeta(t telematics.Twin, source string) statusMeta {
 	return meta
 }
 
-// vehicleStatus answers GET /admin/vehicles/{vehicle}/status, from what is known or, where
-// that is asked for, after the unit was asked. A unit has longer for its answer than a read has.
-func (s *server) vehicleStatus(c echo.Context) error {
+// status answers GET /admin/vehicles/{vehicle}/status with the latest known state, or, with
+// refresh=true, after the unit has reported. A unit has longer for its answer than a read has.
+func (v vehicles) status(c *call) error {
 	var refreshed *telematics.Command // nil: the unit was not queried
 	if refreshes(c.Request()) {
 		var err error
-		if refreshed, err = s.refresh(c); err != nil {
+		if refreshed, err = v.refresh(c); err != nil {
 			return err
 		}
 	}
-	return s.within(func(c echo.Context) error { return s.tellStatus(c, refreshed) })(c)
+	return within(v.readBudget, func(c *call) error { return v.answerStatus(c, refreshed) })(c)
 }
 
-// tellStatus answers with the status, and with what the unit has just reported if it was asked. Who
-// read it is recorded before the answer [LAW-9].
-func (s *server) tellStatus(c echo.Context, refreshed *telematics.Command) error {
-	twin, err := s.twin(c)
+// answerStatus answers with the status, and with what the unit has just reported. It records the
+// read before the answer [LAW-9].
+func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
+	twin, err := visibleTwin(c, v.fleet)
 	if err != nil && asError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
-	if recordErr := s.recordRead(c, twin, err); recordErr != nil {
+	if recordErr := v.audit.read(c, statusEntry(c, twin, err)); recordErr != nil {
 		return recordErr
 	}
 	if err != nil {
 		return err
 	}
 	source, message := fromCache, "The latest known status of the vehicle."
-	if refreshed != nil && refreshed.Reported != nil {
-		source, message = fromUnit, "The status of the vehicle, as its unit has just reported it."
-	}
 	if refreshed != nil {
+		if refreshed.Reported != nil {
+			source, message = fromUnit, "The status of the vehicle, as its unit has just reported it."
+		}
 		twin = withReported(twin, refreshed)
 	}
-	return s.answerWith(c, message, s.newStatusBody(twin, s.Now()), newStatusMeta(twin, source))
+	return c.answerWith(message, v.newStatusBody(twin, c.now()), newStatusMeta(twin, source))
 }
 
-func (s *server) recordRead(c echo.Context, twin telematics.Twin, refusal error) error {
-	vehicle, err := vehicleParam(c)
-	if err != nil {
-		return err
+// statusEntry returns the audit log entry of a read; a zero twin: of an unknown vehicle.
+func statusEntry(c *call, twin telematics.Twin, failure error) telematics.Activity {
+	entry := c.entry(telematics.StatusRead, c.vehicleID())
+	entry.Outcome = telematics.Executed
+	if failure != nil {
+		entry.Outcome, entry.Code = telematics.NotExecuted, asError(failure).Code
 	}
-	line := callOf(c).line(telematics.StatusRead, vehicle, s.Now())
-	if refusal != nil {
-		line.Outcome, line.Code = telematics.NotExecuted, asError(refusal).Code
-	} else {
-		line.Outcome, line.Agency = telematics.Executed, twin.AgencyID
+	if twin.ID != 0 {
+		entry.Agency = twin.AgencyID
 	}
-	return s.History.Add(c.Request().Context(), line)
+	return entry
 }
 
-// refreshes reports whether a request asks for the unit's own word, and not only for what
-// is known. The contract takes no other spelling.
+// refreshes reports whether a request wants the unit to report first. The contract accepts no other
+// spelling of true.
 func refreshes(r *http.Request) bool {
 	return r.Method != http.MethodHead && r.URL.Query().Get("refresh") == "true"
 }
 
-// refresh asks the vehicle's unit to report its state, and returns what it reported. The
-// controller adds the command's audit log entry; the entry of the read that fails
-// with it is written here [LAW-9].
-func (s *server) refresh(c echo.Context) (*telematics.Command, error) {
-	call := callOf(c)
-	vehicle, err := vehicleParam(c)
-	if err != nil {
-		return nil, err
-	}
+// refresh has the vehicle's unit report its state, and returns the command with the report. The
+// controller adds the command's audit log entry; the entry of the read that fails with it is
+// written here, now or as soon as the audit log is available [LAW-9].
+func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
-	receipt, err := s.Controller.Send(c.Request().Context(), &delivery.Order{
-		Vehicle: vehicle, Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, s.Budget),
-		Actor: call.actor, RequestID: call.id,
+	receipt, err := v.controller.Send(c.ctx(), &delivery.Order{
+		Vehicle: c.vehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.budget),
+		Actor: c.actor, RequestID: c.id,
 	})
 	preferences.apply(c)
 	if err != nil {
-		s.recordFailedRefresh(c, vehicle, err)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), v.readBudget)
+		defer cancel()
+		twin, missing := v.fleet.Twin(ctx, c.vehicleID())
+		if missing != nil || !c.actor.Sees(twin.AgencyID) {
+			twin = telematics.Twin{}
+		}
+		v.audit.note(ctx, statusEntry(c, twin, err))
 	}
 	return receipt.Command, err
 }
 
-// recordFailedRefresh writes down a read that has told nothing: like a refusal, now or as soon
-// as the history takes it.
-func (s *server) recordFailedRefresh(c echo.Context, vehicle telematics.VehicleID, failure error) {
-	call := callOf(c)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), s.ReadBudget)
-	defer cancel()
-	line := call.line(telematics.StatusRead, vehicle, s.Now())
-	line.Outcome, line.Code = telematics.NotExecuted, asError(failure).Code
-	if twin, err := s.Fleet.Twin(ctx, vehicle); err == nil && call.actor.Sees(twin.AgencyID) {
-		line.Agency = twin.AgencyID
-	}
-	s.Refusals.Note(ctx, line)
-}
-
-// withReported returns the vehicle with what its unit has just reported. The record has it too, unless
-// it was slow: a caller that asked the unit must not be answered from before.
+// withReported returns the vehicle with what its unit has just reported. The record has it too,
+// unless writing it took too long.
 func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	if c.Reported != nil {
 		t.Snapshot = telematics.Merge(t.Snapshot, *c.Reported)

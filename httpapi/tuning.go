@@ -2,39 +2,48 @@ package httpapi
 
 import "time"
 
-// Limits of a request and its connection. Source: a request of the longest path and body passes a mobile network of 50 kbit/s.
+// Limits of a request and its connection. Source: a request of the longest path and body passes a
+// mobile network of 50 kbit/s.
 const (
-	// headerBudget is for the header of a request. Half cuts callers with a bad radio; double holds connections of slow attackers longer.
+	// headerBudget is for the header of a request. Half cuts callers with a bad radio; double holds
+	// connections of slow attackers longer.
 	headerBudget = 5 * time.Second
 	// bodyBudget is for the body. Half cuts uploads of 64 KiB at 50 kbit/s; double as above.
 	bodyBudget = 15 * time.Second
-	// answerSlack is what a call may need besides its command's budget. Half cuts answers while Postgres fails over; double delays
-	// the end of a process that stops.
+	// answerSlack is what a call may need besides its command's budget. Half cuts answers while
+	// Postgres fails over; double delays the end of a process that stops.
 	answerSlack = 10 * time.Second
-	// idleBudget is how long a connection may be idle between requests. Half has apps dial more often; double keeps twice as many
-	// idle connections. Load balancers must reuse connections for a shorter time.
+	// idleBudget is how long a connection may be idle between requests. Half has apps dial more
+	// often; double keeps twice as many idle connections. Load balancers must reuse connections for
+	// a shorter time.
 	idleBudget = 2 * time.Minute
-	// maxHeader bounds the header, in bytes. Half refuses tokens of 8 KiB with many cookies; double costs memory for each slow caller.
+	// maxHeader bounds the header, in bytes. Half refuses tokens of 8 KiB with many cookies; double
+	// costs memory for each slow caller.
 	maxHeader = 32 << 10
-	// maxBody bounds the body, in bytes. Half refuses no request of today (1,000 vehicles need 20 KiB); double doubles the memory of a flood.
+	// maxBody bounds the body, in bytes. Half refuses no request of today (1,000 vehicles need 20
+	// KiB); double doubles the memory of a flood.
 	maxBody = 64 << 10
-	// maxNotice bounds the body of a payment processor's notice, in bytes; theirs have up to 64 KiB. Half refuses none of today.
+	// maxNotice bounds the body of a payment processor's notice, in bytes; theirs have up to 64
+	// KiB. Half refuses none of today.
 	maxNotice = 256 << 10
-	// maxNoticeText bounds the id, the type and the object of a notice, in bytes; the processor's have fewer than 100.
+	// maxNoticeText bounds the id, the type and the object of a notice, in bytes; the processor's
+	// have fewer than 100.
 	maxNoticeText = 255
 )
 
 // Times that callers get.
 const (
-	// readBudget is the default of Config.ReadBudget. Half fails reads while Postgres fails over; double holds callers of a frozen server.
+	// readBudget is the default of Config.ReadBudget. Half fails reads while Postgres fails over;
+	// double holds callers of a frozen server.
 	readBudget = 5 * time.Second
-	// retryUnavailable is when a caller repeats a request while a server is unavailable; failover takes some 10 s. Half doubles the load
-	// of a recovering server; double delays callers.
+	// retryUnavailable is when a caller repeats a request while a server is unavailable; failover
+	// takes some 10 s. Half doubles the load of a recovering server; double delays callers.
 	retryUnavailable = 10 * time.Second
-	// retrySignature is when fewer of a client's signatures are fresh: one in ten minutes' worth. Half brings callers back too early.
+	// retrySignature is when fewer of a client's signatures are fresh: one in ten minutes' worth.
+	// Half brings callers back too early.
 	retrySignature = time.Minute
-	// preflightAge is how long a browser caches the answer to a preflight, in seconds. Half doubles the preflights; double delays
-	// a change of the origins.
+	// preflightAge is how long a browser caches the answer to a preflight, in seconds. Half doubles
+	// the preflights; double delays a change of the origins.
 	preflightAge = 600
 )
 
@@ -43,13 +52,14 @@ const (
 	// defaultLimit and maxLimit are the entries of a page; the contract says the same.
 	defaultLimit = 50
 	maxLimit     = 200
-	// urgentRate is how many urgent changes a minute an actor may make at an instance; each adds an audit log entry, which cannot be
-	// deleted. Operators need some ten: half is enough, double lets the log grow faster under attack.
+	// urgentRate is how many urgent changes a minute an actor may make at an instance; each adds an
+	// audit log entry, which cannot be deleted. Operators need some ten: half is enough, double
+	// lets the log grow faster under attack.
 	urgentRate = 600
-	// newKeysADay is how many keys an agency gets within a day: no key is ever deleted, and every instance reads all of them. Half is enough
-	// for rotations; double doubles the growth.
+	// newKeysADay is how many keys an agency gets within a day: no key is ever deleted, and every
+	// instance reads all of them. Half is enough for rotations; double doubles the growth.
 	newKeysADay = 50
-	// maxBoundActors bounds the actors whose refusals are counted. Half forgets counts in a flood of 5,000 actors; double
-	// needs twice the memory, some 2 MB.
+	// maxBoundActors bounds the actors whose refusals are counted. Half forgets counts in a flood
+	// of 5,000 actors; double needs twice the memory, some 2 MB.
 	maxBoundActors = 10_000
 )

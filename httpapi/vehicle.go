@@ -3,8 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"slices"
-
-	"github.com/labstack/echo/v4"
+	"time"
 
 	"motorpool/telematics"
 )
@@ -39,8 +38,7 @@ type capabilitiesBody struct {
 	Signals  []string            `json:"signals"`
 }
 
-// markerBody is a vehicle with the state that a map needs, in the places that it has in
-// the vehicle status.
+// markerBody is a vehicle with the state that a map needs, under the names of the vehicle status.
 type markerBody struct {
 	recordBody
 	Connectivity markerConnectivityBody `json:"connectivity"`
@@ -64,7 +62,6 @@ type markerTelemetryBody struct {
 	ChargingStatus      *string  `json:"charging_status"`
 }
 
-// markerDiagnosticsBody is what makes a vehicle stand out on a map.
 type markerDiagnosticsBody struct {
 	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
 	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
@@ -78,7 +75,7 @@ func newRecordBody(v telematics.Vehicle) recordBody {
 	}
 }
 
-// protocol is null where there is no unit to speak it.
+// protocol is null where there is no unit.
 func protocol(v telematics.Vehicle) *telematics.Protocol {
 	if v.Unit == "" {
 		return nil
@@ -86,7 +83,7 @@ func protocol(v telematics.Vehicle) *telematics.Protocol {
 	return orNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
 }
 
-// promisesBody is what the vehicle's unit checks itself.
+// promisesBody says what the vehicle's unit checks itself.
 type promisesBody struct {
 	Signed       bool `json:"signed"`
 	Expiring     bool `json:"expiring"`
@@ -111,7 +108,8 @@ func newVehicleBody(t telematics.Twin) vehicleBody {
 	}
 }
 
-// controls lists the control actions that the vehicle has, in the order of the interface; none without a unit.
+// controls lists the control actions that the vehicle has, in the order of the interface; none
+// without a unit.
 func controls(t telematics.Twin) []telematics.Action {
 	if t.Unit == "" {
 		return []telematics.Action{} // nothing could execute them
@@ -120,8 +118,8 @@ func controls(t telematics.Twin) []telematics.Action {
 	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !telematics.Spoken.Carry(t.Protocol, a) })
 }
 
-// signals lists what the vehicle has ever reported a value of, by the names of the vehicle
-// status. What it only ever reported as not known, it has no sensor for.
+// signals lists the fields of which the vehicle has ever reported a value, by the names of the
+// vehicle status. It has no sensor for those that it only reported as unknown.
 func signals(t telematics.Twin) []string {
 	names := []string{}
 	for field, reading := range t.Snapshot.For(t.Powertrain) {
@@ -141,12 +139,22 @@ func signals(t telematics.Twin) []string {
 	return slices.Compact(names)
 }
 
-func (s *server) newMarkerBody(t telematics.Twin) markerBody {
+// vehicles answers with vehicles and their state.
+type vehicles struct {
+	fleet      Fleet
+	places     Places // nil: no address is known
+	controller Controller
+	audit      *audit
+	budget     time.Duration // of a refresh
+	readBudget time.Duration
+}
+
+func (v vehicles) newMarkerBody(t telematics.Twin, now time.Time) markerBody {
 	known := t.Snapshot.For(t.Powertrain)
 	return markerBody{
 		recordBody:   newRecordBody(t.Vehicle),
-		Connectivity: markerConnectivityBody{Status: t.Contact.At(s.Now()), LastSeen: timestampOrNull(t.Contact.LastSeen)},
-		Location:     s.newLocationBody(t.AgencyID, known),
+		Connectivity: markerConnectivityBody{Status: t.Contact.At(now), LastSeen: timestampOrNull(t.Contact.LastSeen)},
+		Location:     v.newLocationBody(t.AgencyID, known),
 		Telemetry: markerTelemetryBody{
 			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
 			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
@@ -156,42 +164,29 @@ func (s *server) newMarkerBody(t telematics.Twin) markerBody {
 	}
 }
 
-// twin returns the vehicle that the path names, if the actor may see it. Another
-// agency's reads as one that does not exist.
-func (s *server) twin(c echo.Context) (telematics.Twin, error) {
-	id, err := vehicleParam(c)
-	if err != nil {
-		return telematics.Twin{}, err
+// visibleTwin returns the vehicle that the path names. Another agency's reads as one that does not
+// exist.
+func visibleTwin(c *call, fleet Fleet) (telematics.Twin, error) {
+	twin, err := fleet.Twin(c.ctx(), c.vehicleID())
+	if err == nil && !c.actor.Sees(twin.AgencyID) {
+		return telematics.Twin{}, telematics.NoSuchVehicle(twin.ID)
 	}
-	twin, err := s.Fleet.Twin(c.Request().Context(), id)
-	if err == nil && !callOf(c).actor.Sees(twin.AgencyID) {
-		err = telematics.NoSuchVehicle(id)
-	}
-	if err != nil {
-		return telematics.Twin{}, err
-	}
-	return twin, nil
+	return twin, err
 }
 
-// vehicle answers GET /admin/vehicles/{vehicle}.
-func (s *server) vehicle(c echo.Context) error {
-	twin, err := s.twin(c)
+// get answers GET /admin/vehicles/{vehicle}.
+func (v vehicles) get(c *call) error {
+	twin, err := visibleTwin(c, v.fleet)
 	if err != nil {
 		return err
 	}
-	return s.answer(c, "The record of the vehicle.", newVehicleBody(twin))
+	return c.answer("The record of the vehicle.", newVehicleBody(twin))
 }
 
-// vehicles answers GET /admin/vehicles.
-func (s *server) vehicles(c echo.Context) error {
-	p, err := pageOf(c, "vehicles")
-	if err != nil {
-		return err
-	}
-	agency, visible, err := agencyQuery(c)
-	if err != nil {
-		return err
-	}
+// list answers GET /admin/vehicles.
+func (v vehicles) list(c *call) error {
+	p := c.page("vehicles")
+	agency, visible := c.queryAgency()
 	query := telematics.VehicleQuery{
 		Agency:       agency,
 		Status:       telematics.VehicleStatus(c.QueryParam("status")),
@@ -201,54 +196,62 @@ func (s *server) vehicles(c echo.Context) error {
 	}
 	var found []telematics.Twin
 	if visible {
-		found, err = s.Fleet.Twins(c.Request().Context(), query)
-	}
-	if err != nil {
-		return err
+		var err error
+		if found, err = v.fleet.Twins(c.ctx(), query); err != nil {
+			return err
+		}
 	}
 	twins, meta := cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
-	if err := s.recordVehiclesRead(c, query, visible, len(twins)); err != nil {
+	if err := v.recordList(c, query, visible, len(twins)); err != nil {
 		return err
 	}
-	return s.answerWith(c, counted(len(twins), "vehicle"), bodies(twins, s.newMarkerBody), meta)
+	now := c.now()
+	return c.answerWith(counted(len(twins), "vehicle"),
+		bodies(twins, func(t telematics.Twin) markerBody { return v.newMarkerBody(t, now) }), meta)
 }
 
-// agencyQuery returns the agency whose things are asked for, zero for all. It reports
-// false where that is an agency whose things the actor does not see.
-func agencyQuery(c echo.Context) (telematics.AgencyID, bool, error) {
-	asked, err := integerQuery(c, "agency_id")
-	if err != nil {
-		return 0, false, err
+// recordList records a list of vehicles, with the filter and the number of vehicles in the answer.
+func (v vehicles) recordList(c *call, q telematics.VehicleQuery, visible bool, n int) error {
+	filter := map[string]any{}
+	if q.Agency != 0 {
+		filter["agency_id"] = int64(q.Agency)
 	}
-	agency, own := telematics.AgencyID(asked), callOf(c).actor.Agency
-	if agency == 0 {
-		agency = own
+	for name, value := range map[string]string{"status": string(q.Status), "connectivity": string(q.Connectivity), "q": q.Text} {
+		if value != "" {
+			filter[name] = value
+		}
 	}
-	return agency, own == 0 || own == agency, nil
+	entry := c.entry(telematics.VehiclesRead, 0)
+	entry.Outcome = telematics.Executed
+	if visible {
+		entry.Agency = q.Agency
+	}
+	entry.Details = map[string]any{"filter": filter, "vehicles": n}
+	return v.audit.read(c, entry)
 }
 
-// strangerBody is a unit that talks to us and belongs to no vehicle.
-type strangerBody struct {
+// unknownUnitBody is a unit that belongs to no vehicle.
+type unknownUnitBody struct {
 	Unit      telematics.Unit `json:"unit"`
 	FirstSeen string          `json:"first_seen"`
 	LastSeen  string          `json:"last_seen"`
 	Messages  int64           `json:"messages"`
 }
 
-func newStrangerBody(s telematics.UnknownUnit) strangerBody {
-	return strangerBody{Unit: s.Unit, FirstSeen: timestamp(s.FirstSeen), LastSeen: timestamp(s.LastSeen), Messages: s.Messages}
+func newUnknownUnitBody(u telematics.UnknownUnit) unknownUnitBody {
+	return unknownUnitBody{Unit: u.Unit, FirstSeen: timestamp(u.FirstSeen), LastSeen: timestamp(u.LastSeen), Messages: u.Messages}
 }
 
-// unknownUnits answers GET /admin/units/unknown.
-func (s *server) unknownUnits(c echo.Context) error {
-	p, err := pageOf(c, "unknown_units")
+// units answers with units that belong to no vehicle.
+type units struct{ unknown UnknownUnits }
+
+// list answers GET /admin/units/unknown.
+func (u units) list(c *call) error {
+	p := c.page("unknown_units")
+	found, err := u.unknown.Strangers(c.ctx(), p.query())
 	if err != nil {
 		return err
 	}
-	found, err := s.Strangers.Strangers(c.Request().Context(), p.query())
-	if err != nil {
-		return err
-	}
-	strangers, meta := cut(p, found, func(s telematics.UnknownUnit) int64 { return s.No })
-	return s.answerWith(c, counted(len(strangers), "unit"), bodies(strangers, newStrangerBody), meta)
+	listed, meta := cut(p, found, func(u telematics.UnknownUnit) int64 { return u.No })
+	return c.answerWith(counted(len(listed), "unit"), bodies(listed, newUnknownUnitBody), meta)
 }

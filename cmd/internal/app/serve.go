@@ -86,11 +86,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: store.NewEvents(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Strangers: postgres, Budget: c.Budget, Log: log, Now: now,
-		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache), VehicleRate: c.VehicleRate, RefreshRate: c.RefreshRate, AdminRate: c.AdminRate, BulkRate: c.BulkRate,
+		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
+		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
+		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: postgres, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: postgres.Signatures(max(minSignatures, signatureMinutes*c.ClientRate)),
-		ClientRate: c.ClientRate, CardRate: c.CardRate, Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
+		Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
 	stopping := newStopping(c.Drain, log)
