@@ -15,7 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// bookings keeps bookings in memory, and decides about them as the record does. Where err is set it does nothing else.
+// bookings keeps bookings in memory, and decides about them as the record does. Where err is set it
+// does nothing else.
 type bookings struct {
 	mu    sync.Mutex
 	byID  map[rental.BookingID]rental.Dossier
@@ -123,8 +124,8 @@ func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) {
 	return p.byID[id], p.err
 }
 
-// bookingAPI is the handler under test with bookings behind it: 42 is active, 43 upcoming, 46 completed, all of client-1; 44 is another client's,
-// 45 another agency's.
+// bookingAPI is the handler under test with bookings behind it: 42 is active, 43 upcoming, 46
+// completed, all of client-1; 44 is another client's, 45 another agency's.
 type bookingAPI struct {
 	*api
 	bookings *bookings
@@ -166,7 +167,8 @@ func (b *bookingAPI) set(id rental.BookingID, change func(*rental.Dossier)) {
 	b.bookings.byID[id] = d
 }
 
-// dossier is the booking of the interface's example: active since two hours, paid, its deposit held.
+// dossier is the booking of the interface's example: active since two hours, paid, its deposit
+// held.
 func dossier(change func(*rental.Dossier)) rental.Dossier {
 	start := now.Add(-2*time.Hour - 250*time.Millisecond)
 	d := rental.Dossier{
@@ -194,7 +196,8 @@ func dossier(change func(*rental.Dossier)) rental.Dossier {
 	return d
 }
 
-// otherClient is the token of a client of agency 1 who has nothing to do with the bookings of these tests.
+// otherClient is the token of a client of agency 1 who has nothing to do with the bookings of these
+// tests.
 func otherClient(t *testing.T) string {
 	return edKey().mint(t, claims(map[string]any{"sub": "client-9", "role": "client", "agency_id": 1}))
 }

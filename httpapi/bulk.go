@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// bulkWorkers is how many vehicles of one order are turned to at once.
+// bulkWorkers is how many vehicles of one order are handled concurrently.
 const bulkWorkers = 64
 
 // orderMany answers POST /admin/commands once every vehicle has been turned to.
@@ -65,8 +65,8 @@ func (o commands) answerMany(c *call, b telematics.Bulk) error {
 // errOutOfTime is why a vehicle was not turned to.
 var errOutOfTime = errors.New("the order to many vehicles took too long")
 
-// closeMany writes down why there is no command for some of the vehicles. It has a time of
-// its own: where the order's is up, there is most to write.
+// closeMany records why there is no command for some of the vehicles. It has a separate timeout:
+// where the order's has passed, there is most to record.
 func (o commands) closeMany(ctx context.Context, b telematics.Bulk) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.readBudget)
 	defer cancel()
@@ -171,8 +171,9 @@ func (o commands) recordLeftOut(ctx context.Context, b telematics.Bulk, vehicle 
 // firstUnknown is how many of the vehicles that do not exist are named.
 const firstUnknown = 20
 
-// recordUnknown writes down, in one entry, which vehicles of the order do not exist, or are not the actor's to see: one request must
-// not write an entry for each number that a caller invents [LAW-9].
+// recordUnknown writes down, in one entry, which vehicles of the order do not exist, or are not the
+// actor's to see: one request must not write an entry for each number that a caller invents
+// [LAW-9].
 func (o commands) recordUnknown(ctx context.Context, b telematics.Bulk) {
 	var unknown int
 	var first []telematics.VehicleID
@@ -206,7 +207,8 @@ func (o commands) repeatMany(ctx context.Context, c *call) error {
 	return o.answerMany(c, b)
 }
 
-// noteMany writes down what became of an order to many vehicles as a whole, where its commands do not tell [LAW-9].
+// noteMany writes down what became of an order to many vehicles as a whole, where its commands do
+// not tell [LAW-9].
 func (o commands) noteMany(ctx context.Context, c *call, code telematics.Code, outcome telematics.Outcome) {
 	line := c.entry(telematics.BulkOrder, 0)
 	line.Code, line.Outcome = code, outcome

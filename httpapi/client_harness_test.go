@@ -23,7 +23,8 @@ import (
 	"motorpool/telematics"
 )
 
-// asClient sends a request as the client "client-1" of agency 1, through its agency's app, if nothing else is said.
+// asClient sends a request as the client "client-1" of agency 1, through its agency's app, if
+// nothing else is said.
 func (a *api) asClient(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	return a.do(method, target, append([]func(*http.Request){withToken(clientToken(a.t))}, change...)...)
@@ -173,7 +174,8 @@ func agencyIn(token string) telematics.AgencyID {
 	return max(claims.Agency, 1)
 }
 
-// signedBy signs the request as it is by now, otherwise than usual. What changes it later breaks the signature.
+// signedBy signs the request as it is by now, otherwise than usual. What changes it later breaks
+// the signature.
 func signedBy(change ...func(*signature)) func(*http.Request) {
 	return func(r *http.Request) { sign(r, change...) }
 }

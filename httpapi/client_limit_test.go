@@ -63,7 +63,8 @@ func TestWhoIsOverTheLimitOfRequestsTriesNoCard(t *testing.T) {
 	}
 }
 
-// What is refused before the limits is counted by none of them, and what they refuse neither. The audit log cannot be deleted from.
+// What is refused before the limits is counted by none of them, and what they refuse neither. The
+// audit log cannot be deleted from.
 func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	a, l := limitedClients(t, 2, 0) // and 1 of an administrator
 	const lock = "/api/v1/admin/vehicles/42/control/lock"

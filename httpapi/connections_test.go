@@ -262,7 +262,8 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 	}
 }
 
-// At the end of the service a caller that has pipelined a second request gets the answer to the first, and an end instead of a reset.
+// At the end of the service a caller that has pipelined a second request gets the answer to the
+// first, and an end instead of a reset.
 func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 	for name, path := range map[string]string{"order": lock, "read": status42} {
 		t.Run(name, func(t *testing.T) {

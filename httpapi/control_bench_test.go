@@ -30,7 +30,8 @@ func (p prompt) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt,
 	return p.Send(ctx, o)
 }
 
-// controlCall returns a function that makes the same call, named by an idempotency key, again and again.
+// controlCall returns a function that makes the same call, named by an idempotency key, again and
+// again.
 func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecorder {
 	b.Helper()
 	handler := httpapi.New(httpapi.Config{
@@ -58,7 +59,8 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 	}
 }
 
-// BenchmarkControl is the HTTP part of a control call: routes, token, contract, envelope and the line of the log.
+// BenchmarkControl is the HTTP part of a control call: routes, token, contract, envelope and the
+// line of the log.
 func BenchmarkControl(b *testing.B) {
 	for _, c := range []struct{ name, path, json string }{
 		{"lock", "/api/v1/admin/vehicles/42/control/lock", ""},

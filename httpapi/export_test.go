@@ -13,8 +13,8 @@ const (
 	CardProbePath = "/api/v1/client/probe-card"
 )
 
-// NewProbed returns the public handler with routes of clients that do nothing but pass the gate, and
-// answer with their caller. They cover what the gate does, whichever routes there are.
+// NewProbed returns the public handler with routes of clients that do nothing but pass the gate,
+// and answer with their caller. They cover what the gate does, whichever routes there are.
 func NewProbed(config Config) http.Handler {
 	s := newServer(config)
 	e := s.handler()

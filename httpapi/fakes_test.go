@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// controller answers orders with a function, and remembers them.
+// controller answers orders with a function, and stores them.
 type controller struct {
 	mu     sync.Mutex
 	orders []delivery.Order
@@ -49,12 +49,13 @@ func (c *controller) count() int {
 	return len(c.orders)
 }
 
-// fleet keeps vehicles, commands and lines in memory. Where err is set it answers nothing else.
+// fleet has vehicles, commands and audit log entries in memory. Where err is set it returns nothing
+// else.
 type fleet struct {
 	twins    map[telematics.VehicleID]telematics.Twin
 	commands []telematics.Command
 	lines    []telematics.Activity
-	strange  []telematics.UnknownUnit
+	unknown  []telematics.UnknownUnit
 	err      error
 	block    bool // until the context ends
 
@@ -145,9 +146,9 @@ func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]t
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
 }
 
-func (f *fleet) Strangers(ctx context.Context, p telematics.Page) ([]telematics.UnknownUnit, error) {
+func (f *fleet) UnknownUnits(ctx context.Context, p telematics.Page) ([]telematics.UnknownUnit, error) {
 	var found []telematics.UnknownUnit
-	for _, s := range slices.Backward(f.strange) {
+	for _, s := range slices.Backward(f.unknown) {
 		if p.Before == 0 || s.No < p.Before {
 			found = append(found, s)
 		}
@@ -155,7 +156,7 @@ func (f *fleet) Strangers(ctx context.Context, p telematics.Page) ([]telematics.
 	return found[:min(p.Limit, len(found))], f.broken(ctx)
 }
 
-// bulks keeps orders to many vehicles in memory. Where err is set it answers nothing else.
+// bulks has orders to many vehicles in memory. Where err is set it returns nothing else.
 type bulks struct {
 	mu     sync.Mutex
 	byID   map[telematics.BulkID]telematics.Bulk
@@ -217,7 +218,7 @@ func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (delivery.M
 	return delivery.Made{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
 }
 
-// history remembers lines, or refuses them.
+// history has audit log entries in memory, or refuses them.
 type history struct {
 	mu      sync.Mutex
 	lines   []telematics.Activity

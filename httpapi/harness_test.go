@@ -164,8 +164,8 @@ func withToken(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// do sends a request as the administrator of all agencies, if nothing else is said, and holds the answer
-// against the contract.
+// do sends a request as the administrator of all agencies, if nothing else is said, and holds the
+// answer against the contract.
 func (a *api) do(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	request := httptest.NewRequest(method, target, nil)
@@ -214,7 +214,8 @@ func (r *response) wants(status int, code string) *response {
 	return r
 }
 
-// wantsRetryAfter checks the hint in the body, and that the header says the same where repeating is safe, and nothing else.
+// wantsRetryAfter checks the hint in the body, and that the header says the same where repeating is
+// safe, and nothing else.
 func (r *response) wantsRetryAfter(seconds string) *response {
 	r.t.Helper()
 	inHeader := ""

@@ -10,16 +10,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Controller carries orders to vehicles. Its errors are *telematics.Error. Whether the vehicle
-// exists, and is the actor's to see, is checked there, and every refusal leaves its audit log entry
-// there, except that a vehicle of an order to many does not exist: its caller adds one line for all
-// of them. An order that repeats an earlier one, by its idempotency key, is answered from what that
-// one made.
+// Controller sends commands to vehicles. Its errors are *telematics.Error. It checks that the
+// vehicle exists and the actor may see it, and adds the audit log entry of each command and
+// refusal; but not of an order to many whose vehicle does not exist: the caller adds one entry for
+// all of those. An order that repeats an earlier one, by its idempotency key, is answered with the
+// result of that one.
 type Controller interface {
-	// Send blocks until the command is settled, and returns it. It fails where the vehicle
-	// did not do it; there is no command where it was refused before there was one.
+	// Send blocks until the command is settled, and returns it. It fails where the vehicle did not
+	// execute it; there is no command where the order was refused before there was one.
 	Send(context.Context, *delivery.Order) (delivery.Receipt, error)
-	// Start returns once the command is on its way.
+	// Start returns once the command is accepted.
 	Start(context.Context, *delivery.Order) (delivery.Receipt, error)
 }
 
@@ -27,30 +27,30 @@ type Controller interface {
 type Halts interface {
 	// Halts returns the halts in force, that of all agencies first.
 	Halts(context.Context) (telematics.Halts, error)
-	// Halt puts a halt in force, and returns it once it holds at every instance. It reports false
-	// where there is no such agency.
+	// Halt returns once the halt holds at every instance. It reports false where there is no such
+	// agency.
 	Halt(context.Context, telematics.Halt, telematics.Author) (telematics.Halt, bool, error)
 	// Resume lifts the halt of an agency, or, for zero, that of all. It reports false where there
 	// is none.
 	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)
 }
 
-// Bulks keeps orders to many vehicles.
+// Bulks stores orders to many vehicles.
 type Bulks interface {
-	// OpenBulk writes an order down. Where its idempotency key is in use it reports true and
-	// does nothing.
+	// OpenBulk stores an order. Where its idempotency key is in use it reports true and does
+	// nothing.
 	OpenBulk(context.Context, telematics.Bulk) (keyTaken bool, err error)
-	// RefuseBulk notes why there is no command for some of the vehicles.
+	// RefuseBulk stores why there is no command for some of the vehicles.
 	RefuseBulk(context.Context, telematics.BulkID, []telematics.BulkItem) error
-	// Bulk returns the order with what has become of each vehicle, or a *telematics.Error
-	// with BulkNotFound.
+	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
+	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
 	// Made returns what was made under an idempotency key.
 	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
 }
 
-// Fleet is what is known of vehicles and what was done to them. An error that has
-// a method Unavailable() bool returning true reads as 503.
+// Fleet has vehicles, their commands and the audit log. An error with a method Unavailable() bool
+// that returns true becomes 503.
 type Fleet interface {
 	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
@@ -58,7 +58,7 @@ type Fleet interface {
 	// still say so, until an order has found out: nothing may be sent, nor read, because of its
 	// answer alone.
 	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
-	// Twins returns vehicles by falling id, which is the position of a page.
+	// Twins returns vehicles by descending id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
 	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that
 	// is not zero, whether that is one of them, as 0 or 1.
@@ -68,21 +68,20 @@ type Fleet interface {
 	// VehicleCommands returns the commands that an agency, or any for zero, gave a vehicle, by
 	// falling Seq, which is the position of a page.
 	VehicleCommands(context.Context, telematics.VehicleID, telematics.AgencyID, telematics.Page) ([]telematics.Command, error)
-	// Activities returns audit log entries by falling id, which is the position of a page.
+	// Activities returns audit log entries by descending id, which is the position of a page.
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 
-// Places says where vehicles stand, in words.
+// Places has the addresses of positions.
 type Places interface {
-	// Address returns the address of a vehicle of an agency that stands somewhere, or "". It
-	// answers from memory, immediately.
+	// Address returns the address of a position of an agency's vehicle, or "". It does not block.
 	Address(telematics.AgencyID, telematics.Position) string
 }
 
 // UnknownUnits has the units without a vehicle.
 type UnknownUnits interface {
-	// Strangers returns them by descending No, which is the position of a page.
-	Strangers(context.Context, telematics.Page) ([]telematics.UnknownUnit, error)
+	// UnknownUnits returns them by descending No, which is the position of a page.
+	UnknownUnits(context.Context, telematics.Page) ([]telematics.UnknownUnit, error)
 }
 
 // Limiter counts requests against limits, for all instances together.
@@ -93,26 +92,26 @@ type Limiter interface {
 	Take(context.Context, ...telematics.Limit) ([]telematics.Quota, error)
 }
 
-// History takes activity entries of reads of what vehicles reported.
+// History adds audit log entries of reads.
 type History interface {
-	// Add returns when the line is durable.
+	// Add returns when the entry is durable.
 	Add(context.Context, telematics.Activity) error
 }
 
-// Refusals takes lines for what is turned away before the controller hears of it.
+// Refusals adds audit log entries of requests that are refused before the controller gets them.
 type Refusals interface {
-	// Note adds the line to the history, now or as soon as it takes it.
+	// Note adds the entry, now or as soon as the audit log is available.
 	Note(context.Context, telematics.Activity)
-	// Omit counts a line that is not added, because its actor was refused too often.
+	// Omit counts an entry that is not added, because its actor was refused too often.
 	Omit(context.Context, telematics.Activity)
 }
 
-// Bookings keeps bookings and what is charged for them. What an actor may not see does not
-// exist for it: a *telematics.Error with rental.BookingNotFound.
+// Bookings stores bookings and their charges. One that the actor may not see does not exist for it:
+// a *telematics.Error with rental.BookingNotFound.
 type Bookings interface {
-	// Dossier returns what is known of a booking.
+	// Dossier returns a booking with all that belongs to it.
 	Dossier(context.Context, rental.BookingID) (rental.Dossier, error)
-	// Dossiers returns bookings by falling id, which is the position of a page.
+	// Dossiers returns bookings by descending id, which is the position of a page.
 	Dossiers(context.Context, rental.BookingQuery) ([]rental.Dossier, error)
 	// OpenBooking makes a booking. It reports true where an earlier request under the same
 	// idempotency key has made it.
@@ -122,7 +121,7 @@ type Bookings interface {
 	Amend(context.Context, rental.Request, rental.Decision) (rental.Dossier, bool, error)
 }
 
-// Wallet keeps the payment methods of clients.
+// Wallet stores the payment methods of clients.
 type Wallet interface {
 	// List returns the client's payment methods, newest first.
 	List(context.Context, telematics.Actor) ([]rental.Method, error)
@@ -135,9 +134,9 @@ type Wallet interface {
 	SetDefault(context.Context, rental.MethodRequest) (rental.Method, bool, error)
 }
 
-// Payments looks at payments where they are made.
+// Payments reads payments from the payment processor.
 type Payments interface {
-	// Intent returns a payment as the processor has it now.
+	// Intent returns the current state of a payment.
 	Intent(ctx context.Context, intent string) (rental.Intent, error)
 }
 
@@ -156,11 +155,11 @@ type AgencyKeyRegistry interface {
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
 }
 
-// Webhooks takes what the payment processor tells unasked.
+// Webhooks receives notices of the payment processor.
 type Webhooks interface {
 	// Read returns the notice that a signed request carries, or an error where the signature is not
 	// the processor's.
 	Read(header http.Header, body []byte) (rental.Notice, error)
-	// Keep writes a notice down, once.
+	// Keep stores a notice, once.
 	Keep(context.Context, rental.Notice) error
 }

@@ -28,7 +28,8 @@ func TestAServerOutlastsItsLongestCommand(t *testing.T) {
 	}
 }
 
-// waitingOrders makes orders wait until the vehicle is released; entered receives one value per order.
+// waitingOrders makes orders wait until the vehicle is released; entered receives one value per
+// order.
 func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func()) {
 	t.Helper()
 	a = newAPI(t)
@@ -43,7 +44,8 @@ func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func())
 	return a, entered, release
 }
 
-// Shutdown stops accepting connections, answers the requests that wait for a vehicle, and then returns; without and with TLS, over HTTP/1.1 and HTTP/2.
+// Shutdown stops accepting connections, answers the requests that wait for a vehicle, and then
+// returns; without and with TLS, over HTTP/1.1 and HTTP/2.
 func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS() // for its certificate

@@ -12,7 +12,7 @@ const unknownUnits = "/api/v1/admin/units/unknown"
 
 func TestUnitsWithoutAVehicleAreListedNewestAcquaintanceFirst(t *testing.T) {
 	a := newAPI(t)
-	a.fleet.strange = []telematics.UnknownUnit{
+	a.fleet.unknown = []telematics.UnknownUnit{
 		{No: 3, Unit: "a", FirstSeen: now.Add(-time.Hour), LastSeen: now, Messages: 97},
 		{No: 5, Unit: "b", FirstSeen: now.Add(-time.Minute), LastSeen: now, Messages: 1},
 	}
@@ -28,7 +28,7 @@ func TestUnitsWithoutAVehicleAreListedNewestAcquaintanceFirst(t *testing.T) {
 	}
 	a.get("/api/v1/admin/vehicles?cursor="+next).wants(422, "validation_failed")
 	a.get(unknownUnits+"?limit=0").wants(422, "validation_failed")
-	a.fleet.strange = nil
+	a.fleet.unknown = nil
 	if r := a.get(unknownUnits).wants(200, ""); !reflect.DeepEqual(r.body.Data, any([]any{})) {
 		t.Errorf("none: %s", r.text)
 	}

@@ -248,7 +248,7 @@ type units struct{ unknown UnknownUnits }
 // list answers GET /admin/units/unknown.
 func (u units) list(c *call) error {
 	p := c.page("unknown_units")
-	found, err := u.unknown.Strangers(c.ctx(), p.query())
+	found, err := u.unknown.UnknownUnits(c.ctx(), p.query())
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// More than a thousand orders wait concurrently, and all get the same answer; so do the next requests on their connections.
+// More than a thousand orders wait concurrently, and all get the same answer; so do the next
+// requests on their connections.
 func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	const waiting = 1100
 	a := newAPI(t)

@@ -71,7 +71,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		forget     func() (bool, error)
 	}{
 		{"idempotency key", `select count(*) from idempotency_keys`, func() (bool, error) { return p.ForgetKeys(t.Context(), 10) }},
-		{"stranger", `select count(*) from strangers`, func() (bool, error) { return p.ForgetStrangers(t.Context(), 10) }},
+		{"stranger", `select count(*) from strangers`, func() (bool, error) { return p.ForgetUnknownUnits(t.Context(), 10) }},
 		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return p.ForgetNotices(t.Context(), 10) }},
 		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`, func() (bool, error) { return p.FreeVehicles(t.Context(), 10) }},
 	} {

@@ -84,7 +84,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if err := p.StoreUnknownUnits(t.Context(), []telematics.UnknownUnit{{Unit: "stranger", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.ForgetStrangers(t.Context(), 1); err != nil {
+	if _, err := p.ForgetUnknownUnits(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.SharedGroup(t.Context()); err != nil {

@@ -51,7 +51,7 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 
 // Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
 // the position in the page: one that goes on talking stays in its place.
-func (f *Fleet) Strangers(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
+func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
 	var rows []strangerRow
 	err := f.db.Lists.SelectContext(ctx, &rows, `
 		select no, serial, first_seen, last_seen, messages
@@ -72,9 +72,9 @@ func (f *Fleet) Strangers(ctx context.Context, page telematics.Page) ([]telemati
 	return strangers, nil
 }
 
-// ForgetStrangers removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
+// ForgetUnknownUnits removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
 // limit of them, and reports whether there may be others.
-func (f *Fleet) ForgetStrangers(ctx context.Context, limit int) (more bool, err error) {
+func (f *Fleet) ForgetUnknownUnits(ctx context.Context, limit int) (more bool, err error) {
 	result, err := f.db.Pool.ExecContext(ctx, `
 		delete from strangers where serial in (
 			select serial from strangers where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`

@@ -29,7 +29,7 @@ func note(t *testing.T, p *fixture, heard ...telematics.UnknownUnit) {
 
 func strangers(t *testing.T, p *fixture, page telematics.Page) []telematics.UnknownUnit {
 	t.Helper()
-	list, err := p.Strangers(t.Context(), page)
+	list, err := p.UnknownUnits(t.Context(), page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
 	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
 	note(t, p, heardOf(5, 1, now.Add(-telematics.UnknownUnitsKeptFor+time.Minute))...)
 	for _, wantMore := range []bool{true, false} {
-		if more, err := p.ForgetStrangers(t.Context(), 2); err != nil || more != wantMore {
-			t.Errorf("ForgetStrangers = %v, %v", more, err)
+		if more, err := p.ForgetUnknownUnits(t.Context(), 2); err != nil || more != wantMore {
+			t.Errorf("ForgetUnknownUnits = %v, %v", more, err)
 		}
 	}
 	if list := strangers(t, p, telematics.Page{}); len(list) != 1 || list[0].Unit != "s-00005" {

@@ -46,6 +46,6 @@ func outdated(p *store.Postgres) []oldRows {
 		{"notices of the payment processor", p.ForgetNotices},
 		{"used signatures", p.ForgetSignatures},
 		{"bookings that were never started", p.FreeVehicles},
-		{"units without a vehicle that are silent for long", p.ForgetStrangers},
+		{"units without a vehicle that are silent for long", p.ForgetUnknownUnits},
 	}
 }
