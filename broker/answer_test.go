@@ -11,6 +11,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 func TestAnAnswerReadByAnotherInstanceWakesTheCallerAtOnce(t *testing.T) {
@@ -65,7 +66,7 @@ func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
 func TestRetainedAnswersAreDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.air.car = func(p publication) {
-			w.brokers[0].Answer(brokertest.Said(unit, telematics.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
+			w.brokers[0].Answer(brokertest.Said(unit, v1.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
 		}
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -165,7 +166,7 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 		for range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 			b.Report(brokertest.Said(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false))
-			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false))
+			b.Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false))
 		}
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 6)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="queue_full"}`, 6)
@@ -176,12 +177,12 @@ func TestAFullQueueDropsAndCounts(t *testing.T) {
 func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		now := time.Now()
-		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))
-		w.brokers[1].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false))
-		w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true))
-		w.brokers[0].Report(brokertest.Said("unknown", telematics.EncodeReport(telematics.Report{At: now}), false))
+		w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))
+		w.brokers[1].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false))
+		w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true))
+		w.brokers[0].Report(brokertest.Said("unknown", v1.EncodeReport(telematics.Report{At: now}), false))
 		for _, b := range w.brokers {
-			b.Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false))
+			b.Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false))
 		}
 		synctest.Wait()
 		twin, err := w.Twin(w.Context(), car)

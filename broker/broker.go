@@ -15,6 +15,7 @@ import (
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/dialects"
 )
 
 // Config is what a broker is built of. All ports are needed, but for UnknownUnits and Unrecorded.
@@ -36,7 +37,7 @@ type Config struct {
 	Key        telematics.Signer // signs every command, once
 
 	Now         func() time.Time    // this instance's clock. Defaults to time.Now.
-	Dialects    telematics.Dialects // Defaults to telematics.Spoken.
+	Dialects    telematics.Dialects // Defaults to dialects.Spoken.
 	Instance    string              // of this process, unique among all. Defaults to a random one.
 	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
 	Workers     int                 // answers that are handled at once. Defaults to 64.
@@ -75,7 +76,7 @@ type Broker struct {
 // New assembles a broker. It does nothing before Run.
 func New(c Config) *Broker {
 	if c.Dialects == nil {
-		c.Dialects = telematics.Spoken
+		c.Dialects = dialects.Spoken
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -20,6 +20,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // The van's unit speaks morse, the car's protocol v1.
@@ -49,7 +50,7 @@ func (w *world) sendToVan(action telematics.Action) (telematics.Command, *telema
 // toVan returns what was published to the van, and toCar what was to the car.
 func (a *air) toVan() (to []publication) { return a.publishedUnder(morseTopic(van)) }
 func (a *air) toCar() (to []publication) {
-	return a.publishedUnder(telematics.CommandChannel.Topic(unit))
+	return a.publishedUnder(v1.CommandChannel.Topic(unit))
 }
 
 func (a *air) publishedUnder(topic string) (to []publication) {
@@ -161,7 +162,7 @@ func TestAVehicleWhoseProtocolNobodySpeaksIsRefusedAndNotHeard(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantLines(telematics.TelematicsUnavailable)
-		speed := telematics.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
+		speed := v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
 		w.brokers[0].Report(brokertest.Said(unit, speed, false))
 		synctest.Wait()
 		twin, _ := w.Twin(w.Context(), car)
@@ -198,7 +199,7 @@ func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
 		if dropped != 1 || retained != 1 {
 			t.Errorf("%d fields dropped and %d retained reports, want one of each", dropped, retained)
 		}
-		w.brokers[0].Report(brokertest.Said(van, telematics.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}), false))
+		w.brokers[0].Report(brokertest.Said(van, v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}), false))
 		synctest.Wait()
 		if twin, _ := w.Twin(w.Context(), vanID); twin.Snapshot[telematics.SpeedKmh].Value != 31.5 {
 			t.Errorf("the van was heard in a protocol that is not its own: %v", twin.Snapshot)
@@ -258,7 +259,7 @@ func unitClient(t *testing.T, url string) mqtt.Client {
 	return client
 }
 
-func say(t *testing.T, client mqtt.Client, channel telematics.Channel, retained bool, payload string) {
+func say(t *testing.T, client mqtt.Client, channel v1.Channel, retained bool, payload string) {
 	t.Helper()
 	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
 		t.Fatalf("publish %s: %v", channel, token.Error())
@@ -318,7 +319,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	publish(root+"metric/soc", "81")
 	publish(root+"response/7", "done")
 	publish("morse/van-43/van-43/metric/soc", "1") // another's: the access rules swallow it
-	say(t, speaker, telematics.TelemetryChannel, false, "{}")
+	say(t, speaker, v1.TelemetryChannel, false, "{}")
 	eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
 		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
 	})

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queue_full"}`, `motorpool_dropped_total{kind="event", reason="not_stored"}`}
@@ -84,7 +85,7 @@ func TestALateAnswerIsToldByWhoeverHearsIt(t *testing.T) {
 func TestWhatAReportChangesIsToldOnceAmongAllInstances(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		report := func(instance int, speed float64) {
-			w.brokers[instance].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+			w.brokers[instance].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
 				At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: speed},
 			}), false))
 			time.Sleep(time.Second)
@@ -103,7 +104,7 @@ func TestSilenceIsToldOnceAmongAllInstances(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		w.wantTold("unknown")
 		for i := range w.brokers { // every instance hears presence
-			w.brokers[i].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
+			w.brokers[i].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
 		}
 		w.wantTold("unknown", "online")
 		time.Sleep(time.Minute)
@@ -165,7 +166,7 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 		const reports = 20_000 // more than the queue holds
 		begin := time.Now()
 		for n := range reports {
-			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
 			}), false))
 			time.Sleep(10 * time.Millisecond) // within the allowance of a unit
@@ -193,7 +194,7 @@ func TestALogThatHangsDelaysTheEndByNoMoreThanItsTime(t *testing.T) {
 		x.hang.Store(true)
 		begin := time.Now()
 		for n := range 10_000 {
-			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{
+			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
 			}), false))
 			time.Sleep(10 * time.Millisecond) // within the allowance of a unit

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // BenchmarkHearing is what the seam adds to each message: the topic read by the dialect of
@@ -13,13 +14,13 @@ import (
 func BenchmarkHearing(b *testing.B) {
 	topics := make([]string, 1000)
 	for i := range topics {
-		topics[i] = telematics.TelemetryChannel.Topic(telematics.Unit(fmt.Sprintf("35824005%07d", i)))
+		topics[i] = v1.TelemetryChannel.Topic(telematics.Unit(fmt.Sprintf("35824005%07d", i)))
 	}
 	queue := make(chan telematics.Message, 1)
 	b.Run("direct", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
-			u, _, err := telematics.ParseTopic(topics[i%len(topics)])
+			u, _, err := v1.ParseTopic(topics[i%len(topics)])
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -44,14 +45,14 @@ func BenchmarkHearing(b *testing.B) {
 // BenchmarkReading is a report read directly, and by its dialect.
 func BenchmarkReading(b *testing.B) {
 	now := time.Now()
-	payload := telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{
+	payload := v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{
 		telematics.Latitude: 48.1371, telematics.Longitude: 11.5754, telematics.SpeedKmh: 48.5, telematics.MileageKm: 15230.4,
 		telematics.Ignition: "on", telematics.IsLocked: false, telematics.DoorFrontLeft: "closed", telematics.RSRP: -97.0,
 	}})
 	b.Run("direct", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			if _, _, err := telematics.DecodeReport(payload, now); err != nil {
+			if _, _, err := v1.DecodeReport(payload, now); err != nil {
 				b.Fatal(err)
 			}
 		}

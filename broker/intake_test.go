@@ -17,13 +17,14 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 const flooding = telematics.Unit("flooding")
 
 // invented is an answer to a command that does not exist.
 func invented() []byte {
-	return telematics.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+	return v1.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 }
 
 // lookups notes which units' answers are handled, in their order.

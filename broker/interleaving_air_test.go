@@ -6,6 +6,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 var errRefused = errors.New("the MQTT client did not take it")
@@ -37,7 +38,7 @@ func (r *radio) Publish(t telematics.Transmission) error {
 		r.violated("nothing is published unsigned", "%v", err)
 		return err
 	}
-	if t.Topic != telematics.CommandChannel.Topic(claims.Unit) {
+	if t.Topic != v1.CommandChannel.Topic(claims.Unit) {
 		r.violated("nothing is published to another unit", "%v for %s on %s", claims.Command, claims.Unit, t.Topic)
 	}
 	r.mayBePublished(claims)

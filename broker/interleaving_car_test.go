@@ -7,6 +7,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // motorcar is a vehicle with a unit that keeps the protocol.
@@ -153,7 +154,7 @@ func (m *motorcar) say(j *job) {
 
 func (m *motorcar) tell(answer telematics.Answer) {
 	m.count("answers")
-	message := telematics.EncodeAnswer(answer)
+	message := v1.EncodeAnswer(answer)
 	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(brokertest.Said(m.unit, message, false)) }) })
 }
 
@@ -206,7 +207,7 @@ func (m *motorcar) report() []byte {
 	for _, j := range m.remembered() {
 		r.Answers = append(r.Answers, *j.final)
 	}
-	return telematics.EncodeReport(r)
+	return v1.EncodeReport(r)
 }
 
 // remembered returns the last eight finished commands. The lock is held.

@@ -12,6 +12,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 // told is what one caller was told.
@@ -204,9 +205,9 @@ func (w *interleaving) lie(m *motorcar) {
 			}
 			w.count("lies")
 			answer := telematics.Answer{Command: j.Command, State: oneOf(w.dice, telematics.Succeeded, telematics.Rejected), At: time.Now()}
-			report := telematics.EncodeReport(telematics.Report{At: time.Now(), Answers: []telematics.Answer{answer}})
+			report := v1.EncodeReport(telematics.Report{At: time.Now(), Answers: []telematics.Answer{answer}})
 			w.heard(m.unit, func(b *broker.Broker) {
-				b.Answer(brokertest.Said(m.unit, telematics.EncodeAnswer(answer), false))
+				b.Answer(brokertest.Said(m.unit, v1.EncodeAnswer(answer), false))
 				b.Report(brokertest.Said(m.unit, report, false))
 			})
 		}

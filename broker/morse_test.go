@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 	"motorpool/telematics/dialecttest"
 )
 
@@ -26,7 +27,7 @@ type morse struct{}
 
 const morseRoot = "morse/"
 
-var spoken = append(telematics.Dialects{morse{}}, telematics.Spoken...)
+var spoken = append(telematics.Dialects{morse{}}, dialects.Spoken...)
 
 func (morse) Protocol() telematics.Protocol  { return "morse" }
 func (morse) Promises() telematics.Promises  { return telematics.Promises{} }

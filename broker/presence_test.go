@@ -7,6 +7,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // awayForNow is the error of a server that may be back later.
@@ -18,7 +19,7 @@ func (awayForNow) Unavailable() bool { return true }
 func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string, at time.Time) {
-			w.brokers[0].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{
+			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{
 				Status: status, Session: session, At: at, Actions: []telematics.Action{telematics.Lock}}), false))
 			time.Sleep(time.Second)
 		}
@@ -39,7 +40,7 @@ func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
 func TestPresenceSaidWhileTheRecordIsAwayIsWrittenDownInItsOrder(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string) {
-			w.brokers[0].Presence(brokertest.Said(unit, telematics.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false))
+			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false))
 			time.Sleep(time.Second)
 		}
 		says(telematics.Online, "one")

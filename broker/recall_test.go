@@ -9,11 +9,12 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // reportWith is a report that repeats results.
 func reportWith(answers ...telematics.Answer) []byte {
-	return telematics.EncodeReport(telematics.Report{At: time.Now(), Answers: answers})
+	return v1.EncodeReport(telematics.Report{At: time.Now(), Answers: answers})
 }
 
 func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 // slowTwins notes which units were observed, and takes its time for it.
@@ -115,8 +116,8 @@ func sayRetained(t *testing.T, url string, of telematics.Unit) {
 		t.Fatalf("connect unit: %v", token.Error())
 	}
 	defer client.Disconnect(0)
-	online := telematics.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "0123456789abcdef", At: time.Now()})
-	if token := client.Publish(telematics.PresenceChannel.Topic(of), 1, true, online); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
+	online := v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "0123456789abcdef", At: time.Now()})
+	if token := client.Publish(v1.PresenceChannel.Topic(of), 1, true, online); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
 		t.Fatalf("publish presence: %v", token.Error())
 	}
 }

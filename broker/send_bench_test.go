@@ -14,7 +14,9 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/dialects"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 // instant is a world in which nothing takes time: a record that remembers what is open and nothing else, and cars that
@@ -41,7 +43,7 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	w.Memory = brokertest.NewMemory(twins...)
 	w.broker = broker.New(broker.Config{
 		Vehicles: w, Commands: w, Halts: w, Clock: w, History: w, Pending: w, Twins: w, Contacts: w, Events: w,
-		Air: w, Key: key, Dialects: telematics.Spoken, Logger: slog.New(slog.DiscardHandler),
+		Air: w, Key: key, Dialects: dialects.Spoken, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -57,7 +59,7 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func() (*telematics.Command, error)) (delivery.Claim, error) {
 	c := *accepted
 	c.Seq = w.seq.Add(1)
-	topic := telematics.CommandChannel.Topic(c.Unit)
+	topic := v1.CommandChannel.Topic(c.Unit)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[c.ID], w.carried[topic] = c, c

@@ -13,6 +13,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 // tampering stands between an instance and the memory. What is nil goes through.
@@ -406,7 +407,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		for i := range 3 { // each in a batch of its own
 			at := time.Now()
-			w.brokers[0].Report(brokertest.Said(unit, telematics.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false))
+			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false))
 			time.Sleep(time.Millisecond)
 		}
 		w.stops[0]()

@@ -20,6 +20,7 @@ import (
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -172,7 +173,7 @@ func (w *world) answers(instance int, after time.Duration, state telematics.Stat
 }
 
 func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) {
-	w.brokers[instance].Answer(brokertest.Said(from, telematics.EncodeAnswer(a), false))
+	w.brokers[instance].Answer(brokertest.Said(from, v1.EncodeAnswer(a), false))
 }
 
 func (w *world) record(id telematics.CommandID) telematics.Command {

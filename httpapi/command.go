@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -28,7 +27,7 @@ type commandBody struct {
 	Late        bool                `json:"late"`
 	Reason      *string             `json:"reason"`
 	Detail      *string             `json:"detail"`
-	Reported    json.RawMessage     `json:"reported"`
+	Reported    map[string]any      `json:"reported"`
 }
 
 type attentionBody struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // recordBody is a vehicle's record.
@@ -92,7 +93,7 @@ type promisesBody struct {
 
 // newPromisesBody returns nil where there is no unit, or this version does not speak its protocol.
 func newPromisesBody(v telematics.Vehicle) *promisesBody {
-	dialect, spoken := telematics.Spoken.Find(v.Protocol)
+	dialect, spoken := dialects.Spoken.Find(v.Protocol)
 	if v.Unit == "" || !spoken {
 		return nil
 	}
@@ -115,7 +116,7 @@ func controls(t telematics.Twin) []telematics.Action {
 		return []telematics.Action{} // nothing could execute them
 	}
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !telematics.Spoken.Carry(t.Protocol, a) })
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Carry(t.Protocol, a) })
 }
 
 // signals lists the fields of which the vehicle has ever reported a value, by the names of the

@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // Car is a vehicle with its unit and its radio. Run makes it live; what a test does to it meanwhile is in handle.go.
@@ -188,16 +189,16 @@ func (c *Car) hearDamaged(at time.Time, copy []byte, retained bool) {
 }
 
 func (c *Car) answer(a telematics.Answer) {
-	payload := telematics.EncodeAnswer(a)
+	payload := v1.EncodeAnswer(a)
 	for _, at := range c.air.upAnswer(time.Now()) {
-		c.agenda.add(at, func() { c.transmit(telematics.AckChannel, payload) })
+		c.agenda.add(at, func() { c.transmit(v1.AckChannel, payload) })
 	}
 }
 
 func (c *Car) report(r telematics.Report) {
 	r.Answers = c.unit.log.answers()
-	payload := telematics.EncodeReport(r)
-	c.agenda.add(c.air.up(time.Now()), func() { c.transmit(telematics.TelemetryChannel, payload) })
+	payload := v1.EncodeReport(r)
+	c.agenda.add(c.air.up(time.Now()), func() { c.transmit(v1.TelemetryChannel, payload) })
 }
 
 // tick sends the whole report that is due.
@@ -217,11 +218,11 @@ func (c *Car) reportAll() {
 }
 
 // transmit hands a message to the connection. Without one a report is lost, as the next one says more; an answer waits.
-func (c *Car) transmit(channel telematics.Channel, payload []byte) {
+func (c *Car) transmit(channel v1.Channel, payload []byte) {
 	if c.link != nil && c.link.Publish(channel, payload, false) == nil {
 		return
 	}
-	if channel == telematics.AckChannel {
+	if channel == v1.AckChannel {
 		c.unsent = append(c.unsent, payload)
 		c.unsent = c.unsent[max(0, len(c.unsent)-maxUnsent):]
 	}

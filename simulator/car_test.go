@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 func newID() telematics.CommandID { return uuid.New() }
@@ -23,7 +24,7 @@ func TestACarThatConnectsSaysWhoAndHowItIs(t *testing.T) {
 		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != 7 || online[0].Firmware == "" {
 			t.Fatalf("presence %+v", online)
 		}
-		will, err := telematics.DecodePresence(link.Will, time.Now())
+		will, err := v1.DecodePresence(link.Will, time.Now())
 		if err != nil || will.Status != telematics.Offline || will.Session != online[0].Session || !will.At.IsZero() { // [PRE-1]
 			t.Errorf("will %s, session %s: %v", link.Will, online[0].Session, err)
 		}
@@ -230,7 +231,7 @@ func TestASlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
 				IssuedAt: sent, Expires: sent.Add(10 * time.Second),
 			})
 			r.wait(10 * time.Second)
-			said := r.radio.link().on(telematics.AckChannel)
+			said := r.radio.link().on(v1.AckChannel)
 			if took := said[len(said)-1].at.Sub(sent); len(said) != 2 || took < 6*time.Second || took > 9*time.Second {
 				t.Errorf("%s: %d answers, the last after %v", action, len(said), took)
 			}
@@ -263,7 +264,7 @@ func TestTheCarThatIsGoneLeavesItsWillAndNothingElse(t *testing.T) {
 		begun := time.Now()
 		r.wait(time.Hour)
 		link := r.radio.link()
-		will, err := telematics.DecodePresence(link.Will, time.Now())
+		will, err := v1.DecodePresence(link.Will, time.Now())
 		if err != nil || begun.Sub(will.At).Round(time.Minute) != time.Hour || will.Status != telematics.Offline {
 			t.Errorf("will %+v: %v", will, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // A command in which everything is wrong is refused for the first reason of the list; with that mended, for the next
@@ -58,7 +59,7 @@ func TestASeenCommandIsAnsweredAgainWhateverElseIsWrongByNow(t *testing.T) {
 	b.actions = nil
 	got := b.send(c)
 	saysOnce(t, got, telematics.Succeeded, "", "")
-	if string(telematics.EncodeAnswer(got[0])) != string(telematics.EncodeAnswer(first)) {
+	if string(v1.EncodeAnswer(got[0])) != string(v1.EncodeAnswer(first)) {
 		t.Errorf("repeated %+v, want %+v", got[0], first)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 // fakeRadio is a network in memory, in virtual time.
@@ -36,7 +37,7 @@ type fakeLink struct {
 // spoken is a message that a unit published.
 type spoken struct {
 	at       time.Time
-	channel  telematics.Channel
+	channel  v1.Channel
 	payload  []byte
 	retained bool
 }
@@ -82,7 +83,7 @@ func (r *fakeRadio) attempts() []time.Time {
 	return slices.Clone(r.dials)
 }
 
-func (l *fakeLink) Publish(channel telematics.Channel, payload []byte, retained bool) error {
+func (l *fakeLink) Publish(channel v1.Channel, payload []byte, retained bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken {
@@ -116,7 +117,7 @@ func (l *fakeLink) jam() {
 	l.broken = true
 }
 
-func (l *fakeLink) on(channel telematics.Channel) []spoken {
+func (l *fakeLink) on(channel v1.Channel) []spoken {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.said), func(s spoken) bool { return s.channel != channel })
@@ -125,8 +126,8 @@ func (l *fakeLink) on(channel telematics.Channel) []spoken {
 func (l *fakeLink) presences(t *testing.T) []telematics.Presence {
 	t.Helper()
 	var list []telematics.Presence
-	for _, s := range l.on(telematics.PresenceChannel) {
-		p, err := telematics.DecodePresence(s.payload, time.Now())
+	for _, s := range l.on(v1.PresenceChannel) {
+		p, err := v1.DecodePresence(s.payload, time.Now())
 		if err != nil || !s.retained {
 			t.Fatalf("presence %s, retained %t: %v", s.payload, s.retained, err)
 		}
@@ -138,8 +139,8 @@ func (l *fakeLink) presences(t *testing.T) []telematics.Presence {
 func (l *fakeLink) answers(t *testing.T) []telematics.Answer {
 	t.Helper()
 	var list []telematics.Answer
-	for _, s := range l.on(telematics.AckChannel) {
-		a, dropped, err := telematics.DecodeAnswer(s.payload, time.Now())
+	for _, s := range l.on(v1.AckChannel) {
+		a, dropped, err := v1.DecodeAnswer(s.payload, time.Now())
 		if err != nil || len(dropped) != 0 || s.retained {
 			t.Fatalf("answer %s: %v, dropped %v, retained %t", s.payload, err, dropped, s.retained)
 		}
@@ -151,8 +152,8 @@ func (l *fakeLink) answers(t *testing.T) []telematics.Answer {
 func (l *fakeLink) reports(t *testing.T) []telematics.Report {
 	t.Helper()
 	var list []telematics.Report
-	for _, s := range l.on(telematics.TelemetryChannel) {
-		r, dropped, err := telematics.DecodeReport(s.payload, time.Now())
+	for _, s := range l.on(v1.TelemetryChannel) {
+		r, dropped, err := v1.DecodeReport(s.payload, time.Now())
 		if err != nil || len(dropped) != 0 || s.retained {
 			t.Fatalf("report %s: %v, dropped %v, retained %t", s.payload, err, dropped, s.retained)
 		}

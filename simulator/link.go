@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // dial tries to connect, in a goroutine that ends with its attempt. The last will is left with the broker before there
@@ -22,7 +23,7 @@ func (c *Car) dial(ctx context.Context) {
 	if gone := c.config.Profile.Gone; gone > 0 { // others cannot know when they will break
 		will.At = c.clock.Read(time.Now()).Clock.Add(-gone)
 	}
-	login := Login{Unit: c.config.Unit, Password: c.config.Password, Will: telematics.EncodePresence(will)}
+	login := Login{Unit: c.config.Unit, Password: c.config.Password, Will: v1.EncodePresence(will)}
 	c.dialling.Go(func() {
 		link, err := c.config.Radio.Dial(ctx, login, func(m Message) { c.deliver(heard{m, attempt}) })
 		select {
@@ -73,7 +74,7 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 	waiting := c.unsent
 	c.unsent = nil
 	for _, payload := range waiting {
-		c.transmit(telematics.AckChannel, payload)
+		c.transmit(v1.AckChannel, payload)
 	}
 	c.connected.Store(true)
 }
@@ -84,7 +85,7 @@ func (c *Car) present(status telematics.PresenceStatus) {
 		Status: status, Session: c.session, At: c.clock.Read(time.Now()).Clock,
 		Firmware: c.body.Firmware, Actions: c.config.Profile.Actions,
 	}
-	if err := c.link.Publish(telematics.PresenceChannel, telematics.EncodePresence(p), true); err != nil {
+	if err := c.link.Publish(v1.PresenceChannel, v1.EncodePresence(p), true); err != nil {
 		c.config.Logger.Warn("presence not published", "unit", c.config.Unit, "err", err)
 	}
 }

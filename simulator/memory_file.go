@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // File is a memory that survives the restart of this process too: a file of JSON, replaced whole. Its folder must exist.
@@ -46,7 +47,7 @@ func (f File) Load() (Log, error) {
 	for _, c := range file.Commands {
 		r := Remembered{Command: c.Command, Action: c.Action, Lane: c.Lane, Seq: c.Seq}
 		if c.Answer != nil {
-			answer, _, err := telematics.DecodeAnswer(c.Answer, time.Now())
+			answer, _, err := v1.DecodeAnswer(c.Answer, time.Now())
 			if err != nil {
 				return Log{}, fmt.Errorf("read unit memory %s: %w", f.Path, err)
 			}
@@ -63,7 +64,7 @@ func (f File) Save(l Log) error {
 	for _, r := range l.Commands {
 		c := fileCommand{Command: r.Command, Action: r.Action, Lane: r.Lane, Seq: r.Seq}
 		if r.Answer != nil {
-			c.Answer = telematics.EncodeAnswer(*r.Answer)
+			c.Answer = v1.EncodeAnswer(*r.Answer)
 		}
 		file.Commands = append(file.Commands, c)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 func memories(t *testing.T) map[string]func() Memory {
@@ -44,7 +45,7 @@ func TestAMemoryReturnsWhatWasSavedLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := got.Commands[0].Answer
-			if string(telematics.EncodeAnswer(*again)) != string(telematics.EncodeAnswer(answer)) {
+			if string(v1.EncodeAnswer(*again)) != string(v1.EncodeAnswer(answer)) {
 				t.Errorf("answer %+v, want %+v", again, answer)
 			}
 			got.Commands[0].Answer, want.Commands[0].Answer = nil, nil

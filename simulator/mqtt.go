@@ -15,6 +15,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // MQTT is the radio that speaks MQTT 3.1.1 over TCP or TLS.
@@ -49,7 +50,7 @@ func (m MQTT) Dial(ctx context.Context, login Login, deliver func(Message)) (Con
 		c.Cut()
 		return nil, fmt.Errorf("connect to %s: %w", m.Broker, err)
 	}
-	topic := telematics.CommandChannel.Topic(login.Unit)
+	topic := v1.CommandChannel.Topic(login.Unit)
 	token := c.client.Subscribe(topic, qos, func(_ paho.Client, msg paho.Message) {
 		deliver(Message{Payload: msg.Payload(), Retained: msg.Retained()})
 	})
@@ -72,7 +73,7 @@ func (m MQTT) options(login Login) *paho.ClientOptions {
 		SetKeepAlive(min(cmp.Or(m.KeepAlive, keepAlive), maxKeepAlive)).SetPingTimeout(pingTimeout).
 		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
 		SetAutoReconnect(false).SetConnectRetry(false).
-		SetBinaryWill(telematics.PresenceChannel.Topic(login.Unit), login.Will, qos, true)
+		SetBinaryWill(v1.PresenceChannel.Topic(login.Unit), login.Will, qos, true)
 }
 
 func finished(ctx context.Context, token paho.Token) error {
@@ -140,7 +141,7 @@ func dialer(scheme string, config *tls.Config) func(context.Context, string, str
 	}
 }
 
-func (c *mqttConnection) Publish(channel telematics.Channel, payload []byte, retained bool) error {
+func (c *mqttConnection) Publish(channel v1.Channel, payload []byte, retained bool) error {
 	token := c.client.Publish(channel.Topic(c.unit), qos, retained, payload)
 	select {
 	case <-token.Done(): // immediately only where it could not be handed over

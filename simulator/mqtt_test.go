@@ -14,12 +14,13 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 // allow lets every client in, and refuses some subscriptions.
 type allow struct {
 	mochi.HookBase
-	but []telematics.Channel
+	but []v1.Channel
 }
 
 func (*allow) ID() string { return "allow" }
@@ -28,7 +29,7 @@ func (*allow) Provides(h byte) bool {
 }
 func (*allow) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
 func (a *allow) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
-	_, channel, err := telematics.ParseTopic(topic)
+	_, channel, err := v1.ParseTopic(topic)
 	return err != nil || write || !slices.Contains(a.but, channel)
 }
 
@@ -45,12 +46,12 @@ type broker struct {
 
 type news struct {
 	unit     telematics.Unit
-	channel  telematics.Channel
+	channel  v1.Channel
 	payload  []byte
 	retained bool
 }
 
-func startBroker(t *testing.T, but ...telematics.Channel) *broker {
+func startBroker(t *testing.T, but ...v1.Channel) *broker {
 	t.Helper()
 	b := &broker{T: t, key: newKey(t), server: mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})}
 	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
@@ -67,7 +68,7 @@ func startBroker(t *testing.T, but ...telematics.Channel) *broker {
 		}
 	})
 	b.url = "tcp://" + listener.Address()
-	for i, c := range []telematics.Channel{telematics.AckChannel, telematics.TelemetryChannel, telematics.PresenceChannel} {
+	for i, c := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
 		if err := b.server.Subscribe(c.Filter(), i+1, b.hear); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func startBroker(t *testing.T, but ...telematics.Channel) *broker {
 }
 
 func (b *broker) hear(_ *mochi.Client, _ packets.Subscription, p packets.Packet) {
-	unit, channel, err := telematics.ParseTopic(p.TopicName)
+	unit, channel, err := v1.ParseTopic(p.TopicName)
 	if err != nil {
 		b.Error(err)
 		return
@@ -86,7 +87,7 @@ func (b *broker) hear(_ *mochi.Client, _ packets.Subscription, p packets.Packet)
 	b.news = append(b.news, news{unit, channel, slices.Clone(p.Payload), p.FixedHeader.Retain})
 }
 
-func (b *broker) heard(unit telematics.Unit, channel telematics.Channel) []news {
+func (b *broker) heard(unit telematics.Unit, channel v1.Channel) []news {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.news), func(n news) bool { return n.unit != unit || n.channel != channel })
@@ -95,8 +96,8 @@ func (b *broker) heard(unit telematics.Unit, channel telematics.Channel) []news 
 func (b *broker) answers(unit telematics.Unit, id telematics.CommandID) []telematics.Answer {
 	b.Helper()
 	var list []telematics.Answer
-	for _, n := range b.heard(unit, telematics.AckChannel) {
-		a, _, err := telematics.DecodeAnswer(n.payload, time.Now())
+	for _, n := range b.heard(unit, v1.AckChannel) {
+		a, _, err := v1.DecodeAnswer(n.payload, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -110,8 +111,8 @@ func (b *broker) answers(unit telematics.Unit, id telematics.CommandID) []telema
 func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
 	b.Helper()
 	var list []telematics.Presence
-	for _, n := range b.heard(unit, telematics.PresenceChannel) {
-		p, err := telematics.DecodePresence(n.payload, time.Now())
+	for _, n := range b.heard(unit, v1.PresenceChannel) {
+		p, err := v1.DecodePresence(n.payload, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func (b *broker) final(unit telematics.Unit, id telematics.CommandID) telematics
 
 func (b *broker) publish(unit telematics.Unit, message []byte, retain bool) {
 	b.Helper()
-	if err := b.server.Publish(telematics.CommandChannel.Topic(unit), message, retain, 1); err != nil {
+	if err := b.server.Publish(v1.CommandChannel.Topic(unit), message, retain, 1); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -215,7 +216,7 @@ func TestOverMQTTACarObeysAndReports(t *testing.T) {
 	if car.Body().Locked {
 		t.Error("still locked")
 	}
-	eventually(t, "report", func() bool { return len(b.heard("unit-1", telematics.TelemetryChannel)) >= 2 })
+	eventually(t, "report", func() bool { return len(b.heard("unit-1", v1.TelemetryChannel)) >= 2 })
 	stop()
 	eventually(t, "standby", func() bool {
 		said := b.presences("unit-1")
@@ -251,7 +252,7 @@ func TestOverMQTTTheGoneCarIsOfflineSinceAnHour(t *testing.T) {
 	if ago := time.Since(will.At); will.Status != telematics.Offline || ago < 59*time.Minute || ago > 61*time.Minute {
 		t.Errorf("presence %+v", will)
 	}
-	if kept := b.server.Topics.Messages(telematics.PresenceChannel.Topic("unit-5")); len(kept) != 1 {
+	if kept := b.server.Topics.Messages(v1.PresenceChannel.Topic("unit-5")); len(kept) != 1 {
 		t.Errorf("%d retained messages", len(kept))
 	}
 }
@@ -288,7 +289,7 @@ func TestOverMQTTACarOutlivesItsBroker(t *testing.T) {
 }
 
 func TestOverMQTTARefusedSubscriptionIsNoConnection(t *testing.T) {
-	b := startBroker(t, telematics.CommandChannel)
+	b := startBroker(t, v1.CommandChannel)
 	car, _ := b.live(Config{Unit: "unit-6"})
 	eventually(t, "attempt", func() bool { return len(b.presences("unit-6")) > 0 }) // the last will of one that gave up
 	if p := b.presences("unit-6")[0]; p.Status != telematics.Offline || car.Connected() {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // Radio connects a unit to its broker. MQTT is the real one.
@@ -29,7 +30,7 @@ type Message struct {
 // Connection is one MQTT connection. It is never used again once lost.
 type Connection interface {
 	// Publish hands over a message at QoS 1. It blocks for a second at most.
-	Publish(channel telematics.Channel, payload []byte, retained bool) error
+	Publish(channel v1.Channel, payload []byte, retained bool) error
 	Lost() <-chan struct{} // closed when the connection is gone
 	Close()                // with DISCONNECT: the last will is not published
 	Cut()                  // without: it is

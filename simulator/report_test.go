@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // Every value of every demo car is of the right vocabulary, by the service's own decoder.
@@ -16,7 +17,7 @@ func TestEveryDemoCarReportsWhatTheServiceTakesWhole(t *testing.T) {
 		body := profile.Body.clone()
 		body.advance(time.Minute, rand.New(rand.NewPCG(1, 1)))
 		want := body.Report(epoch)
-		got, dropped, err := telematics.DecodeReport(telematics.EncodeReport(want), epoch)
+		got, dropped, err := v1.DecodeReport(v1.EncodeReport(want), epoch)
 		if err != nil || len(dropped) != 0 {
 			t.Errorf("vehicle %d: %v, dropped %v", id, err, dropped)
 		}
@@ -79,7 +80,7 @@ func TestAnUnknownSpeedIsReportedAsNull(t *testing.T) {
 func TestAClockThatIsNotSetDatesNoPosition(t *testing.T) {
 	body := Hatchback(munich)
 	report := body.Report(Clock{Unset: true}.Read(epoch).Clock)
-	if _, dropped, err := telematics.DecodeReport(telematics.EncodeReport(report), epoch); err != nil || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
+	if _, dropped, err := v1.DecodeReport(v1.EncodeReport(report), epoch); err != nil || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
 		t.Errorf("dropped %v: %v, want the time alone", dropped, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // commandRow is a row of commands.
@@ -81,14 +82,14 @@ func encodeReported(r *telematics.Report) json.RawMessage {
 	if r == nil {
 		return nil
 	}
-	return telematics.EncodeReport(*r)
+	return v1.EncodeReport(*r)
 }
 
 func decodeReported(message *string) (*telematics.Report, error) {
 	if message == nil {
 		return nil, nil
 	}
-	report, _, err := telematics.RereadReport([]byte(*message), time.Now())
+	report, _, err := v1.RereadReport([]byte(*message), time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 // Postgres may write what a unit said in fewer bytes with many more: what was taken
@@ -34,7 +35,7 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			report, dropped, err := telematics.DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z","oem_data":{"a":`+oem+`}}`), time.Now())
+			report, dropped, err := v1.DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z","oem_data":{"a":`+oem+`}}`), time.Now())
 			if err != nil || len(dropped) > 0 {
 				t.Fatalf("the report itself: %v %v", dropped, err)
 			}

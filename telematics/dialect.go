@@ -69,6 +69,13 @@ type Filters struct {
 	Presence string
 }
 
+// SharedFilter returns the filter shared by the members of a group, each of which
+// receives a part. The group's name is a secret of the installation [TOP-3].
+func SharedFilter(group, filter string) string { return "$share/" + group + "/" + filter }
+
+// MaxMessage is the largest message that is read, in bytes [TEL-4].
+const MaxMessage = 64 << 10
+
 // Message is what a unit said, as it came from the MQTT broker.
 type Message struct {
 	Dialect  Dialect // in which it was said
@@ -96,9 +103,6 @@ type Signer interface {
 
 // Dialects are those that are spoken.
 type Dialects []Dialect
-
-// Spoken lists every dialect that is built in. A new one is added here, and nowhere else.
-var Spoken = Dialects{V1{}}
 
 // Find returns the dialect that a record names.
 func (ds Dialects) Find(p Protocol) (Dialect, bool) {

@@ -15,6 +15,13 @@ const (
 	WrongTime   Fault = "time"  // the report's own time cannot be true; the receiver's was taken [TEL-5]
 )
 
+// Dropped is a part of a message that was not taken, and why [TEL-4].
+type Dropped struct {
+	Field  string
+	Fault  Fault // empty: of another kind, such as half a position
+	Reason string
+}
+
 // faultyError is the error of a value whose type is right.
 type faultyError struct {
 	fault Fault
@@ -29,8 +36,8 @@ func unknownWord(format string, args ...any) error {
 	return faultyError{UnknownWord, fmt.Errorf(format, args...)}
 }
 
-// faultOf returns what is wrong with a value that ParseValue refused.
-func faultOf(err error) Fault {
+// FaultOf returns what is wrong with a value that ParseValue refused.
+func FaultOf(err error) Fault {
 	var faulty faultyError
 	if errors.As(err, &faulty) {
 		return faulty.fault

@@ -69,9 +69,9 @@ func (f Field) Section() string {
 	return section
 }
 
-// isRaw reports whether the field is kept by the receiver, not said by the vehicle
+// IsRaw reports whether the field is kept by the receiver, not said by the vehicle
 // in this place.
-func (f Field) isRaw() bool { return f == RawCharging || f == RawDTCs }
+func (f Field) IsRaw() bool { return f == RawCharging || f == RawDTCs }
 
 // The table of fields. Ranges are what the physical quantity, or the standard
 // named next to it, allows; what lies outside is a fault of the sender [TEL-4].
@@ -121,6 +121,9 @@ var fields = map[Field]parser{
 	RawCharging: text,
 	RawDTCs:     texts(anyText),
 }
+
+// IsDTC reports whether a trouble code is of the form of SAE J2012.
+func IsDTC(code string) bool { return dtcPattern.MatchString(code) }
 
 // Fields lists every field, sorted.
 var Fields = slices.Sorted(maps.Keys(fields))

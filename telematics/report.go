@@ -1,6 +1,9 @@
 package telematics
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Report is what a vehicle said about itself at one moment, whole or in part.
 type Report struct {
@@ -18,15 +21,44 @@ const MaxAhead = 5 * time.Minute
 
 var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// plausible reports whether a unit's time can be true.
-func plausible(at, received time.Time) bool {
+// IsPlausible reports whether a unit's time can be true.
+func IsPlausible(at, received time.Time) bool {
 	return !at.Before(earliest) && !at.After(received.Add(MaxAhead))
 }
 
-// vehicleTime returns the unit's time at, or the receiver's where at cannot be true.
-func vehicleTime(at, received time.Time) time.Time {
-	if !plausible(at, received) {
+// VehicleTime returns the unit's time at, or the receiver's where at cannot be true.
+func VehicleTime(at, received time.Time) time.Time {
+	if !IsPlausible(at, received) {
 		at = received
 	}
 	return at.UTC().Truncate(time.Millisecond)
+}
+
+// FormatTime returns an instant as it is written everywhere: RFC 3339, in UTC, with milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Nested returns the reported values as the nested objects that the wire and the interface share,
+// ready for JSON: "location.latitude" is latitude within location.
+func (r Report) Nested() map[string]any {
+	root := map[string]any{}
+	for field, value := range r.Values {
+		if field.IsRaw() {
+			continue
+		}
+		if at, ok := value.(time.Time); ok {
+			value = FormatTime(at)
+		}
+		names := strings.Split(string(field), ".")
+		object := root
+		for _, name := range names[:len(names)-1] {
+			inner, ok := object[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				object[name] = inner
+			}
+			object = inner
+		}
+		object[names[len(names)-1]] = value
+	}
+	return root
 }

@@ -159,7 +159,7 @@ func (s Snapshot) OEM() map[string]any {
 func (s Snapshot) SectionTimes() map[string]time.Time {
 	times := make(map[string]time.Time, len(Sections))
 	for field, reading := range s {
-		if field.isRaw() && reading.Value == nil {
+		if field.IsRaw() && reading.Value == nil {
 			continue // says that its field fits the interface, nothing of the section
 		}
 		section := field.Section()

@@ -20,8 +20,8 @@ type parser func(json.RawMessage) (any, error)
 
 // Limits of fields without a range.
 const (
-	maxText  = 256 // bytes
-	maxTexts = 128 // elements of a list
+	MaxText  = 256 // bytes
+	MaxTexts = 128 // elements of a list
 	maxDepth = 16  // of nested OEM data
 )
 
@@ -38,15 +38,17 @@ func ParseValue(f Field, raw json.RawMessage) (any, error) {
 	return parse.value(bytes.Trim(raw, " \t\r\n"))
 }
 
+// Parser returns the parser of the field's JSON values, null included. Unlike ParseValue, it takes
+// only what is known to be JSON, without spaces around it.
+func (f Field) Parser() func(json.RawMessage) (any, error) { return fields[f].value }
+
 // value parses what may be null.
 func (parse parser) value(raw json.RawMessage) (any, error) {
-	if isNull(raw) {
+	if string(raw) == "null" {
 		return nil, nil
 	}
 	return parse(raw)
 }
-
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 func number(low, high float64) parser {
 	return func(raw json.RawMessage) (any, error) {
@@ -71,16 +73,22 @@ func boolean(raw json.RawMessage) (any, error) {
 	return nil, errors.New("not true or false")
 }
 
-func text(raw json.RawMessage) (any, error) {
+func text(raw json.RawMessage) (any, error) { return ParseText(raw) }
+
+// ParseText returns the text of a JSON string that a field can hold.
+func ParseText(raw json.RawMessage) (string, error) {
 	s, ok := unquote(raw)
 	if !ok {
-		return nil, errors.New("not a string")
+		return "", errors.New("not a string")
 	}
-	if len(s) > maxText || strings.ContainsRune(s, 0) {
-		return nil, outOfRange("longer than %d bytes, or holds a NUL", maxText)
+	if !IsText(s) {
+		return "", outOfRange("longer than %d bytes, or holds a NUL", MaxText)
 	}
 	return s, nil
 }
+
+// IsText reports whether a text is at most MaxText bytes long, and holds no NUL, which Postgres refuses.
+func IsText(s string) bool { return len(s) <= MaxText && !strings.ContainsRune(s, 0) }
 
 // unquote returns a JSON string's text.
 func unquote(raw json.RawMessage) (s string, ok bool) {
@@ -122,11 +130,11 @@ func oneOf(allowed ...string) parser {
 				}
 			}
 		}
-		s, err := text(raw)
+		s, err := ParseText(raw)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(allowed, s.(string)) {
+		if !slices.Contains(allowed, s) {
 			return nil, unknownWord("%q is not one of %v", s, allowed)
 		}
 		return s, nil
@@ -139,11 +147,11 @@ func texts(pattern *regexp.Regexp) parser {
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, errors.New("not a list of strings")
 		}
-		if len(list) > maxTexts {
-			return nil, outOfRange("more than %d elements", maxTexts)
+		if len(list) > MaxTexts {
+			return nil, outOfRange("more than %d elements", MaxTexts)
 		}
 		for _, s := range list {
-			if len(s) > maxText || !pattern.MatchString(s) {
+			if len(s) > MaxText || !pattern.MatchString(s) {
 				return nil, unknownWord("%.32q does not match %s", s, pattern)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 // Observer is the part of ingest.Twins that takes things in.
@@ -64,7 +65,7 @@ const wholeReport = `{"at":"2026-01-02T10:00:00.250Z",
 
 func wholeReportAt(t *testing.T) telematics.Report {
 	t.Helper()
-	report, dropped, err := telematics.DecodeReport([]byte(wholeReport), instant.Add(time.Second))
+	report, dropped, err := v1.DecodeReport([]byte(wholeReport), instant.Add(time.Second))
 	if err != nil || len(dropped) > 0 {
 		t.Fatalf("DecodeReport: %v, %v", dropped, err)
 	}

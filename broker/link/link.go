@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
+	v1 "motorpool/telematics/v1"
 )
 
 // Config says how to reach the MQTT broker.
@@ -30,7 +32,7 @@ type Config struct {
 	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3].
 	// It is asked for each connection.
 	Group func(context.Context) (string, error)
-	// Dialects are those that are listened to. Defaults to telematics.Spoken.
+	// Dialects are those that are listened to. Defaults to dialects.Spoken.
 	Dialects telematics.Dialects
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
@@ -86,7 +88,7 @@ func New(c Config) *Link {
 	c.ReplayAfter = cmp.Or(c.ReplayAfter, time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Dialects == nil {
-		c.Dialects = telematics.Spoken
+		c.Dialects = dialects.Spoken
 	}
 	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, shared: true, qos: 1,
 		to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }}
@@ -269,7 +271,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 			return
 		}
 		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}
-		if !message.IsProbe() {
+		if !v1.IsProbe(message) {
 			take(m.Topic(), message)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 const unit = telematics.Unit("358240051111110")
@@ -82,7 +83,7 @@ func (e *ears) Presence(m telematics.Message) bool {
 
 // command is a message to the unit, as a dialect would hand it over.
 func command(payload []byte) telematics.Transmission {
-	return telematics.Transmission{Topic: telematics.CommandChannel.Topic(unit), Payload: payload, QoS: 1}
+	return telematics.Transmission{Topic: v1.CommandChannel.Topic(unit), Payload: payload, QoS: 1}
 }
 
 // startLink runs a link until the test ends.
@@ -114,7 +115,7 @@ func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
 	}
 	t.Cleanup(func() { client.Disconnect(0) })
 	if commands != nil {
-		token := client.Subscribe(telematics.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
+		token := client.Subscribe(v1.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
 		if !token.WaitTimeout(5*time.Second) || token.Error() != nil {
 			t.Fatalf("subscribe unit: %v", token.Error())
 		}
@@ -122,7 +123,7 @@ func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
 	return client
 }
 
-func say(t *testing.T, client mqtt.Client, channel telematics.Channel, retained bool, payload string) {
+func say(t *testing.T, client mqtt.Client, channel v1.Channel, retained bool, payload string) {
 	t.Helper()
 	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
 		t.Fatalf("publish %s: %v", channel, token.Error())
@@ -150,14 +151,14 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		var to ears
 		var commands atomic.Int64
 		car := unitClient(t, server.UnitsURL(), &commands)
-		say(t, car, telematics.PresenceChannel, true, "online") // before the service is there
+		say(t, car, v1.PresenceChannel, true, "online") // before the service is there
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
 		if err := link.Publish(command([]byte("lock"))); err != nil {
 			t.Fatal(err)
 		}
-		say(t, car, telematics.AckChannel, false, "done")
-		say(t, car, telematics.TelemetryChannel, false, "here")
+		say(t, car, v1.AckChannel, false, "done")
+		say(t, car, v1.TelemetryChannel, false, "here")
 		eventually(t, 5*time.Second, "one of each", func() bool {
 			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
 		})
@@ -172,10 +173,10 @@ func TestTwoInstancesShareAnswersAndBothHearPresence(t *testing.T) {
 		car := unitClient(t, server.UnitsURL(), nil)
 		const n = 100
 		for range n {
-			say(t, car, telematics.AckChannel, false, "done")
-			say(t, car, telematics.TelemetryChannel, false, "here")
+			say(t, car, v1.AckChannel, false, "done")
+			say(t, car, v1.TelemetryChannel, false, "here")
 		}
-		say(t, car, telematics.PresenceChannel, true, "online")
+		say(t, car, v1.PresenceChannel, true, "online")
 		eventually(t, 5*time.Second, "everything heard", func() bool {
 			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
 				one.presence.Load() == 1 && two.presence.Load() == 1
@@ -272,11 +273,11 @@ func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 		awaitReady(t, startLink(t, server.ServiceURL(), &to))
 		car := unitClient(t, server.UnitsURL(), nil)
 		for i := range 2000 { // 20 s of work for the receiver
-			car.Publish(telematics.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
+			car.Publish(v1.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
 		}
 		start := time.Now()
 		for range 50 {
-			say(t, car, telematics.AckChannel, false, "done")
+			say(t, car, v1.AckChannel, false, "done")
 		}
 		eventually(t, 10*time.Second, "all answers heard", func() bool { return to.answers.Load() == 50 })
 		if to.reports.Load() >= 2000 {

@@ -10,6 +10,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // probeEvery is how often a probe is sent, until one has come back.
@@ -26,7 +27,7 @@ func (l *Link) probe(ctx context.Context, client mqtt.Client, lost <-chan error)
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
 	own := rand.Text() // a random name, so no other client joins the group
-	topic := telematics.ProbeTopic(own)
+	topic := v1.ProbeTopic(own)
 	filter := telematics.SharedFilter(own, topic)
 	back := make(chan struct{}, 1)
 	subscribed := client.Subscribe(filter, 1, func(mqtt.Client, mqtt.Message) {

@@ -13,6 +13,7 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // The unit that floods has a separate vehicle, which gets no commands.
@@ -25,7 +26,7 @@ const (
 )
 
 // floodRates are messages a second, limited by the machine.
-var floodRates = map[telematics.Channel]int{telematics.AckChannel: 12_000, telematics.TelemetryChannel: 3000, telematics.PresenceChannel: 1000}
+var floodRates = map[v1.Channel]int{v1.AckChannel: 12_000, v1.TelemetryChannel: 3000, v1.PresenceChannel: 1000}
 
 // flood lets one unit publish far more than it may, without other faults, and sends orders to the other cars.
 func (r *round) flood(ctx context.Context) (audit.Flood, error) {
@@ -73,7 +74,7 @@ func healthyCar(rng *rand.Rand, vehicles int) int {
 }
 
 // publishFlood publishes on a channel until the context ends: answers to commands that do not exist, reports, and new sessions.
-func publishFlood(ctx context.Context, client paho.Client, channel telematics.Channel, rate int) {
+func publishFlood(ctx context.Context, client paho.Client, channel v1.Channel, rate int) {
 	tick := time.NewTicker(floodTick)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -88,15 +89,15 @@ func publishFlood(ctx context.Context, client paho.Client, channel telematics.Ch
 }
 
 // floodMessage is one message of the flood.
-func floodMessage(channel telematics.Channel) []byte {
+func floodMessage(channel v1.Channel) []byte {
 	now := time.Now()
 	switch channel {
-	case telematics.AckChannel:
-		return telematics.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: now})
-	case telematics.PresenceChannel:
-		return telematics.EncodePresence(telematics.Presence{Status: telematics.Online, Session: uuid.NewString(), At: now})
+	case v1.AckChannel:
+		return v1.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: now})
+	case v1.PresenceChannel:
+		return v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: uuid.NewString(), At: now})
 	default:
-		return telematics.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(now.UnixMilli() % 100)}})
+		return v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(now.UnixMilli() % 100)}})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // listener receives every command at the MQTT broker. Its intruder publishes forged and replayed ones.
@@ -70,7 +71,7 @@ func (l *listener) close() error {
 }
 
 func (l *listener) subscribe(client paho.Client) {
-	client.Subscribe(telematics.CommandChannel.Filter(), 1, func(_ paho.Client, m paho.Message) { l.receive(m) })
+	client.Subscribe(v1.CommandChannel.Filter(), 1, func(_ paho.Client, m paho.Message) { l.receive(m) })
 }
 
 // watchRetained subscribes repeatedly: only a new subscription receives retained messages.
@@ -91,7 +92,7 @@ func (l *listener) watchRetained(ctx context.Context) {
 
 func (l *listener) receive(m paho.Message) {
 	at := time.Now()
-	unit, _, err := telematics.ParseTopic(m.Topic())
+	unit, _, err := v1.ParseTopic(m.Topic())
 	if err != nil {
 		return
 	}
@@ -160,7 +161,7 @@ func (r *round) replay(ctx context.Context, f fault.Fault) error {
 			return "", nil, nil
 		}
 		if rng.IntN(5) == 0 {
-			old.topic = telematics.CommandChannel.Topic(unitOf(car))
+			old.topic = v1.CommandChannel.Topic(unitOf(car))
 		}
 		return old.topic, []byte(old.payload), nil
 	})
@@ -178,7 +179,7 @@ func (r *round) forge(ctx context.Context, f fault.Fault) error {
 			Command: uuid.New(), Unit: unitOf(car), Action: telematics.Unlock, Lane: telematics.AccessLane,
 			Seq: 1 << 40, IssuedAt: now, Expires: now.Add(10 * time.Second),
 		})
-		return telematics.CommandChannel.Topic(unitOf(car)), payload, err
+		return v1.CommandChannel.Topic(unitOf(car)), payload, err
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -191,13 +192,13 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 	done := make(chan telematics.Answer, 10)
 	ready := make(chan struct{}, 10)
 	hear := func(_ *mochi.Client, _ packets.Subscription, p packets.Packet) {
-		if a, _, err := telematics.DecodeAnswer(p.Payload, time.Now()); err == nil && a.State.IsFinal() {
+		if a, _, err := v1.DecodeAnswer(p.Payload, time.Now()); err == nil && a.State.IsFinal() {
 			done <- a
 		} else if err != nil {
 			ready <- struct{}{}
 		}
 	}
-	for i, c := range []telematics.Channel{telematics.AckChannel, telematics.PresenceChannel} {
+	for i, c := range []v1.Channel{v1.AckChannel, v1.PresenceChannel} {
 		if err := server.Subscribe(c.Topic("sim-2"), i+1, hear); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := server.Publish(telematics.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
+		if err := server.Publish(v1.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
 			t.Fatal(err)
 		}
 		return await(t, ctx, done)

@@ -8,6 +8,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // fillFleet puts so many vehicles on record, of ten agencies, each with a unit and a whole
@@ -30,7 +31,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 			tb.Fatal(err)
 		}
 	}
-	report, dropped, err := telematics.DecodeReport([]byte(benchReport), now)
+	report, dropped, err := v1.DecodeReport([]byte(benchReport), now)
 	if err != nil || len(dropped) > 0 {
 		tb.Fatal(dropped, err)
 	}

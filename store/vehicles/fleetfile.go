@@ -13,6 +13,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // FleetFile is the content of a fleet file: agencies with their stations and vehicles, and what those cost.
@@ -120,7 +121,7 @@ func (p *part) vehicle(terms map[telematics.AgencyID]rental.Terms) (telematics.V
 	v := telematics.Vehicle{
 		ID: telematics.VehicleID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
 		Unit:       p.unit("unit"),
-		Protocol:   oneOf(p, "protocol", telematics.Spoken.Names(), telematics.DefaultProtocol),
+		Protocol:   oneOf(p, "protocol", dialects.Spoken.Names(), telematics.DefaultProtocol),
 		Status:     oneOf(p, "status", telematics.VehicleStatuses, telematics.Available),
 		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, ""),
 		Plate:      p.text("plate_number"), Brand: p.optionalText("brand"), Model: p.optionalText("model"),
@@ -164,7 +165,7 @@ func (p *part) capabilities(key string, protocol telematics.Protocol) []telemati
 		p.problem(key, "missing")
 	}
 	actions := []telematics.Action{}
-	dialect, spoken := telematics.Spoken.Find(protocol) // another was complained of before
+	dialect, spoken := dialects.Spoken.Find(protocol) // another was complained of before
 	for _, name := range p.texts(key) {
 		action := telematics.Action(name)
 		switch {

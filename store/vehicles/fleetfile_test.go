@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // demoFleet returns the fleet of cmd/dev.
@@ -154,7 +155,7 @@ func TestAFleetFileNamesAllItsProblemsAtOnce(t *testing.T) {
 		"stations[0].latitude: 91: want -90 to 90",
 		`stations[0].longitude: "x": want a number`,
 		`vehicles[0].unit: unit serial "86 1": want 1 to 64 letters, digits, - or _`,
-		fmt.Sprintf(`vehicles[0].protocol: "smoke": want one of %v`, telematics.Spoken.Names()),
+		fmt.Sprintf(`vehicles[0].protocol: "smoke": want one of %v`, dialects.Spoken.Names()),
 		`vehicles[0].status: "lost": want one of [available booked in_use maintenance inactive]`,
 		`vehicles[0].powertrain: "steam": want one of [combustion electric plug_in_hybrid]`,
 		"vehicles[0].year: 1700: want 1886 to 2100",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 var benchKey = Key{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
@@ -78,7 +79,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := telematics.Spoken.Encode(&c, benchKey); err != nil {
+		if _, err := dialects.Spoken.Encode(&c, benchKey); err != nil {
 			b.Fatal(err)
 		}
 	}

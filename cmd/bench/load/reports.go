@@ -16,6 +16,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // Reports publishes telemetry reports of vehicles in turn, over one connection. Its result is Published.
@@ -188,6 +189,6 @@ func (g *gateway) add(unit telematics.Unit, payload []byte) error {
 	if g.packet.MessageID++; g.packet.MessageID == 0 {
 		g.packet.MessageID = 1
 	}
-	g.packet.Qos, g.packet.TopicName, g.packet.Payload = 1, telematics.TelemetryChannel.Topic(unit), payload
+	g.packet.Qos, g.packet.TopicName, g.packet.Payload = 1, v1.TelemetryChannel.Topic(unit), payload
 	return g.packet.Write(&g.batch)
 }

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 func TestReport_CompleteAndSound(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	for _, sequence := range []int{1, 9, 10, 4711, 99_999, 123_456, 999_999} {
 		payload := Report(sequence, now.Format(reportTime))
-		report, dropped, err := telematics.DecodeReport(payload, now)
+		report, dropped, err := v1.DecodeReport(payload, now)
 		if err != nil || len(dropped) > 0 {
 			t.Fatalf("%v, dropped %v of %s", err, dropped, payload)
 		}
@@ -26,8 +27,8 @@ func TestReport_CompleteAndSound(t *testing.T) {
 
 func TestReport_DiffersFromTheOneBefore(t *testing.T) {
 	now := time.Now().UTC()
-	first, _, err1 := telematics.DecodeReport(Report(1, now.Format(reportTime)), now)
-	second, _, err2 := telematics.DecodeReport(Report(2, now.Add(50*time.Millisecond).Format(reportTime)), now)
+	first, _, err1 := v1.DecodeReport(Report(1, now.Format(reportTime)), now)
+	second, _, err2 := v1.DecodeReport(Report(2, now.Add(50*time.Millisecond).Format(reportTime)), now)
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
+	v1 "motorpool/telematics/v1"
 )
 
 // Units are the units of vehicles. With a keyring each verifies its commands, executes each once, and answers with what changed; without one
@@ -155,7 +156,7 @@ func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
 				u.publish(client, topic, answer)
 				return
 			}
-			u.publish(client, topic, telematics.EncodeAnswer(telematics.Answer{Command: command, State: telematics.Received, At: time.Now()}))
+			u.publish(client, topic, v1.EncodeAnswer(telematics.Answer{Command: command, State: telematics.Received, At: time.Now()}))
 			if !repeated {
 				time.AfterFunc(u.Hold, func() { by.answerFirst(command, func() { u.publish(client, topic, answer) }) })
 			}
@@ -179,7 +180,7 @@ func (u *Units) execute(by *unit, is telematics.Unit, message []byte) (command t
 	}
 	by.last, by.message, by.pending = claims.Command, message, true
 	by.executed++
-	by.answer = telematics.EncodeAnswer(telematics.Answer{
+	by.answer = v1.EncodeAnswer(telematics.Answer{
 		Command: claims.Command, State: telematics.Succeeded, At: now,
 		Report: &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	})

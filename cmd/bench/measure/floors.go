@@ -22,6 +22,7 @@ import (
 	"motorpool/cmd/bench/load"
 	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // answerTimeout is how long a floor waits for an answer, in addition to the budget of a command.
@@ -138,7 +139,7 @@ func (f *FairFloor) lock(c echo.Context) error {
 		ID: uuid.Must(uuid.NewV7()), Vehicle: telematics.VehicleID(vehicle), Unit: load.UnitOf(vehicle), Action: telematics.Lock,
 		Lane: telematics.Lock.Lane(), Seq: now.UnixMicro(), Requested: now, Deadline: now.Add(f.Budget),
 	}
-	message, err := telematics.V1{}.Encode(&command, f.world.Signing)
+	message, err := v1.Dialect{}.Encode(&command, f.world.Signing)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (f *FairFloor) lock(c echo.Context) error {
 	if err != nil {
 		return echo.NewHTTPError(http.StatusGatewayTimeout, err.Error())
 	}
-	answer, _, err := telematics.DecodeAnswer(payload, time.Now())
+	answer, _, err := v1.DecodeAnswer(payload, time.Now())
 	if err != nil || answer.Command != command.ID {
 		return echo.NewHTTPError(http.StatusBadGateway, "another answer")
 	}
@@ -204,7 +205,7 @@ type SubscriberFloor struct{ Broker load.Broker }
 // Do implements load.Job.
 func (f *SubscriberFloor) Do(ctx context.Context, ready func(string)) (any, error) {
 	var n atomic.Int64
-	filter := telematics.SharedFilter("bench", telematics.TelemetryChannel.Filter())
+	filter := telematics.SharedFilter("bench", v1.TelemetryChannel.Filter())
 	client, err := f.Broker.Subscribe("bench-subscriber", filter, func(mqtt.Client, mqtt.Message) { n.Add(1) })
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 type capabilities struct {
@@ -38,17 +39,17 @@ func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
 		}
 		none := []string{}
 		i := s.serve()
-		say := func(channel telematics.Channel, text string, args ...any) {
+		say := func(channel v1.Channel, text string, args ...any) {
 			s.whisper("car-1", channel, fmt.Appendf(nil, text, args...))
 		}
 		i.wantCapabilities("a unit that never spoke", all, none)
-		say(telematics.PresenceChannel, `{"status":"online","session":"a"}`)
-		say(telematics.TelemetryChannel, `{"at":%q,"telemetry":{"key_status":null,"speed_kmh":5}}`, time.Now().UTC().Format(time.RFC3339Nano))
+		say(v1.PresenceChannel, `{"status":"online","session":"a"}`)
+		say(v1.TelemetryChannel, `{"at":%q,"telemetry":{"key_status":null,"speed_kmh":5}}`, time.Now().UTC().Format(time.RFC3339Nano))
 		i.wantCapabilities("a presence that names no commands", all, []string{"telemetry.speed_kmh"})
-		say(telematics.PresenceChannel, `{"status":"online","session":"b","capabilities":["unlock","lock","fly"]}`)
-		say(telematics.TelemetryChannel, `{"at":%q,"telemetry":{"speed_kmh":null}}`, time.Now().UTC().Format(time.RFC3339Nano))
+		say(v1.PresenceChannel, `{"status":"online","session":"b","capabilities":["unlock","lock","fly"]}`)
+		say(v1.TelemetryChannel, `{"at":%q,"telemetry":{"speed_kmh":null}}`, time.Now().UTC().Format(time.RFC3339Nano))
 		i.wantCapabilities("a presence that names two", []string{"lock", "unlock"}, []string{"telemetry.speed_kmh"})
-		say(telematics.PresenceChannel, `{"status":"online","session":"c","capabilities":[]}`)
+		say(v1.PresenceChannel, `{"status":"online","session":"c","capabilities":[]}`)
 		i.wantCapabilities("a presence that names none", none, []string{"telemetry.speed_kmh"})
 		if r := i.control(1, telematics.Lock); r.status != 409 || r.Error.Code != "command_not_supported" {
 			s.Errorf("lock: %d %+v", r.status, r.Error)
@@ -56,7 +57,7 @@ func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
 		i.stop()
 		i = s.serve()
 		i.wantCapabilities("after a restart", none, []string{"telemetry.speed_kmh"})
-		say(telematics.PresenceChannel, `{"status":"online","session":"d"}`)
+		say(v1.PresenceChannel, `{"status":"online","session":"d"}`)
 		var status struct {
 			Telemetry struct {
 				SpeedKmh *float64 `json:"speed_kmh"`

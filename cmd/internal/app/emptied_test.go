@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // mileage returns what an instance says of a vehicle's odometer; -1: nothing yet.
@@ -36,7 +37,7 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 	var km float64
 	report := func() {
 		km++
-		s.whisper("car-1", telematics.TelemetryChannel, telematics.EncodeReport(telematics.Report{
+		s.whisper("car-1", v1.TelemetryChannel, v1.EncodeReport(telematics.Report{
 			At: time.Now(), Values: map[telematics.Field]any{telematics.MileageKm: km, telematics.IsLocked: int(km)%2 == 0},
 		}))
 	}

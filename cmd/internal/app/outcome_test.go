@@ -14,6 +14,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
@@ -72,7 +73,7 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 }
 
 // A unit's voice, without the unit.
-func (s *stack) whisper(unit telematics.Unit, channel telematics.Channel, payload []byte) {
+func (s *stack) whisper(unit telematics.Unit, channel v1.Channel, payload []byte) {
 	s.Helper()
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(s.units).SetClientID(string(unit)).
 		SetUsername(string(unit)).SetPassword(mosquitto.UnitPassword(unitSecret, string(unit))))
@@ -95,7 +96,7 @@ func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
 		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
 			s.Fatalf("a silent vehicle: %d %+v", r.status, r.Error)
 		}
-		s.whisper("car-1", telematics.AckChannel, telematics.EncodeAnswer(telematics.Answer{
+		s.whisper("car-1", v1.AckChannel, v1.EncodeAnswer(telematics.Answer{
 			Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
 		}))
 		var c command
@@ -123,7 +124,7 @@ func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 		i := s.serve()
 		garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}
 		for _, text := range garbage {
-			for _, channel := range []telematics.Channel{telematics.AckChannel, telematics.TelemetryChannel, telematics.PresenceChannel} {
+			for _, channel := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
 				s.whisper("car-2", channel, []byte(text))
 			}
 		}

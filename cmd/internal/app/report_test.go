@@ -9,6 +9,7 @@ import (
 
 	"motorpool/metrics"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // statusView is what these tests look at of a status.
@@ -67,7 +68,7 @@ func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
 			if strings.HasPrefix(step.name, "more than") {
 				future = time.Now()
 			}
-			s.whisper("car-1", telematics.TelemetryChannel, []byte(step.report))
+			s.whisper("car-1", v1.TelemetryChannel, []byte(step.report))
 			s.eventually(10*time.Second, step.name+" is taken", func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 })
 			var got string
 			var status statusView
@@ -119,7 +120,7 @@ func TestPresenceThatDoesNotCountIsCountedByItsReason(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
-		say := func(text string) { s.whisper("car-1", telematics.PresenceChannel, []byte(text)) }
+		say := func(text string) { s.whisper("car-1", v1.PresenceChannel, []byte(text)) }
 		now := time.Now().UTC()
 		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
 		s.eventually(10*time.Second, "the first is taken", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })

@@ -9,6 +9,7 @@ import (
 	"motorpool/store"
 	"motorpool/store/pg"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 type unknownUnitView struct {
@@ -43,7 +44,7 @@ func TestAUnitWithoutAVehicleIsListedUntilItIsOnRecord(t *testing.T) {
 		i, other := s.serve(), s.serve()
 		const messages = 40
 		for n := range messages {
-			s.whisper("car-2", telematics.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
+			s.whisper("car-2", v1.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
 		}
 		var list []unknownUnitView
 		s.eventually(20*time.Second, "all of its messages are noted", func() bool {

@@ -1,10 +1,12 @@
-package telematics
+package v1
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // maxAnswers is how many command results of a report are read [TEL-3].
@@ -35,14 +37,14 @@ func (d *reportDecoder) answers(s *scan, received time.Time) {
 }
 
 // decodeRepeated reads a final answer that a report repeats.
-func decodeRepeated(raw json.RawMessage, received time.Time) (Answer, error) {
+func decodeRepeated(raw json.RawMessage, received time.Time) (telematics.Answer, error) {
 	w, err := readAnswer(raw)
 	if err != nil {
-		return Answer{}, err
+		return telematics.Answer{}, err
 	}
 	w.Report = nil // the report around it says what is true now
 	answer, _, err := w.answer(received)
-	if err == nil && answer.State == Received {
+	if err == nil && answer.State == telematics.Received {
 		err = errors.New("decode answer: not a final one")
 	}
 	return answer, err

@@ -1,4 +1,4 @@
-package telematics
+package v1
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"motorpool/telematics"
 )
 
 // [LAW-7] What is drawn here are messages as units send them: whole and partial, of the same
@@ -26,31 +28,31 @@ func TestAnyOrderAndRepetitionOfReportsConverges(t *testing.T) {
 func TestTwoInstancesThatShareReportsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := drawReports(t)
-		var here, there Snapshot
+		var here, there telematics.Snapshot
 		for _, r := range drawDeliveries(t, reports) {
 			if rapid.Bool().Draw(t, "here") {
-				here = Merge(here, r)
+				here = telematics.Merge(here, r)
 			} else {
-				there = Merge(there, r)
+				there = telematics.Merge(there, r)
 			}
 			switch rapid.SampledFrom([]string{"nothing", "here", "there", "both"}).Draw(t, "learns") {
 			case "here":
-				here = Join(here, there)
+				here = telematics.Join(here, there)
 			case "there":
-				there = Join(there, here)
+				there = telematics.Join(there, here)
 			case "both":
-				here, there = Join(here, there), Join(there, here)
+				here, there = telematics.Join(here, there), telematics.Join(there, here)
 			}
 		}
-		wantSame(t, Join(here, there), merged(reports))
-		wantSame(t, Join(there, here), merged(reports))
+		wantSame(t, telematics.Join(here, there), merged(reports))
+		wantSame(t, telematics.Join(there, here), merged(reports))
 	})
 }
 
 func TestPartialSumsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := drawReports(t)
-		var sums []Snapshot
+		var sums []telematics.Snapshot
 		for rest := drawDeliveries(t, reports); len(rest) > 0; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "reports of a sum")
 			sums = append(sums, merged(rest[:n]))
@@ -58,7 +60,7 @@ func TestPartialSumsConverge(t *testing.T) {
 		}
 		for len(sums) > 1 { // in any tree
 			sums = rapid.Permutation(sums).Draw(t, "sums")
-			sums = append(sums[2:], Join(sums[0], sums[1]))
+			sums = append(sums[2:], telematics.Join(sums[0], sums[1]))
 		}
 		wantSame(t, sums[0], merged(reports))
 	})
@@ -67,47 +69,47 @@ func TestPartialSumsConverge(t *testing.T) {
 func TestJoinIsCommutativeAssociativeAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := merged(drawReports(t)), merged(drawReports(t)), merged(drawReports(t))
-		wantSame(t, Join(a, b), Join(b, a))
-		wantSame(t, Join(Join(a, b), c), Join(a, Join(b, c)))
-		wantSame(t, Join(a, a), a)
-		wantSame(t, Join(Join(a, b), b), Join(a, b))
-		wantSame(t, Join(a, nil), a)
-		wantSame(t, Join(nil, a), a)
+		wantSame(t, telematics.Join(a, b), telematics.Join(b, a))
+		wantSame(t, telematics.Join(telematics.Join(a, b), c), telematics.Join(a, telematics.Join(b, c)))
+		wantSame(t, telematics.Join(a, a), a)
+		wantSame(t, telematics.Join(telematics.Join(a, b), b), telematics.Join(a, b))
+		wantSame(t, telematics.Join(a, nil), a)
+		wantSame(t, telematics.Join(nil, a), a)
 	})
 }
 
 func TestNeitherMergeNorJoinChangesAnArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, r := merged(drawReports(t)), merged(drawReports(t)), drawReport(t)
-		wasA, wasB, wasR := told(a), told(b), told(Merge(nil, r))
-		clear(Merge(a, r))
-		clear(Join(a, b))
-		clear(Join(a, nil))
-		if !maps.Equal(told(a), wasA) || !maps.Equal(told(b), wasB) || !maps.Equal(told(Merge(nil, r)), wasR) {
+		wasA, wasB, wasR := told(a), told(b), told(telematics.Merge(nil, r))
+		clear(telematics.Merge(a, r))
+		clear(telematics.Join(a, b))
+		clear(telematics.Join(a, nil))
+		if !maps.Equal(told(a), wasA) || !maps.Equal(told(b), wasB) || !maps.Equal(told(telematics.Merge(nil, r)), wasR) {
 			t.Errorf("%v, %v and %v became %v, %v and %v", wasA, wasB, wasR, told(a), told(b), r)
 		}
 	})
 }
 
-func drawReports(t *rapid.T) []Report {
+func drawReports(t *rapid.T) []telematics.Report {
 	return rapid.SliceOfN(rapid.Custom(drawReport), 1, 8).Draw(t, "reports")
 }
 
 // drawDeliveries returns every report at least once, in any order.
-func drawDeliveries(t *rapid.T, reports []Report) []Report {
+func drawDeliveries(t *rapid.T, reports []telematics.Report) []telematics.Report {
 	again := rapid.SliceOfN(rapid.SampledFrom(reports), 0, len(reports)).Draw(t, "again")
 	return rapid.Permutation(slices.Concat(reports, again)).Draw(t, "deliveries")
 }
 
 // drawReport draws from few instants and values, so that many reports tie.
-func drawReport(t *rapid.T) Report {
+func drawReport(t *rapid.T) telematics.Report {
 	message := map[string]any{"at": rapid.SampledFrom([]string{
 		"2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", "2026-01-02T11:00:01+01:00", "2026-01-02T10:00:01.0009Z", "2026-01-01T10:00:00Z",
 		"2026-01-02T10:04:00Z", "2026-01-02T10:06:00Z", "2031-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "yesterday",
 	}).Draw(t, "at")}
 	said := slices.Sorted(maps.Keys(interfaceFields))
 	if !rapid.Bool().Draw(t, "whole") {
-		said = rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 5, rapid.ID[Field]).Draw(t, "fields")
+		said = rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 5, rapid.ID[telematics.Field]).Draw(t, "fields")
 	}
 	for _, field := range said {
 		section, name, _ := strings.Cut(string(field), ".")
@@ -121,7 +123,7 @@ func drawReport(t *rapid.T) Report {
 		}
 		within[name] = value
 	}
-	for _, section := range Sections {
+	for _, section := range telematics.Sections {
 		if rapid.IntRange(0, 15).Draw(t, section+" is null") == 15 {
 			message[section] = nil
 		}
@@ -145,7 +147,7 @@ func inside(object map[string]any, name string) map[string]any {
 }
 
 // valuesOf lists what units say in a field; some of it is not of its form.
-func valuesOf(field Field) []string {
+func valuesOf(field telematics.Field) []string {
 	values := []string{interfaceFields[field].json, `null`}
 	switch interfaceFields[field].want.(type) {
 	case float64:
@@ -154,32 +156,40 @@ func valuesOf(field Field) []string {
 		values = append(values, `true`, `false`)
 	}
 	switch field {
-	case Gear:
+	case telematics.Gear:
 		values = append(values, `"S"`, `"R"`, `"reverse"`)
-	case Charging:
+	case telematics.Charging:
 		values = append(values, `"fault"`, `"plugged_in"`, `"scheduled"`)
-	case DTCs:
+	case telematics.DTCs:
 		values = append(values, `[]`, `["12-34"]`, `["P0420","12-34",7]`)
-	case WarningLamps:
+	case telematics.WarningLamps:
 		values = append(values, `[]`, `["oil","oil"]`)
-	case OEMData:
+	case telematics.OEMData:
 		values = append(values, `{}`, `{"a":0}`, `{"a":-0}`, `{"a":[]}`)
 	}
 	return values
 }
 
 // told spells a snapshot's readings as they are stored.
-func told(s Snapshot) map[Field]string {
-	texts := map[Field]string{}
+func told(s telematics.Snapshot) map[telematics.Field]string {
+	texts := map[telematics.Field]string{}
 	for field, reading := range s {
-		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), FormatTime(reading.At))
+		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), telematics.FormatTime(reading.At))
 	}
 	return texts
 }
 
-func wantSame(t *rapid.T, got, want Snapshot) {
+func wantSame(t *rapid.T, got, want telematics.Snapshot) {
 	t.Helper()
 	if !maps.Equal(told(got), told(want)) || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v\nis not\n%v", told(got), told(want))
 	}
+}
+
+func merged(reports []telematics.Report) telematics.Snapshot {
+	var s telematics.Snapshot
+	for _, r := range reports {
+		s = telematics.Merge(s, r)
+	}
+	return s
 }

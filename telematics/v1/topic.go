@@ -1,8 +1,10 @@
-package telematics
+package v1
 
 import (
 	"fmt"
 	"strings"
+
+	"motorpool/telematics"
 )
 
 // Channel is the last part of a topic: what is said there.
@@ -18,35 +20,33 @@ const (
 const topicRoot = "motorpool/v1/"
 
 // Topic returns the topic of a unit's channel.
-func (c Channel) Topic(u Unit) string { return topicRoot + string(u) + "/" + string(c) }
+func (c Channel) Topic(u telematics.Unit) string { return topicRoot + string(u) + "/" + string(c) }
 
 // Filter returns the subscription that matches the channel of every unit.
 func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
-
-// SharedFilter returns the filter shared by the members of a group, each of which
-// receives a part. The group's name is a secret of the installation [TOP-3].
-func SharedFilter(group, filter string) string { return "$share/" + group + "/" + filter }
 
 // probePrefix begins the serial of a unit that does not exist.
 const probePrefix = "probe-"
 
 // ProbeTopic returns a topic of that name which the service may read and write and no unit may: the presence of a unit that does not
 // exist. So it needs no right that the service does not have anyway [PRE-1].
-func ProbeTopic(name string) string { return PresenceChannel.Topic(Unit(probePrefix + name)) }
+func ProbeTopic(name string) string {
+	return PresenceChannel.Topic(telematics.Unit(probePrefix + name))
+}
 
 // IsProbe reports whether a message on a topic of presence is what an instance sends itself on a ProbeTopic, which is empty.
-func (m Message) IsProbe() bool {
+func IsProbe(m telematics.Message) bool {
 	return len(m.Payload) == 0 && strings.HasPrefix(string(m.Unit), probePrefix)
 }
 
 // ParseTopic returns the unit and the channel that a topic names.
-func ParseTopic(topic string) (Unit, Channel, error) {
+func ParseTopic(topic string) (telematics.Unit, Channel, error) {
 	rest, ok := strings.CutPrefix(topic, topicRoot)
 	serial, channel, cut := strings.Cut(rest, "/")
 	if !ok || !cut {
 		return "", "", fmt.Errorf("topic %q: want %s{unit}/{channel}", topic, topicRoot)
 	}
-	unit, err := ParseUnit(serial)
+	unit, err := telematics.ParseUnit(serial)
 	if err != nil {
 		return "", "", fmt.Errorf("topic %q: %w", topic, err)
 	}

@@ -1,25 +1,28 @@
-package telematics
+package v1
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 func TestAReportOfWhichNothingCanBeUsedIsRefused(t *testing.T) {
 	for _, message := range []string{
 		``, `null`, `[]`, `7`, `"x"`, `{`, `{"at":}`, `{} {}`, "\x00", "\xff",
 		`{"oem_data":` + nest(`[`, ``, `]`, 20_000) + `}`,
-		`{"x":"` + strings.Repeat("x", MaxMessage) + `"}`,
+		`{"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
 	} {
 		if r, _, err := DecodeReport([]byte(message), received); err == nil {
 			t.Errorf("%.60q reads as %+v", message, r)
 		}
 	}
-	if _, _, err := DecodeReport([]byte(`{"x":"`+strings.Repeat("x", MaxMessage-8)+`"}`), received); err != nil {
+	if _, _, err := DecodeReport([]byte(`{"x":"`+strings.Repeat("x", telematics.MaxMessage-8)+`"}`), received); err != nil {
 		t.Errorf("a report of the largest size: %v", err)
 	}
 }
@@ -49,25 +52,25 @@ func TestReportsAreDecodedSideBySide(t *testing.T) {
 
 // [TEL-1]
 func TestAbsentNullAndPresentAreThreeThings(t *testing.T) {
-	doors := map[Field]any{DoorFrontLeft: nil, DoorFrontRight: nil, DoorRearLeft: nil, DoorRearRight: nil, DoorTrunk: nil}
+	doors := map[telematics.Field]any{telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil}
 	cases := []struct {
 		name, sections string
-		want           map[Field]any
+		want           map[telematics.Field]any
 	}{
-		{"nothing", ``, map[Field]any{}},
-		{"an empty section", `,"telemetry":{}`, map[Field]any{}},
-		{"an empty group", `,"telemetry":{"doors":{}}`, map[Field]any{}},
-		{"a value", `,"telemetry":{"is_locked":true}`, map[Field]any{IsLocked: true}},
-		{"a null", `,"telemetry":{"is_locked":null}`, map[Field]any{IsLocked: nil}},
+		{"nothing", ``, map[telematics.Field]any{}},
+		{"an empty section", `,"telemetry":{}`, map[telematics.Field]any{}},
+		{"an empty group", `,"telemetry":{"doors":{}}`, map[telematics.Field]any{}},
+		{"a value", `,"telemetry":{"is_locked":true}`, map[telematics.Field]any{telematics.IsLocked: true}},
+		{"a null", `,"telemetry":{"is_locked":null}`, map[telematics.Field]any{telematics.IsLocked: nil}},
 		{"a null group", `,"telemetry":{"doors":null}`, doors},
-		{"a null within a group", `,"telemetry":{"doors":{"trunk":null}}`, map[Field]any{DoorTrunk: nil}},
-		{"a null section", `,"connectivity":null`, map[Field]any{RSRP: nil, Firmware: nil}},
-		{"null OEM data", `,"oem_data":null`, map[Field]any{OEMData: nil}},
-		{"an unknown section", `,"engine":{"rpm":3000}`, map[Field]any{}},
-		{"an unknown field", `,"telemetry":{"rpm":3000,"doors":{"hood":"open"}}`, map[Field]any{}},
-		{"what the platform itself says", `,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`, map[Field]any{}},
-		{"the same field twice", `,"telemetry":{"is_locked":true,"is_locked":false}`, map[Field]any{IsLocked: false}},
-		{"a field in other letters", `,"Telemetry":{"is_locked":true},"telemetry":{"IS_LOCKED":true}`, map[Field]any{}},
+		{"a null within a group", `,"telemetry":{"doors":{"trunk":null}}`, map[telematics.Field]any{telematics.DoorTrunk: nil}},
+		{"a null section", `,"connectivity":null`, map[telematics.Field]any{telematics.RSRP: nil, telematics.Firmware: nil}},
+		{"null OEM data", `,"oem_data":null`, map[telematics.Field]any{telematics.OEMData: nil}},
+		{"an unknown section", `,"engine":{"rpm":3000}`, map[telematics.Field]any{}},
+		{"an unknown field", `,"telemetry":{"rpm":3000,"doors":{"hood":"open"}}`, map[telematics.Field]any{}},
+		{"what the platform itself says", `,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`, map[telematics.Field]any{}},
+		{"the same field twice", `,"telemetry":{"is_locked":true,"is_locked":false}`, map[telematics.Field]any{telematics.IsLocked: false}},
+		{"a field in other letters", `,"Telemetry":{"is_locked":true},"telemetry":{"IS_LOCKED":true}`, map[telematics.Field]any{}},
 	}
 	for _, c := range cases {
 		got, dropped := decoded(t, c.sections)
@@ -94,7 +97,7 @@ func TestWhatIsUnsoundIsDroppedAndTheRestIsTaken(t *testing.T) {
 	}
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"location":{"heading":1},`+c.sections)
-		if !slices.Equal(namesOf(dropped), c.dropped) || !reflect.DeepEqual(got.Values, map[Field]any{Heading: 1.0}) {
+		if !slices.Equal(namesOf(dropped), c.dropped) || !reflect.DeepEqual(got.Values, map[telematics.Field]any{telematics.Heading: 1.0}) {
 			t.Errorf("%s: %v, dropped %v", c.sections, got.Values, dropped)
 		}
 	}
@@ -105,8 +108,8 @@ func TestForwardGearsReadD(t *testing.T) {
 		"P": "P", "R": "R", "N": "N", "D": "D", "1": "D", "10": "D", "S": "D", "s": "D", "L": "D", "M": "D", "B": "D", "drive": "D",
 	} {
 		got, dropped := decoded(t, `,"telemetry":{"gear":"`+gear+`"}`)
-		if got.Values[Gear] != want || len(dropped) != 0 {
-			t.Errorf("gear %s reads %v, dropped %v", gear, got.Values[Gear], dropped)
+		if got.Values[telematics.Gear] != want || len(dropped) != 0 {
+			t.Errorf("gear %s reads %v, dropped %v", gear, got.Values[telematics.Gear], dropped)
 		}
 	}
 	for _, sections := range []string{
@@ -116,16 +119,16 @@ func TestForwardGearsReadD(t *testing.T) {
 			t.Errorf("%s reads %v", sections, got.Values)
 		}
 	}
-	if got, _ := decoded(t, `,"telemetry":{"gear":"P","GEAR":"S"}`); got.Values[Gear] != "P" {
+	if got, _ := decoded(t, `,"telemetry":{"gear":"P","GEAR":"S"}`); got.Values[telematics.Gear] != "P" {
 		t.Errorf("a field in other letters was taken: %v", got.Values)
 	}
 }
 
 func TestAnotherChargingStateIsKeptInTheRaw(t *testing.T) {
-	cases := map[string]map[Field]any{
-		`"charging"`:   {Charging: "charging", RawCharging: nil},
-		`"plugged_in"`: {Charging: nil, RawCharging: "plugged_in"},
-		`null`:         {Charging: nil, RawCharging: nil},
+	cases := map[string]map[telematics.Field]any{
+		`"charging"`:   {telematics.Charging: "charging", telematics.RawCharging: nil},
+		`"plugged_in"`: {telematics.Charging: nil, telematics.RawCharging: "plugged_in"},
+		`null`:         {telematics.Charging: nil, telematics.RawCharging: nil},
 	}
 	for raw, want := range cases {
 		got, dropped := decoded(t, `,"telemetry":{"charging_status":`+raw+`}`)
@@ -144,20 +147,20 @@ func TestAnotherChargingStateIsKeptInTheRaw(t *testing.T) {
 func TestCodesThatAreNotOfTheStandardsFormAreKeptInTheRaw(t *testing.T) {
 	cases := []struct {
 		raw     string
-		want    map[Field]any
+		want    map[telematics.Field]any
 		dropped []string
 	}{
-		{`["P0420"]`, map[Field]any{DTCs: []string{"P0420"}, RawDTCs: nil}, nil},
-		{`[]`, map[Field]any{DTCs: []string{}, RawDTCs: nil}, nil},
-		{`null`, map[Field]any{DTCs: nil, RawDTCs: nil}, nil},
-		{`["P0420","12-34","p0420"]`, map[Field]any{DTCs: []string{"P0420"}, RawDTCs: []string{"12-34", "p0420"}}, nil},
-		{`["12-34"]`, map[Field]any{DTCs: []string{}, RawDTCs: []string{"12-34"}}, nil},
-		{`["P0420",7,null]`, map[Field]any{DTCs: []string{"P0420"}, RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
-		{`["P0420","\u0000"]`, map[Field]any{DTCs: []string{"P0420"}, RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
-		{`["` + strings.Repeat("ü", 129) + `"]`, map[Field]any{}, []string{"diagnostics.dtcs"}},
-		{`[7]`, map[Field]any{}, []string{"diagnostics.dtcs"}},
-		{`"P0420"`, map[Field]any{}, []string{"diagnostics.dtcs"}},
-		{list(129, "12-34"), map[Field]any{}, []string{"diagnostics.dtcs"}},
+		{`["P0420"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: nil}, nil},
+		{`[]`, map[telematics.Field]any{telematics.DTCs: []string{}, telematics.RawDTCs: nil}, nil},
+		{`null`, map[telematics.Field]any{telematics.DTCs: nil, telematics.RawDTCs: nil}, nil},
+		{`["P0420","12-34","p0420"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"12-34", "p0420"}}, nil},
+		{`["12-34"]`, map[telematics.Field]any{telematics.DTCs: []string{}, telematics.RawDTCs: []string{"12-34"}}, nil},
+		{`["P0420",7,null]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
+		{`["P0420","\u0000"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
+		{`["` + strings.Repeat("ü", 129) + `"]`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
+		{`[7]`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
+		{`"P0420"`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
+		{list(129, "12-34"), map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
 	}
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"diagnostics":{"dtcs":`+c.raw+`}`)
@@ -172,21 +175,21 @@ func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
 	located := now.Add(-2 * time.Second)
 	cases := []struct {
 		location string
-		want     map[Field]any
+		want     map[telematics.Field]any
 		dropped  []string
 	}{
-		{lat + "," + lng + "," + at, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: located}, nil},
-		{lat + "," + lng, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: now}, nil},
-		{lat + "," + lng + `,"timestamp":null`, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: nil}, nil},
-		{lat + "," + at + `,"heading":1`, map[Field]any{Heading: 1.0}, []string{"location"}},
-		{lng, map[Field]any{}, []string{"location"}},
-		{lat + `,"longitude":181`, map[Field]any{}, []string{"location.longitude", "location"}},
-		{lat + `,"longitude":null`, map[Field]any{}, []string{"location"}},
-		{`"latitude":null,"longitude":null`, map[Field]any{Latitude: nil, Longitude: nil, LocatedAt: nil}, nil},
-		{at, map[Field]any{LocatedAt: located}, nil}, // the last position still stands, and since then
-		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: now}, []string{"location.timestamp"}},
-		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[Field]any{Latitude: 48.1, Longitude: 11.5, LocatedAt: now}, []string{"location.timestamp"}},
-		{`"heading":1`, map[Field]any{Heading: 1.0}, nil},
+		{lat + "," + lng + "," + at, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: located}, nil},
+		{lat + "," + lng, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, nil},
+		{lat + "," + lng + `,"timestamp":null`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: nil}, nil},
+		{lat + "," + at + `,"heading":1`, map[telematics.Field]any{telematics.Heading: 1.0}, []string{"location"}},
+		{lng, map[telematics.Field]any{}, []string{"location"}},
+		{lat + `,"longitude":181`, map[telematics.Field]any{}, []string{"location.longitude", "location"}},
+		{lat + `,"longitude":null`, map[telematics.Field]any{}, []string{"location"}},
+		{`"latitude":null,"longitude":null`, map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil}, nil},
+		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil}, // the last position still stands, and since then
+		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
+		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
+		{`"heading":1`, map[telematics.Field]any{telematics.Heading: 1.0}, nil},
 	}
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"location":{`+c.location+`}`)
@@ -205,7 +208,7 @@ func TestAReportWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
 	}{
 		{`"at":"2026-01-02T10:00:00.1239Z"`, now.Add(123 * time.Millisecond), true},
 		{`"at":"2026-01-02T12:00:00+02:00"`, now, true},
-		{`"at":"2020-01-01T00:00:00Z"`, earliest, true},
+		{`"at":"2020-01-01T00:00:00Z"`, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), true},
 		{`"at":"2019-12-31T23:59:59.999Z"`, received, false},
 		{`"at":"2026-01-02T10:05:03Z"`, received.Add(5 * time.Minute), true},
 		{`"at":"2026-01-02T10:05:03.001Z"`, received, false},
@@ -218,7 +221,7 @@ func TestAReportWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
 	}
 	for _, c := range cases {
 		got, dropped, err := DecodeReport([]byte(`{`+c.at+`,"telemetry":{"is_locked":true}}`), received)
-		if err != nil || !got.At.Equal(c.want) || got.At.Location() != time.UTC || got.Values[IsLocked] != true {
+		if err != nil || !got.At.Equal(c.want) || got.At.Location() != time.UTC || got.Values[telematics.IsLocked] != true {
 			t.Errorf("%s: %+v, %v", c.at, got, err)
 		}
 		if sound := len(dropped) == 0; sound != c.sound {
@@ -236,7 +239,7 @@ func TestAReportRepeatsUpToEightFinalAnswers(t *testing.T) {
 	}
 	older := strings.Replace(final, "succeeded", "failed", 1) // oldest first
 	got, dropped = decoded(t, `,"commands":[`+older+`,`+strings.Join(slices.Repeat([]string{final}, 8), ",")+`]`)
-	if len(got.Answers) != 8 || got.Answers[0].State != Succeeded || !slices.Equal(namesOf(dropped), []string{"commands"}) {
+	if len(got.Answers) != 8 || got.Answers[0].State != telematics.Succeeded || !slices.Equal(namesOf(dropped), []string{"commands"}) {
 		t.Errorf("of nine: %d answers, dropped %v", len(got.Answers), dropped)
 	}
 	got, dropped = decoded(t, `,"commands":[null,7,{"command_id":7},`+answer(`"status":"received"`)+`,`+final+`]`)
@@ -248,20 +251,19 @@ func TestAReportRepeatsUpToEightFinalAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptInTheRawIsNotSaidByTheVehicle(t *testing.T) {
-	r := Report{At: now, Values: map[Field]any{Charging: nil, RawCharging: "plugged_in", RawDTCs: []string{"12-34"}, OEMData: map[string]any{"a": 1.0}}}
-	const want = `{"oem_data":{"a":1},"telemetry":{"charging_status":null}}`
-	if got := r.Nested(); string(got) != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// decoded reads a report of now with more members, which begin with a comma.
-func decoded(t *testing.T, members string) (Report, []Dropped) {
+func decoded(t *testing.T, members string) (telematics.Report, []telematics.Dropped) {
 	t.Helper()
 	r, dropped, err := DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z"`+members+`}`), received)
 	if err != nil {
 		t.Fatalf("%.80s: %v", members, err)
 	}
 	return r, dropped
+}
+
+func list(n int, element string) string {
+	return fmt.Sprintf(`["%s"]`, strings.Join(slices.Repeat([]string{element}, n), `","`))
+}
+
+func nest(open, core, end string, depth int) string {
+	return strings.Repeat(open, depth) + core + strings.Repeat(end, depth)
 }

@@ -1,16 +1,16 @@
-package telematics
+package v1
 
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // Whatever arrives: nothing panics, what is taken can be stored, and what is
@@ -27,7 +27,7 @@ func FuzzDecodeReport(f *testing.F) {
 		r, dropped, err := DecodeReport(own, received)
 		clear(own) // the report holds nothing of it
 		said, ok := saidAnywhere(message)
-		if refused := !ok || len(message) > MaxMessage; (err != nil) != refused {
+		if refused := !ok || len(message) > telematics.MaxMessage; (err != nil) != refused {
 			t.Fatalf("refused: %v, of %d bytes; JSON: %t", err, len(message), ok)
 		}
 		if err != nil {
@@ -38,52 +38,19 @@ func FuzzDecodeReport(f *testing.F) {
 		checkNothingVanished(t, said, r, dropped)
 		checkSameAs(t, message, said, r, dropped)
 		encoded := EncodeReport(r)
-		if len(encoded) > MaxMessage { // escapes make some messages longer
+		if len(encoded) > telematics.MaxMessage { // escapes make some messages longer
 			return
 		}
 		again, dropped, err := DecodeReport(encoded, received)
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(withoutRaw(again), withoutRaw(r)) {
 			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, r, dropped, err)
 		}
-		once := Merge(nil, r)
-		if twice := Merge(once, r); !reflect.DeepEqual(once, twice) {
+		once := telematics.Merge(nil, r)
+		if twice := telematics.Merge(once, r); !reflect.DeepEqual(once, twice) {
 			t.Errorf("merged once %v, twice %v", once, twice)
 		}
-		if joined := Join(once, once); !reflect.DeepEqual(once, joined) {
+		if joined := telematics.Join(once, once); !reflect.DeepEqual(once, joined) {
 			t.Errorf("merged %v, joined with itself %v", once, joined)
-		}
-	})
-}
-
-func FuzzParseValue(f *testing.F) {
-	known := slices.Sorted(maps.Keys(fields))
-	for i := range known {
-		for _, raw := range []string{`null`, ` 1 `, `-0`, `1e400`, `true`, `"on"`, `"\u006fn"`, `"2026-01-02T10:00:00Z"`, `["P0420"]`, `{"a":[1]}`} {
-			f.Add(i, []byte(raw))
-		}
-	}
-	f.Fuzz(func(t *testing.T, i int, raw []byte) {
-		field := known[uint(i)%uint(len(known))]
-		value, err := ParseValue(field, raw)
-		if err != nil {
-			return
-		}
-		var want any
-		if err := json.Unmarshal(raw, &want); err != nil {
-			t.Fatalf("%s: %s is not JSON, and reads as %#v", field, raw, value)
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatalf("%s: %v", field, err)
-		}
-		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
-			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
-		}
-		if _, ok := value.(time.Time); ok {
-			return // written in UTC, with milliseconds
-		}
-		if wanted, err := json.Marshal(want); err != nil || !bytes.Equal(text, wanted) {
-			t.Errorf("%s: %s reads as %s, not %s", field, raw, text, wanted)
 		}
 	})
 }
@@ -97,12 +64,12 @@ func FuzzDecodeAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(message) > MaxMessage {
+		if len(message) > telematics.MaxMessage {
 			t.Errorf("%d bytes were read", len(message))
 		}
 		checkTime(t, a.At)
 		checkText(t, a.Reason, a.Detail)
-		if a.State != Received && !a.State.IsFinal() {
+		if a.State != telematics.Received && !a.State.IsFinal() {
 			t.Errorf("state %s", a.State)
 		}
 		if a.Report != nil {
@@ -115,7 +82,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 			a.Report = &sent
 		}
 		encoded := EncodeAnswer(a)
-		if len(encoded) > MaxMessage {
+		if len(encoded) > telematics.MaxMessage {
 			return
 		}
 		again, dropped, err := DecodeAnswer(encoded, received)
@@ -135,14 +102,14 @@ func FuzzDecodePresence(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(message) > MaxMessage {
+		if len(message) > telematics.MaxMessage {
 			t.Errorf("%d bytes were read", len(message))
 		}
 		checkText(t, p.Session, p.Firmware)
 		if !p.At.IsZero() { // said, and true
 			checkTime(t, p.At)
 		}
-		if len(p.Actions) > len(lanes) {
+		if len(p.Actions) > len(everyAction) {
 			t.Errorf("%d capabilities", len(p.Actions))
 		}
 		again, err := DecodePresence(EncodePresence(p), received)
@@ -150,7 +117,7 @@ func FuzzDecodePresence(f *testing.F) {
 			t.Errorf("%+v, %v, was %+v", again, err, p)
 		}
 		for _, retained := range []bool{false, true} {
-			if c, counted := (Contact{}).Apply(p, received, retained); !counted || c.LastSeen.After(received) {
+			if c, counted := (telematics.Contact{}).Apply(p, received, retained); !counted || c.LastSeen.After(received) {
 				t.Errorf("counted %t, last seen %v", counted, c.LastSeen)
 			}
 		}
@@ -161,7 +128,7 @@ func FuzzParseTopic(f *testing.F) {
 	for _, c := range channels {
 		f.Add(c.Topic(goldenUnit))
 		f.Add(c.Filter())
-		f.Add(SharedFilter("g", c.Filter()))
+		f.Add(telematics.SharedFilter("g", c.Filter()))
 	}
 	f.Fuzz(func(t *testing.T, topic string) {
 		unit, channel, err := ParseTopic(topic)
@@ -177,7 +144,7 @@ func FuzzParseTopic(f *testing.F) {
 // seed adds the golden messages.
 func seed(f *testing.F, pattern string) {
 	f.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
+	paths, err := filepath.Glob(filepath.Join("..", "testdata", "wire", pattern))
 	if err != nil || len(paths) == 0 {
 		f.Fatalf("no golden messages %s: %v", pattern, err)
 	}
@@ -192,10 +159,10 @@ func seed(f *testing.F, pattern string) {
 
 // withoutRaw returns a report without what the receiver keeps in the raw, which is not
 // said again.
-func withoutRaw(r Report) Report {
-	values := map[Field]any{}
+func withoutRaw(r telematics.Report) telematics.Report {
+	values := map[telematics.Field]any{}
 	for field, value := range r.Values {
-		if !field.isRaw() {
+		if !field.IsRaw() {
 			values[field] = value
 		}
 	}
@@ -205,7 +172,7 @@ func withoutRaw(r Report) Report {
 
 // checkReport demands that a report can be stored: every value reads back, through
 // JSON, as itself.
-func checkReport(t *testing.T, r Report) {
+func checkReport(t *testing.T, r telematics.Report) {
 	t.Helper()
 	checkTime(t, r.At)
 	for field, value := range r.Values {
@@ -216,12 +183,12 @@ func checkReport(t *testing.T, r Report) {
 		if strings.Contains(string(text), `\u0000`) && !strings.Contains(string(text), `\\u0000`) {
 			t.Errorf("%s: a NUL in %s", field, text)
 		}
-		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
+		if again, err := telematics.ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
 			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
 		}
 	}
-	_, lat := r.Values[Latitude]
-	_, lng := r.Values[Longitude]
+	_, lat := r.Values[telematics.Latitude]
+	_, lng := r.Values[telematics.Longitude]
 	if lat != lng {
 		t.Error("half a position")
 	}
@@ -239,7 +206,7 @@ func checkReport(t *testing.T, r Report) {
 
 func checkTime(t *testing.T, at time.Time) {
 	t.Helper()
-	if !plausible(at, received) || at.Location() != time.UTC || !at.Equal(at.Truncate(time.Millisecond)) {
+	if !telematics.IsPlausible(at, received) || at.Location() != time.UTC || !at.Equal(at.Truncate(time.Millisecond)) {
 		t.Errorf("time %v", at)
 	}
 }
@@ -247,7 +214,7 @@ func checkTime(t *testing.T, at time.Time) {
 func checkText(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, s := range texts {
-		if len(s) > maxText || strings.ContainsRune(s, 0) {
+		if len(s) > telematics.MaxText || strings.ContainsRune(s, 0) {
 			t.Errorf("text %q", s)
 		}
 	}

@@ -1,19 +1,21 @@
-package telematics
+package v1
 
 import (
 	"strings"
 	"testing"
+
+	"motorpool/telematics"
 )
 
 var channels = []Channel{CommandChannel, AckChannel, TelemetryChannel, PresenceChannel}
 
 func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
 	cases := map[string]string{
-		CommandChannel.Topic("356938035643809"):               "motorpool/v1/356938035643809/command",
-		AckChannel.Topic("u_1"):                               "motorpool/v1/u_1/ack",
-		TelemetryChannel.Filter():                             "motorpool/v1/+/telemetry",
-		PresenceChannel.Filter():                              "motorpool/v1/+/presence",
-		SharedFilter("motorpool-secret", AckChannel.Filter()): "$share/motorpool-secret/motorpool/v1/+/ack",
+		CommandChannel.Topic("356938035643809"):                          "motorpool/v1/356938035643809/command",
+		AckChannel.Topic("u_1"):                                          "motorpool/v1/u_1/ack",
+		TelemetryChannel.Filter():                                        "motorpool/v1/+/telemetry",
+		PresenceChannel.Filter():                                         "motorpool/v1/+/presence",
+		telematics.SharedFilter("motorpool-secret", AckChannel.Filter()): "$share/motorpool-secret/motorpool/v1/+/ack",
 	}
 	for got, want := range cases {
 		if got != want {
@@ -23,7 +25,7 @@ func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
 }
 
 func TestATopicParsesToWhatMadeIt(t *testing.T) {
-	for _, unit := range []Unit{"1", "356938035643809", "a-B_9", Unit(strings.Repeat("x", 64))} {
+	for _, unit := range []telematics.Unit{"1", "356938035643809", "a-B_9", telematics.Unit(strings.Repeat("x", 64))} {
 		for _, channel := range channels {
 			u, c, err := ParseTopic(channel.Topic(unit))
 			if err != nil || u != unit || c != channel {
@@ -53,7 +55,7 @@ func TestASerialIsLettersDigitsDashAndUnderscore(t *testing.T) {
 		"356938035643809": true, "A-b_9": true, strings.Repeat("9", 64): true,
 		"": false, strings.Repeat("9", 65): false, "a/b": false, "a+b": false, "#": false, "a b": false, "a\n": false, "é": false, "a.b": false,
 	} {
-		if u, err := ParseUnit(serial); (err == nil) != sound || sound && string(u) != serial {
+		if u, err := telematics.ParseUnit(serial); (err == nil) != sound || sound && string(u) != serial {
 			t.Errorf("ParseUnit(%q) = %q, %v", serial, u, err)
 		}
 	}
@@ -64,10 +66,10 @@ func TestAProbeIsAnEmptyMessageOfAUnitThatDoesNotExist(t *testing.T) {
 	if err != nil || channel != PresenceChannel {
 		t.Fatalf("%s: %v, %v", ProbeTopic("3F9K2M7Q"), channel, err)
 	}
-	if !(Message{Unit: unit}).IsProbe() {
+	if !IsProbe(telematics.Message{Unit: unit}) {
 		t.Error("a probe is not known as one")
 	}
-	if (Message{Unit: "unit-1"}).IsProbe() || (Message{Unit: unit, Payload: []byte("{}")}).IsProbe() {
+	if IsProbe(telematics.Message{Unit: "unit-1"}) || IsProbe(telematics.Message{Unit: unit, Payload: []byte("{}")}) {
 		t.Error("what a unit says is taken for a probe")
 	}
 }

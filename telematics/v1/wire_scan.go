@@ -1,4 +1,4 @@
-package telematics
+package v1
 
 import (
 	"bytes"
@@ -119,11 +119,14 @@ func (s *scan) object(text []byte, p *place) error {
 
 // member returns the place of a name within an object; nil: none.
 func (p *place) member(name []byte) *place {
-	if plain, ok := plainText(name); ok {
-		return p.within[string(plain)]
+	plain := name[1 : len(name)-1]
+	if bytes.IndexByte(plain, '\\') >= 0 {
+		var err error
+		if plain, err = jsontext.AppendUnquote(nil, name); err != nil {
+			return nil
+		}
 	}
-	s, _ := unquote(name)
-	return p.within[s]
+	return p.within[string(plain)]
 }
 
 // value reads the next value, as a part of the text: what the decoder returns is its own.

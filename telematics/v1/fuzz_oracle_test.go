@@ -1,4 +1,4 @@
-package telematics
+package v1
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/telematics"
 )
 
 // encoding/json bears witness for what a report says: slowly, and without knowing what a
@@ -23,7 +25,7 @@ func saidAnywhere(message []byte) (said map[string]any, ok bool) {
 }
 
 // checkDropped demands that what was dropped has a name that a report knows, and a reason.
-func checkDropped(t *testing.T, dropped []Dropped) {
+func checkDropped(t *testing.T, dropped []telematics.Dropped) {
 	t.Helper()
 	for _, d := range dropped {
 		known := slices.ContainsFunc(outline, func(p *place) bool { return p.path == d.Field })
@@ -35,14 +37,14 @@ func checkDropped(t *testing.T, dropped []Dropped) {
 
 // checkNothingVanished demands that each field that was said is taken, or that its dropping,
 // or that of what it is within, is reported.
-func checkNothingVanished(t *testing.T, said map[string]any, r Report, dropped []Dropped) {
+func checkNothingVanished(t *testing.T, said map[string]any, r telematics.Report, dropped []telematics.Dropped) {
 	t.Helper()
-	for field := range fields {
-		if field.isRaw() || !saysField(said, strings.Split(string(field), ".")) {
+	for _, field := range telematics.Fields {
+		if field.IsRaw() || !saysField(said, strings.Split(string(field), ".")) {
 			continue
 		}
 		_, taken := r.Values[field]
-		told := slices.ContainsFunc(dropped, func(d Dropped) bool {
+		told := slices.ContainsFunc(dropped, func(d telematics.Dropped) bool {
 			return d.Field == string(field) || strings.HasPrefix(string(field), d.Field+".")
 		})
 		if !taken && !told {
@@ -65,7 +67,7 @@ func saysField(said map[string]any, path []string) bool {
 
 // checkSameAs demands that a report which was written anew, with every name once and in
 // another order, says the same.
-func checkSameAs(t *testing.T, message []byte, said map[string]any, r Report, dropped []Dropped) {
+func checkSameAs(t *testing.T, message []byte, said map[string]any, r telematics.Report, dropped []telematics.Dropped) {
 	t.Helper()
 	if bytes.ContainsRune(message, '\\') {
 		return // a time that is written with escapes is none until it is written without
@@ -78,7 +80,7 @@ func checkSameAs(t *testing.T, message []byte, said map[string]any, r Report, dr
 	}
 	again, droppedAgain, err := RereadReport(text.Bytes(), received)
 	again.Answers, r.Answers = nil, nil // their names may be in other letters, and then the order counts
-	withoutAnswers := func(d Dropped) bool { return d.Field == "commands" }
+	withoutAnswers := func(d telematics.Dropped) bool { return d.Field == "commands" }
 	dropped = slices.DeleteFunc(slices.Clone(dropped), withoutAnswers)
 	droppedAgain = slices.DeleteFunc(droppedAgain, withoutAnswers)
 	if err != nil || !reflect.DeepEqual(again, r) || !slices.Equal(droppedAgain, dropped) {

@@ -1,4 +1,4 @@
-package telematics
+package v1
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package telematics
+package v1
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/telematics"
 )
 
 func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
@@ -17,7 +19,7 @@ func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
 		answer(`"status":"sent"`), answer(`"status":"accepted"`), answer(`"status":"unknown"`), answer(`"status":"Succeeded"`), answer(`"status":1`),
 		answer(`"status":"failed","reason":"` + long + `"`), answer(`"status":"failed","detail":"` + long + `"`),
 		answer(`"status":"failed","reason":"\u0000"`), answer(`"status":"failed","detail":"a\u0000"`),
-		answer(`"status":"succeeded","detail":"` + strings.Repeat("x", MaxMessage) + `"`),
+		answer(`"status":"succeeded","detail":"` + strings.Repeat("x", telematics.MaxMessage) + `"`),
 		"\xff\xfe\x00", answer(`"status":"succeeded"`) + `{}`,
 	} {
 		if a, _, err := DecodeAnswer([]byte(message), received); err == nil {
@@ -29,18 +31,18 @@ func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
 func TestAnAnswerOutlivesAnUnsoundReportInIt(t *testing.T) {
 	cases := []struct {
 		report  string
-		want    *Report
+		want    *telematics.Report
 		dropped []string
 	}{
 		{`null`, nil, nil},
 		{`7`, nil, []string{"report"}},
-		{`{}`, &Report{At: received, Values: map[Field]any{}}, []string{"at"}},
-		{`{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":"yes","speed_kmh":0}}`, &Report{At: now, Values: map[Field]any{SpeedKmh: 0.0}}, []string{"telemetry.is_locked"}},
-		{`{"at":"2026-01-02T10:00:00Z","commands":[` + answer(`"status":"succeeded"`) + `]}`, &Report{At: now, Values: map[Field]any{}}, nil},
+		{`{}`, &telematics.Report{At: received, Values: map[telematics.Field]any{}}, []string{"at"}},
+		{`{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":"yes","speed_kmh":0}}`, &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0}}, []string{"telemetry.is_locked"}},
+		{`{"at":"2026-01-02T10:00:00Z","commands":[` + answer(`"status":"succeeded"`) + `]}`, &telematics.Report{At: now, Values: map[telematics.Field]any{}}, nil},
 	}
 	for _, c := range cases {
 		got, dropped, err := DecodeAnswer([]byte(answer(`"status":"succeeded","at":"2026-01-02T10:00:00Z","report":`+c.report)), received)
-		want := Answer{Command: aCommand, State: Succeeded, At: now, Report: c.want}
+		want := telematics.Answer{Command: aCommand, State: telematics.Succeeded, At: now, Report: c.want}
 		if err != nil || !reflect.DeepEqual(got, want) || !slices.Equal(namesOf(dropped), c.dropped) {
 			t.Errorf("%s: %+v, %v, %v", c.report, got, dropped, err)
 		}
@@ -71,7 +73,7 @@ func TestAPresenceThatIsUnsoundIsRefused(t *testing.T) {
 		`{"status":"online","session":"` + long + `"}`, `{"status":"online","session":"\u0000"}`,
 		`{"status":"online","firmware_version":"` + long + `"}`, `{"status":"online","firmware_version":"\u0000"}`,
 		`{"status":"online","capabilities":"lock"}`,
-		`{"status":"online","x":"` + strings.Repeat("x", MaxMessage) + `"}`,
+		`{"status":"online","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
 	} {
 		if p, err := DecodePresence([]byte(message), received); err == nil {
 			t.Errorf("%.80q reads as %+v", message, p)
@@ -80,12 +82,12 @@ func TestAPresenceThatIsUnsoundIsRefused(t *testing.T) {
 }
 
 func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
-	for list, want := range map[string][]Action{
+	for list, want := range map[string][]telematics.Action{
 		`null`:                     nil,
 		`[]`:                       {},
 		`["fly"]`:                  {},
-		`["lock","fly","unlock"]`:  {Lock, Unlock},
-		`["lock","lock","unlock"]`: {Lock, Unlock},
+		`["lock","fly","unlock"]`:  {telematics.Lock, telematics.Unlock},
+		`["lock","lock","unlock"]`: {telematics.Lock, telematics.Unlock},
 	} {
 		p, err := DecodePresence([]byte(`{"status":"online","capabilities":`+list+`}`), received)
 		if err != nil || !reflect.DeepEqual(p.Actions, want) {
@@ -116,7 +118,7 @@ func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 
 func TestWhatCannotBeEncodedIsAFaultOfOurs(t *testing.T) {
 	defer func() {
-		if p := fmt.Sprint(recover()); !strings.Contains(p, "telematics: encode") {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "v1: encode") {
 			t.Errorf("recovered %s", p)
 		}
 	}()
@@ -128,7 +130,7 @@ func answer(members string) string {
 	return fmt.Sprintf(`{"command_id":"%s",%s}`, aCommand, members)
 }
 
-func namesOf(dropped []Dropped) []string {
+func namesOf(dropped []telematics.Dropped) []string {
 	var names []string
 	for _, d := range dropped {
 		names = append(names, d.Field)

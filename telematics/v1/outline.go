@@ -1,27 +1,30 @@
-package telematics
+package v1
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+
+	"motorpool/telematics"
 )
 
 // place is where a report may hold something: a field, or an object of more places.
 type place struct {
 	path   string
-	parse  parser            // of a field; nil: none
-	within map[string]*place // of an object; nil: none
-	index  int               // in outline
-	end    int               // index after the last place within
+	parse  func(json.RawMessage) (any, error) // of a field; nil: none
+	within map[string]*place                  // of an object; nil: none
+	index  int                                // in outline
+	end    int                                // index after the last place within
 }
 
 // outline lists the places of a report in the order in which they are read: the time first,
 // the answers last, and each object before what is within.
 var outline = func() (places []*place) {
 	root := &place{within: map[string]*place{"at": {path: "at"}, "commands": {path: "commands"}}}
-	for field, parse := range fields {
-		if field.isRaw() {
+	for _, field := range telematics.Fields {
+		if field.IsRaw() {
 			continue
 		}
 		within, names := root, strings.Split(string(field), ".")
@@ -36,9 +39,9 @@ var outline = func() (places []*place) {
 			}
 			within = next
 		}
-		within.parse = parse
+		within.parse = field.Parser()
 	}
-	order := slices.Concat([]string{"at"}, Sections, []string{"commands"})
+	order := slices.Concat([]string{"at"}, telematics.Sections, []string{"commands"})
 	var number func(p *place)
 	number = func(p *place) {
 		p.index = len(places)

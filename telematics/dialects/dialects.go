@@ -1,0 +1,10 @@
+// Package dialects lists the protocols that are built in.
+package dialects
+
+import (
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// Spoken lists every dialect that is built in. A new one is added here, and nowhere else.
+var Spoken = telematics.Dialects{v1.Dialect{}}

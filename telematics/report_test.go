@@ -1,0 +1,32 @@
+package telematics
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestNested_PathsBecomeObjects(t *testing.T) {
+	for want, values := range map[string]map[Field]any{
+		`{}`:                        {},
+		`{"a":1}`:                   {"a": 1.0},
+		`{"a":{"b":true,"c":null}}`: {"a.b": true, "a.c": nil},
+		`{"a":{"b":{"c":1e+21,"d":1e-7},"e":0.1},"f":[]}`:         {"a.b.c": 1e21, "a.b.d": 1e-7, "a.e": 0.1, "f": []string{}},
+		`{"a":{"at":"x"},"a_b":1,"c":{"d":{"e":[null]}}}`:         {"a.at": "x", "a_b": 1.0, "c.d": map[string]any{"e": []any{nil}}},
+		`{"b":{"c":"not \"plain\" \u003c\u0026\u003e \n zwölf"}}`: {"b.c": "not \"plain\" <&> \n zwölf"},
+	} {
+		got, err := json.Marshal(Report{Values: values}.Nested())
+		if err != nil || string(got) != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+func TestWhatIsKeptInTheRawIsNotSaidByTheVehicle(t *testing.T) {
+	r := Report{At: now, Values: map[Field]any{Charging: nil, RawCharging: "plugged_in", RawDTCs: []string{"12-34"}, OEMData: map[string]any{"a": 1.0}}}
+	const want = `{"oem_data":{"a":1},"telemetry":{"charging_status":null}}`
+	if got, err := json.Marshal(r.Nested()); err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+// decoded reads a report of now with more members, which begin with a comma.

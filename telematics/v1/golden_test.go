@@ -1,0 +1,156 @@
+package v1
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+var update = flag.Bool("update", false, "write the golden messages anew from what the codec says")
+
+// now is when the tests of this package take place.
+var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+
+const minute = time.Minute
+
+// aCommand has an id that is easy to recognise.
+var aCommand = uuid.MustParse("0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c")
+
+const goldenUnit telematics.Unit = "356938035643809"
+
+// received is when the golden messages arrive.
+var received = now.Add(3 * time.Second)
+
+func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {
+	at := now.Add(2310 * time.Millisecond)
+	said := func(values map[telematics.Field]any) *telematics.Report {
+		return &telematics.Report{At: at.Add(-10 * time.Millisecond), Values: values}
+	}
+	for file, want := range map[string]telematics.Answer{
+		"answer-received.json":  {Command: aCommand, State: telematics.Received, At: now.Add(300 * time.Millisecond)},
+		"answer-succeeded.json": {Command: aCommand, State: telematics.Succeeded, At: at, Report: said(map[telematics.Field]any{telematics.IsLocked: true})},
+		"answer-rejected.json": {Command: aCommand, State: telematics.Rejected, At: at, Reason: telematics.StateConflict, Detail: telematics.Moving,
+			Report: said(map[telematics.Field]any{telematics.SpeedKmh: 50.0})},
+		"answer-failed.json": {Command: aCommand, State: telematics.Failed, At: at, Detail: "disable-driving",
+			Report: said(map[telematics.Field]any{telematics.IsLocked: false, telematics.DoorTrunk: "open"})},
+	} {
+		got, dropped, err := DecodeAnswer(golden(t, file, EncodeAnswer(want)), received)
+		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
+		}
+	}
+}
+
+func TestGoldenReportsReadAndWriteToTheByte(t *testing.T) {
+	full := telematics.Report{At: now, Values: map[telematics.Field]any{telematics.RSRP: -97.0}}
+	for field, c := range interfaceFields {
+		full.Values[field] = c.want
+	}
+	for file, want := range map[string]telematics.Report{
+		"report-full.json":    full,
+		"report-partial.json": {At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0, telematics.Ignition: "off", telematics.RSRP: nil}},
+		"report-repeats-answers.json": {At: now.Add(minute), Values: map[telematics.Field]any{telematics.IsLocked: true}, Answers: []telematics.Answer{
+			{Command: aCommand, State: telematics.Succeeded, At: now.Add(2310 * time.Millisecond)},
+			{Command: [16]byte{15: 1}, State: telematics.Rejected, At: now.Add(-time.Hour), Reason: telematics.OutOfOrder},
+		}},
+	} {
+		got, dropped, err := DecodeReport(golden(t, file, EncodeReport(want)), now.Add(2*minute))
+		for _, raw := range []telematics.Field{telematics.RawCharging, telematics.RawDTCs} {
+			if v, ok := got.Values[raw]; ok && v == nil { // nothing of its field is kept in the raw
+				delete(got.Values, raw)
+			}
+		}
+		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
+		}
+	}
+}
+
+// [TEL-1]
+func TestTheGoldenNullsEmptyWhatIsBelowThem(t *testing.T) {
+	got, dropped, err := DecodeReport(golden(t, "report-null-section.json", nil), received)
+	want := telematics.Report{At: now, Values: map[telematics.Field]any{
+		telematics.Latitude: nil, telematics.Longitude: nil, telematics.Heading: nil, telematics.LocatedAt: nil,
+		telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil,
+		telematics.SpeedKmh: nil, telematics.Charging: nil, telematics.RawCharging: nil, telematics.DTCs: nil, telematics.RawDTCs: nil, telematics.OEMData: nil,
+	}}
+	if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, %v", got, dropped, err)
+	}
+}
+
+// [TEL-4] [TEL-5]
+func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
+	got, dropped, err := DecodeReport(golden(t, "report-hostile.json", nil), received)
+	want := telematics.Report{
+		At: received, // it claims to be from 2031
+		Values: map[telematics.Field]any{
+			telematics.MileageKm: 15230.4, telematics.Gear: "D", telematics.DoorTrunk: "open",
+			telematics.Charging: nil, telematics.RawCharging: "plugged_in",
+			telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"12-34"},
+		},
+		Answers: []telematics.Answer{{Command: aCommand, State: telematics.Succeeded, At: now.Add(2310 * time.Millisecond)}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var names []string
+	for _, d := range dropped {
+		names = append(names, d.Field)
+	}
+	wantNames := []string{
+		"at", // years ahead
+		"location.heading", "location.latitude", "location.timestamp",
+		"telemetry.doors.front_left", "telemetry.ignition", "telemetry.is_locked", "telemetry.speed_kmh", "telemetry.windows",
+		"diagnostics.oil_life_percent", "diagnostics.warning_lamps",
+		"connectivity.firmware_version", "connectivity.rsrp_dbm", "oem_data",
+		"diagnostics.dtcs", // the 7 among the codes
+		"location",         // half a position
+		"commands", "commands", "commands",
+	}
+	if !slices.Equal(names, wantNames) {
+		t.Errorf("dropped %q, want %q", names, wantNames)
+	}
+}
+
+func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
+	for file, want := range map[string]telematics.Presence{
+		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState)},
+		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
+		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"}, // a last will bears no time
+	} {
+		got, err := DecodePresence(golden(t, file, EncodePresence(want)), now.Add(2*minute))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", file, got, err)
+		}
+	}
+}
+
+// golden returns a message of testdata/wire and, where the codec writes it, checks
+// that it writes these very bytes.
+func golden(t *testing.T, file string, written []byte) []byte {
+	t.Helper()
+	path := filepath.Join("..", "testdata", "wire", file)
+	if *update && written != nil {
+		if err := os.WriteFile(path, written, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	message, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written != nil && !bytes.Equal(message, written) {
+		t.Errorf("%s: the codec writes\n%s\nwant\n%s", file, written, message)
+	}
+	return message
+}

@@ -1,0 +1,79 @@
+package v1
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// wireAnswer is the JSON of an answer [ACK-1].
+type wireAnswer struct {
+	Command string           `json:"command_id"`
+	Status  telematics.State `json:"status"`
+	At      string           `json:"at"`
+	Reason  string           `json:"reason,omitempty"`
+	Detail  string           `json:"detail,omitempty"`
+	Report  json.RawMessage  `json:"report,omitempty"`
+}
+
+// EncodeAnswer returns the message that a unit publishes as its answer.
+func EncodeAnswer(a telematics.Answer) []byte {
+	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
+	if a.Report != nil {
+		w.Report = EncodeReport(*a.Report)
+	}
+	return encode(w)
+}
+
+// DecodeAnswer reads an answer that arrived at the instant received. What is
+// unsound in its report is left out and listed; the answer itself must be sound.
+func DecodeAnswer(message []byte, received time.Time) (telematics.Answer, []telematics.Dropped, error) {
+	if len(message) > telematics.MaxMessage {
+		return telematics.Answer{}, nil, errTooLarge
+	}
+	w, err := readAnswer(message)
+	if err != nil {
+		return telematics.Answer{}, nil, err
+	}
+	return w.answer(received)
+}
+
+func readAnswer(text []byte) (w wireAnswer, err error) {
+	if err := json.Unmarshal(text, &w); err != nil {
+		return w, fmt.Errorf("decode answer: %w", err)
+	}
+	return w, nil
+}
+
+func (w wireAnswer) answer(received time.Time) (telematics.Answer, []telematics.Dropped, error) {
+	id, err := uuid.Parse(w.Command)
+	if err != nil {
+		return telematics.Answer{}, nil, fmt.Errorf("decode answer: command_id: %w", err)
+	}
+	switch w.Status {
+	case telematics.Received, telematics.Succeeded, telematics.Rejected, telematics.Failed:
+	default:
+		return telematics.Answer{}, nil, fmt.Errorf("decode answer: status %.32q is none of an answer", w.Status)
+	}
+	for _, s := range []string{w.Reason, w.Detail} {
+		if !telematics.IsText(s) {
+			return telematics.Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
+		}
+	}
+	a := telematics.Answer{Command: id, State: w.Status, At: telematics.VehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
+	if len(w.Report) == 0 || isNull(w.Report) {
+		return a, nil, nil
+	}
+	report, dropped, err := DecodeReport(w.Report, received)
+	if err != nil {
+		return a, []telematics.Dropped{{Field: "report", Reason: err.Error()}}, nil
+	}
+	report.Answers = nil
+	a.Report = &report
+	return a, dropped, nil
+}

@@ -1,0 +1,44 @@
+package telematics
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func FuzzParseValue(f *testing.F) {
+	known := slices.Sorted(maps.Keys(fields))
+	for i := range known {
+		for _, raw := range []string{`null`, ` 1 `, `-0`, `1e400`, `true`, `"on"`, `"\u006fn"`, `"2026-01-02T10:00:00Z"`, `["P0420"]`, `{"a":[1]}`} {
+			f.Add(i, []byte(raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, i int, raw []byte) {
+		field := known[uint(i)%uint(len(known))]
+		value, err := ParseValue(field, raw)
+		if err != nil {
+			return
+		}
+		var want any
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatalf("%s: %s is not JSON, and reads as %#v", field, raw, value)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatalf("%s: %v", field, err)
+		}
+		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
+			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
+		}
+		if _, ok := value.(time.Time); ok {
+			return // written in UTC, with milliseconds
+		}
+		if wanted, err := json.Marshal(want); err != nil || !bytes.Equal(text, wanted) {
+			t.Errorf("%s: %s reads as %s, not %s", field, raw, text, wanted)
+		}
+	})
+}
