@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -83,7 +84,7 @@ func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 		sent.Write(messageOf(id + 1))
 	}
 	w := &wire{from: &sent}
-	conn := thrifty(w, time.Second)
+	conn := batching(w, time.Second, time.Minute)
 	for id := range uint16(10) {
 		packet, err := packets.ReadPacket(conn)
 		if err != nil || packet.Details().MessageID != id+1 {
@@ -96,7 +97,7 @@ func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 }
 
 func TestNothingIsReadOfAConnectionThatWasClosed(t *testing.T) {
-	conn := thrifty(&wire{from: bytes.NewReader(append(messageOf(1), messageOf(2)...))}, time.Second)
+	conn := batching(&wire{from: bytes.NewReader(append(messageOf(1), messageOf(2)...))}, time.Second, time.Minute)
 	if _, err := packets.ReadPacket(conn); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestNothingIsReadOfAConnectionThatWasClosed(t *testing.T) {
 func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
-		conn := thrifty(w, time.Second)
+		conn := batching(w, time.Second, time.Minute)
 		write := func(p []byte) {
 			if n, err := conn.Write(p); n != len(p) || err != nil {
 				t.Errorf("Write: %d of %d, %v", n, len(p), err)
@@ -149,7 +150,7 @@ func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{err: errors.New("broken"), from: bytes.NewReader(nil)}
-		conn := thrifty(w, time.Second)
+		conn := batching(w, time.Second, time.Minute)
 		if _, err := conn.Write(ackOf(1)); err != nil {
 			t.Errorf("it is not known yet: %v", err)
 		}
@@ -168,9 +169,93 @@ func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
 	})
 }
 
+// scripted is a socket whose reads and writes end as a test says, one after the other.
+type scripted struct {
+	wire
+	readErrs  []error
+	writeErrs []error
+	slow      time.Duration // how long after its deadline a write ends
+	deadline  time.Time
+}
+
+func (s *scripted) SetDeadline(time.Time) error     { return nil }
+func (s *scripted) SetReadDeadline(time.Time) error { return nil }
+func (s *scripted) SetWriteDeadline(by time.Time) error {
+	s.deadline = by
+	return nil
+}
+
+func (s *scripted) Read(p []byte) (int, error) {
+	if len(s.readErrs) > 0 {
+		err := s.readErrs[0]
+		s.readErrs = s.readErrs[1:]
+		return 0, err
+	}
+	return s.wire.Read(p)
+}
+
+func (s *scripted) Write(p []byte) (int, error) {
+	if len(s.writeErrs) == 0 {
+		return s.wire.Write(p)
+	}
+	time.Sleep(time.Until(s.deadline) + s.slow)
+	err := s.writeErrs[0]
+	s.writeErrs = s.writeErrs[1:]
+	return 0, err
+}
+
+func TestBatchingConn_AProcessThatRunsLateLosesNoConnection(t *testing.T) {
+	expired := os.ErrDeadlineExceeded
+	for name, c := range map[string]struct {
+		readErrs []error
+		pings    int
+		lost     bool
+	}{
+		"a message":                            {nil, 0, false},
+		"silence, and an answer to the ping":   {[]error{expired}, 1, false},
+		"an answer that only a last look sees": {[]error{expired, expired}, 1, false},
+		"an empty socket at the last look":     {[]error{expired, expired, expired}, 1, true},
+		"a closed connection":                  {[]error{io.EOF}, 0, true},
+	} {
+		t.Run("read: "+name, func(t *testing.T) {
+			w := &scripted{wire: wire{from: bytes.NewReader(messageOf(1))}, readErrs: c.readErrs}
+			conn := batching(w, time.Second, time.Second)
+			_ = conn.SetDeadline(time.Time{}) // as the library does once it is connected
+			packet, err := packets.ReadPacket(conn)
+			if (err != nil) != c.lost {
+				t.Errorf("read %v, %v; lost: %t", packet, err, c.lost)
+			}
+			if n := len(w.written()); n != c.pings {
+				t.Errorf("%d pings, want %d", n, c.pings)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		writeErrs []error
+		slow      time.Duration
+		lost      bool
+	}{
+		"the deadline was missed":       {[]error{expired}, 2 * missedBy, false},
+		"the deadline was missed twice": {[]error{expired, expired}, 2 * missedBy, true},
+		"the socket is full":            {[]error{expired}, 0, true},
+		"the connection is broken":      {[]error{io.ErrClosedPipe}, 2 * missedBy, true},
+	} {
+		t.Run("write: "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &scripted{writeErrs: c.writeErrs, slow: c.slow}
+				conn := batching(w, time.Second, time.Second)
+				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+				if _, err := conn.Write(messageOf(1)); (err != nil) != c.lost {
+					t.Errorf("write: %v; lost: %t", err, c.lost)
+				}
+			})
+		})
+	}
+}
+
 func TestWhoWritesAndWhatWaitsDoNotMeet(t *testing.T) {
 	w := &wire{}
-	conn := thrifty(w, time.Second)
+	conn := batching(w, time.Second, time.Minute)
 	for id := range uint16(2000) {
 		packet := ackOf(id)
 		if id%7 == 0 {
@@ -231,7 +316,7 @@ func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 			o := link.options(lost).
 				SetDefaultPublishHandler(func(mqtt.Client, mqtt.Message) { close(heard) }).
 				SetCustomOpenConnectionFn(func(_ *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
-					return thrifty(piped{near}, o.WriteTimeout), nil
+					return batching(piped{near}, o.WriteTimeout, time.Minute), nil
 				})
 			client := mqtt.NewClient(o)
 			if err := link.await(t.Context(), client.Connect()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/net/proxy"
@@ -13,6 +14,7 @@ import (
 
 // dial opens what a connection of the client library goes over, as the library would.
 func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
+	silence := time.Duration(o.KeepAlive) * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), o.ConnectTimeout)
 	defer cancel()
 	conn, err := proxy.Dial(ctx, "tcp", to.Host)
@@ -21,14 +23,14 @@ func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 	}
 	switch to.Scheme {
 	case "tcp":
-		return thrifty(conn, o.WriteTimeout), nil
+		return batching(conn, o.WriteTimeout, silence), nil
 	case "ssl":
 		secured, err := secure(ctx, conn, to.Hostname(), o.TLSConfig)
 		if err != nil {
 			_ = conn.Close()
 			return nil, err
 		}
-		return thrifty(secured, o.WriteTimeout), nil
+		return batching(secured, o.WriteTimeout, silence), nil
 	}
 	_ = conn.Close()
 	return nil, fmt.Errorf("scheme %q: want tcp or ssl", to.Scheme)

@@ -42,7 +42,7 @@ func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if _, secured := conn.(*thriftyConn).Conn.(*tls.Conn); secured != (c.scheme == "ssl") {
+		if _, secured := conn.(*batchingConn).Conn.(*tls.Conn); secured != (c.scheme == "ssl") {
 			t.Errorf("%s: secured %v", c.scheme, secured)
 		}
 		_ = conn.Close()

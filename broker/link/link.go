@@ -59,6 +59,8 @@ type Receiver interface {
 //     store a command, and send it seconds later [LAW-4].
 //   - A write that does not end soon drops the connection: what waits in a full
 //     socket is delivered late too.
+//   - The socket decides whether a connection is lost, not the library's timers, which expire
+//     where this process gets too little CPU time.
 //   - A clean session: the MQTT broker keeps nothing while the service is not connected.
 //   - Connected means that the subscription was granted: a denied one is not an error of
 //     the library, and an answer to what was published before would be lost.
@@ -179,8 +181,8 @@ func (ln *line) ready() error {
 // keep connects, again and again, until the context ends.
 func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message) bool) error {
 	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second),
+		backoff.WithInitialInterval(firstReconnect),
+		backoff.WithMaxInterval(longestReconnect),
 		backoff.WithMaxElapsedTime(0), // never give up
 	)
 	for {
@@ -313,7 +315,7 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 		SetCustomOpenConnectionFn(dial).
 		SetWriteTimeout(c.WriteTimeout).
 		SetKeepAlive(c.KeepAlive).
-		SetPingTimeout(c.KeepAlive / 2).
+		SetPingTimeout(never).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost <- err })
 	if c.TLS != nil {
 		o.SetTLSConfig(c.TLS)

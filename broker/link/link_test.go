@@ -266,6 +266,17 @@ func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
 	awaitReady(t, link)
 }
 
+func TestLink_NoticesASilentBroker(t *testing.T) {
+	cut := newCuttable(t, embeddedMQTT(t, "").ServiceURL())
+	var to ears
+	link := startLink(t, cut.url(), &to)
+	awaitReady(t, link)
+	cut.stop()
+	eventually(t, 30*time.Second, "the silence is noticed", func() bool { return link.Ready() != nil })
+	cut.resume()
+	awaitReady(t, link)
+}
+
 // On one shared connection, a flood of reports was seen to delay every answer.
 func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {

@@ -13,9 +13,6 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// probeEvery is how often a probe is sent, until one has come back.
-const probeEvery = time.Second
-
 // errNothingShared is what is wrong with an MQTT broker that takes a shared subscription for an ordinary one.
 var errNothingShared = errors.New("the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
 	"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +

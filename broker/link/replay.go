@@ -60,11 +60,6 @@ func (r *replay) take(topic string, m telematics.Message) {
 	}
 }
 
-const (
-	replayGrow   = 1.5 // each pause is longer than the one before
-	longestPause = 30 * time.Second
-)
-
 // watch calls subscribe again, after growing pauses, for as long as messages are missing. It returns when that fails, or done is closed.
 func (r *replay) watch(first time.Duration, log *slog.Logger, line string, subscribe func() error, done <-chan struct{}) error {
 	for pause, rounds := first, 1; ; {
