@@ -54,3 +54,16 @@ func (c Command) Activity() Activity {
 	}
 	return entry
 }
+
+// ActivityQuery selects audit log entries. Zero fields select everything.
+type ActivityQuery struct {
+	Agency  AgencyID
+	Vehicle VehicleID
+	Booking int64
+	Actor   string // subject
+	Action  string
+	Outcome Outcome
+	From    time.Time // inclusive
+	To      time.Time // exclusive
+	Page
+}

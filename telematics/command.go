@@ -1,6 +1,7 @@
 package telematics
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,25 +17,6 @@ const (
 
 // CommandID identifies a command here and on the wire (jti).
 type CommandID = uuid.UUID
-
-// Role is what an actor may do.
-type Role string
-
-const (
-	Admin  Role = "admin"
-	Client Role = "client"
-	System Role = "system" // Motorpool itself, when it settles a command without a waiter
-)
-
-// Actor is who asks for something.
-type Actor struct {
-	Subject string
-	Role    Role
-	Agency  AgencyID // zero: not bound to one
-}
-
-// Sees reports whether the actor may know of what belongs to an agency.
-func (a Actor) Sees(owner AgencyID) bool { return a.Agency == 0 || a.Agency == owner }
 
 // Command is one order to one vehicle, and what became of it.
 type Command struct {
@@ -111,4 +93,40 @@ func (c *Command) Claims() Claims {
 		Command: c.ID, Unit: c.Unit, Action: c.Action, Attention: c.Attention, Lane: c.Lane, Seq: c.Seq,
 		IssuedAt: c.Requested.Truncate(expiryUnit), Expires: c.Expires(),
 	}
+}
+
+// KeptFor is how long a repeated request is recognised by its idempotency key.
+const KeptFor = 24 * time.Hour
+
+// IdempotencyKey is a caller's own name for one request, under which it may be repeated
+// without being carried out twice. Its scope is the caller.
+type IdempotencyKey struct {
+	Agency      AgencyID // of the caller; zero: not bound to one
+	Subject     string
+	Key         string
+	Fingerprint [sha256.Size]byte // of the request: another one under the same key is a mistake
+}
+
+// BulkID identifies an order to many vehicles; uuid.Nil: to one.
+type BulkID = uuid.UUID
+
+// Halt stops all commands of an agency, or of all agencies, before they are published.
+type Halt struct {
+	Agency AgencyID // zero: of all agencies
+	Why    string
+	By     string
+	Since  time.Time
+}
+
+// Halts are the halts in force.
+type Halts []Halt
+
+// Stops returns the halt that stops an agency's commands, if there is one.
+func (hs Halts) Stops(agency AgencyID) (Halt, bool) {
+	for _, h := range hs {
+		if h.Agency == 0 || h.Agency == agency {
+			return h, true
+		}
+	}
+	return Halt{}, false
 }

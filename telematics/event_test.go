@@ -1,6 +1,8 @@
 package telematics
 
 import (
+	"maps"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -41,5 +43,61 @@ func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	change := Change{Powertrain: Combustion, Fields: Snapshot{Battery: {Value: 80.0}, RawCharging: {Value: "waiting"}}}
 	if events := change.Events(time.Now()); len(events) != 0 {
 		t.Errorf("events %+v", events)
+	}
+}
+
+func TestNewsIsWhatHasAnotherValue(t *testing.T) {
+	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	later := now.Add(time.Minute)
+	before := Snapshot{
+		SpeedKmh: {Value: 50.0, At: now}, Ignition: {Value: "on", At: now}, DTCs: {Value: []string{"P0420"}, At: now},
+		OEMData: {Value: map[string]any{"a": 1.0}, At: now}, LocatedAt: {Value: now, At: now}, Gear: {At: now},
+	}
+	after := Snapshot{
+		SpeedKmh: {Value: 50.0, At: later}, Ignition: {Value: "off", At: later}, DTCs: {Value: []string{}, At: later},
+		OEMData: {Value: map[string]any{"a": 1.0}, At: later}, LocatedAt: {Value: now, At: later}, Gear: {At: later},
+		IsLocked: {Value: true, At: later}, Sunroof: {At: later},
+	}
+	want := Snapshot{Ignition: after[Ignition], DTCs: after[DTCs], IsLocked: after[IsLocked], Sunroof: after[Sunroof]}
+	take := func(into, by Snapshot) Snapshot {
+		news := Snapshot{}
+		for field, reading := range by {
+			if _, changed := into.Take(field, reading); changed {
+				news[field] = reading
+			}
+		}
+		return news
+	}
+	known := maps.Clone(before)
+	if news := take(known, after); !reflect.DeepEqual(news, want) || !reflect.DeepEqual(known, Join(before, after)) {
+		t.Errorf("news %v, want %v; known %v", news, want, known)
+	}
+	if news := take(known, before); len(news) > 0 || !reflect.DeepEqual(known, Join(before, after)) {
+		t.Errorf("what is older has changed %v", news)
+	}
+	if news := take(Snapshot{}, before); !reflect.DeepEqual(news, before) {
+		t.Errorf("all of it is new, but %v", news)
+	}
+}
+
+func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
+	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	s := Snapshot{RSRP: {Value: -80.0, At: now}}
+	for i, step := range []struct {
+		rsrp any
+		news bool
+	}{{-81.0, false}, {-97.0, true}, {-98.5, false}, {nil, true}, {-98.5, true}} {
+		reading := Reading{Value: step.rsrp, At: now.Add(time.Duration(i+1) * time.Second)}
+		if newer, changed := s.Take(RSRP, reading); !newer || changed != step.news {
+			t.Errorf("%v: newer %t, changed %t, want %t", step.rsrp, newer, changed, step.news)
+		}
+	}
+	confirmed := Snapshot{LocatedAt: {Value: now, At: now}}
+	if (Change{Powertrain: Combustion, Fields: confirmed}).Events(now) != nil {
+		t.Error("a confirmed position is published")
+	}
+	confirmed[Latitude] = Reading{Value: 48.1, At: now}
+	if len((Change{Powertrain: Combustion, Fields: confirmed}).Events(now)) != 1 {
+		t.Error("a new position is not told")
 	}
 }

@@ -1,6 +1,9 @@
 package telematics
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
@@ -68,4 +71,33 @@ func NearestStation(stations []Station, to Position, within float64) (Station, b
 		}
 	}
 	return nearest, found
+}
+
+// StationID identifies a station.
+type StationID int64
+
+// Station is a place of an agency where vehicles are picked up and dropped off.
+type Station struct {
+	ID        StationID
+	AgencyID  AgencyID
+	Name      string
+	Address   string
+	Latitude  float64 // degrees, WGS 84
+	Longitude float64 // degrees, WGS 84
+}
+
+// Address is what a geocoder said of a position. It belongs to the place, not to a
+// vehicle: whichever stands there next has it too.
+type Address struct {
+	ID       int64 // grows with each that is kept
+	Position Position
+	Text     string // empty: there is none
+	AskedAt  time.Time
+}
+
+// Parked is where a vehicle stands.
+type Parked struct {
+	Agency   AgencyID
+	Position Position
+	Off      bool // its ignition is known to be off: it stays
 }

@@ -3,6 +3,7 @@ package telematics
 import (
 	"fmt"
 	"regexp"
+	"time"
 )
 
 // Unit is the serial of a telematics unit, an IMEI for example. It is the unit's
@@ -17,4 +18,33 @@ func ParseUnit(s string) (Unit, error) {
 		return "", fmt.Errorf("unit serial %q: want 1 to 64 letters, digits, - or _", s)
 	}
 	return Unit(s), nil
+}
+
+// UnknownUnit is a unit that sends messages and has no vehicle: it was installed
+// without a record, or should have been switched off.
+type UnknownUnit struct {
+	No        int64 // grows with the first message
+	Unit      Unit
+	FirstSeen time.Time // by our clock
+	LastSeen  time.Time // by our clock
+	Messages  int64     // about: each instance counts a presence
+}
+
+// Limits of the list of unknown units.
+const (
+	MaxUnknownUnits     = 10_000              // beyond it the units that were silent for longest are removed
+	UnknownUnitsKeptFor = 30 * 24 * time.Hour // after the last message
+)
+
+// Merge returns the unit with later messages counted. The order in which instances
+// report them does not matter.
+func (s UnknownUnit) Merge(later UnknownUnit) UnknownUnit {
+	if s.FirstSeen.IsZero() || later.FirstSeen.Before(s.FirstSeen) {
+		s.FirstSeen = later.FirstSeen
+	}
+	if later.LastSeen.After(s.LastSeen) {
+		s.LastSeen = later.LastSeen
+	}
+	s.Unit, s.Messages = later.Unit, s.Messages+later.Messages
+	return s
 }

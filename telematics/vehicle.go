@@ -1,6 +1,8 @@
 package telematics
 
-import "slices"
+import (
+	"slices"
+)
 
 // VehicleID identifies a vehicle on the platform. It never appears on the wire.
 type VehicleID int64
@@ -97,3 +99,18 @@ func (t Twin) Supports(a Action) bool {
 
 // Withdrawn reports whether the vehicle is kept from clients.
 func (v Vehicle) Withdrawn() bool { return v.Status == Maintenance || v.Status == Inactive }
+
+// Page asks for a part of a list, newest first.
+type Page struct {
+	Limit  int   // at most this many
+	Before int64 // only what is older than this position; zero: from the newest
+}
+
+// VehicleQuery selects vehicles. Zero fields select everything.
+type VehicleQuery struct {
+	Agency       AgencyID // that owns them
+	Status       VehicleStatus
+	Connectivity PresenceStatus
+	Text         string // part of plate, brand, model or unit, in any case
+	Page
+}

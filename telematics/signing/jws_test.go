@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -227,4 +229,41 @@ func decodedParts(t *testing.T, message []byte) []byte {
 		all = append(append(all, unbase64(t, string(part))...), '.')
 	}
 	return all
+}
+
+func FuzzVerify(f *testing.F) {
+	seed(f, "command-*.jws")
+	_, ring := goldenKeys(f)
+	signed := goldenSigned()
+	for _, c := range goldenFloor {
+		signed = append(signed, c)
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		claims, err := ring.Verify(message)
+		if err != nil {
+			return
+		}
+		for _, c := range signed {
+			if reflect.DeepEqual(claims, c) {
+				return
+			}
+		}
+		t.Errorf("forged: %s says %+v", message, claims)
+	})
+}
+
+// seed adds the golden messages.
+func seed(f *testing.F, pattern string) {
+	f.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "testdata", "wire", pattern))
+	if err != nil || len(paths) == 0 {
+		f.Fatalf("no golden messages %s: %v", pattern, err)
+	}
+	for _, path := range paths {
+		message, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(message)
+	}
 }

@@ -3,7 +3,33 @@ package v1
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"motorpool/telematics"
 )
+
+// benchAnswers are a unit's first word on a command, its last one, and the last one with what the command has changed.
+var benchAnswers = []struct{ name, message string }{
+	{"received", `{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"received","at":"2026-01-02T10:00:00.300Z"}`},
+	{"failed", `{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"failed","at":"2026-01-02T10:00:02.310Z",` +
+		`"reason":"door_open","detail":"rear left"}`},
+	{"reporting", `{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"succeeded","at":"2026-01-02T10:00:02.310Z",` +
+		`"report":{"at":"2026-01-02T10:00:02.300Z","telemetry":{"is_locked":true,"doors":{"front_left":"closed"}}}}`},
+}
+
+func BenchmarkDecodeAnswer(b *testing.B) {
+	for _, c := range benchAnswers {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(c.message)))
+			for b.Loop() {
+				if _, dropped, err := DecodeAnswer([]byte(c.message), received); err != nil || len(dropped) != 0 {
+					b.Fatal(dropped, err)
+				}
+			}
+		})
+	}
+}
 
 // benchReports are what units say: of a combustion car, with everything that there is, a change alone, and with the
 // answers to its latest commands.
@@ -46,5 +72,37 @@ func BenchmarkDecodeReport(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func BenchmarkMerge(b *testing.B) {
+	whole, _, err := DecodeReport([]byte(benchReports["whole"]), received)
+	if err != nil {
+		b.Fatal(err)
+	}
+	known := telematics.Merge(nil, whole)
+	later := telematics.Report{At: whole.At.Add(time.Second), Values: whole.Values}
+	partial := telematics.Report{At: later.At, Values: map[telematics.Field]any{telematics.IsLocked: true}}
+	for name, r := range map[string]telematics.Report{"whole": later, "partial": partial, "repeated": whole} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				telematics.Merge(known, r)
+			}
+		})
+	}
+}
+
+func BenchmarkJoin(b *testing.B) {
+	whole, _, err := DecodeReport([]byte(benchReports["whole"]), received)
+	if err != nil {
+		b.Fatal(err)
+	}
+	known := telematics.Merge(nil, whole)
+	whole.At = whole.At.Add(time.Second)
+	later := telematics.Merge(nil, whole)
+	b.ReportAllocs()
+	for b.Loop() {
+		telematics.Join(known, later)
 	}
 }
