@@ -20,7 +20,7 @@ import (
 // one seed to try.
 const (
 	interleavings     = 2000
-	interleavingsRace = 500 // the race detector makes each several times slower
+	interleavingsRace = 200 // the race detector makes each several times slower
 	storiesShown      = 2
 )
 

@@ -17,8 +17,15 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	storetest.Stop()
+	os.Exit(code)
+}
 
 // newDir returns a folder for a world, whose database is removed with it, wherever
 // its data lie.
@@ -35,6 +42,14 @@ func newDir(t *testing.T) string {
 		}
 	})
 	return dir
+}
+
+// onSharedPostgres lets a world use a database of the Postgres that all such tests share.
+func onSharedPostgres(t *testing.T) func(*flags) {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	address := app.Secret(storetest.NewEmptyDatabase(t))
+	return func(f *flags) { f.DatabaseURL = address }
 }
 
 // live is a world that runs for a test.
@@ -176,7 +191,8 @@ func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
 }
 
 func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
-	l := begin(t, newDir(t))
+	t.Parallel()
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	for v := range usually {
 		if v == 7 { // its radio takes its time for reports, too
 			continue
@@ -278,14 +294,8 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 
 func TestAWorldUsesAPostgresOfYourOwn(t *testing.T) {
 	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	own, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = own.Discard() }()
 	dir := t.TempDir()
-	l := begin(t, dir, func(f *flags) { f.DatabaseURL = app.Secret(own.URL()) })
+	l := begin(t, dir, onSharedPostgres(t))
 	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
 		t.Errorf("lock: %d %+v", r.status, r.Error)
 	}

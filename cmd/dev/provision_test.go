@@ -16,7 +16,7 @@ import (
 
 func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 	t.Parallel()
-	l := begin(t, newDir(t))
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
 	edit := func(change func(signing.Keychain) (signing.Keychain, error)) {
 		t.Helper()

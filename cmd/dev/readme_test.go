@@ -100,7 +100,7 @@ func (l *live) buildSigner() {
 // thing that a newcomer tries.
 func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
 	t.Parallel()
-	l := begin(t, newDir(t))
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	l.buildSigner()
 	r := readReadme(t, "Bookings and cards")
 	if !strings.Contains(r.paste, buildsSigner) {

@@ -199,7 +199,8 @@ func (l *live) teachesRefreshes() {
 }
 
 func TestTheDemoFleetShowsItsStatusFieldByFieldAndOnDemand(t *testing.T) {
-	l := begin(t, newDir(t))
+	t.Parallel()
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	l.showsEachPowertrain()
 	l.teachesRefreshes()
 }

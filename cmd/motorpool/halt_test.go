@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -22,24 +22,17 @@ import (
 func recorded(t *testing.T) (*store.Postgres, string) {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
-	server, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Discard() })
-	postgres, err := store.New(pg.Config{URL: server.URL()})
+	address := storetest.NewDatabase(t)
+	postgres, err := store.New(pg.Config{URL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = postgres.Close() })
-	if _, err := postgres.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	agencies := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
 	if _, err := postgres.Import(t.Context(), agencies); err != nil {
 		t.Fatal(err)
 	}
-	return postgres, server.URL()
+	return postgres, address
 }
 
 func TestResumeSaysWhatStaysHalted(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"motorpool/cmd/chaos/money"
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 )
 
 // TestMain lets the tests' own program be the service, for tests that need it as a process: what is killed there is
@@ -26,7 +27,9 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	storetest.Stop()
+	os.Exit(code)
 }
 
 // A round with thousands of bookings: make chaos ARGS="--bookings 2000".

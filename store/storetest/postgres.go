@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,13 +36,16 @@ const Template = "schema"
 // Main runs the tests of a package, stops their server and looks for goroutines that did not end. It does not return.
 func Main(m *testing.M) {
 	code := m.Run()
-	shared.server.stop()
+	Stop()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
 }
+
+// Stop stops the server that the package's tests share, when no test runs any more.
+func Stop() { shared.server.stop() }
 
 // Postgres is a server for tests, with the database [Template].
 type Postgres struct {
@@ -113,13 +117,29 @@ func (p Postgres) Database(name string) string {
 }
 
 func (p Postgres) create(name, template string) error {
+	return p.exec(fmt.Sprintf(`create database %s template %s`, name, template))
+}
+
+func (p Postgres) exec(statement string) error {
 	admin, err := sqlx.Connect("postgres", p.URL())
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	_, err = admin.Exec(fmt.Sprintf(`create database %s template %s`, name, template))
+	_, err = admin.Exec(statement)
 	return err
+}
+
+// Drop removes a database of [NewDatabase], for packages whose tests create many.
+func Drop(tb testing.TB, address string) {
+	tb.Helper()
+	u, err := url.Parse(address)
+	if err == nil {
+		err = shared.server.exec(fmt.Sprintf(`drop database %s with (force)`, strings.TrimPrefix(u.Path, "/")))
+	}
+	if err != nil {
+		tb.Errorf("drop the test's database: %v", err)
+	}
 }
 
 // NewDatabase returns the address of a separate database with the schema.

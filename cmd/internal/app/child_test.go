@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -25,10 +26,7 @@ func TestMain(m *testing.M) {
 	text := os.Getenv(childConfig)
 	if text == "" {
 		code := m.Run()
-		if err := shared.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+		storetest.Stop()
 		os.Exit(code)
 	}
 	if err := serveChild(text); err != nil {

@@ -22,6 +22,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -64,6 +65,15 @@ func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 			test(start(t, vehicles))
 		})
 	}
+}
+
+// newDatabase returns the address of a separate database with the schema, on a server that the test must leave alone.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	address := storetest.NewDatabase(t)
+	t.Cleanup(func() { storetest.Drop(t, address) })
+	return address
 }
 
 func newStack(t *testing.T, vehicles int, database string) *stack {
