@@ -1,4 +1,5 @@
-// Package metrics reads Prometheus metrics: those of a running process, and, in tests, those of a registry.
+// Package metrics reads Prometheus metrics: those of a running process, and, in tests, those of a
+// registry.
 package metrics
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Values are samples by their names and labels, as PromQL writes them: up, dropped_total{kind="report", reason="malformed"}.
-// A histogram has samples with the suffixes _bucket, _count and _sum.
+// Values are samples by their names and labels, as PromQL writes them: up,
+// dropped_total{kind="report", reason="malformed"}. A histogram has samples with the suffixes
+// _bucket, _count and _sum.
 type Values map[string]float64
 
 // Read requests the metrics of a process from the URL of its endpoint.
@@ -62,7 +64,8 @@ func valuesOf(families []*dto.MetricFamily) (Values, error) {
 	return values, nil
 }
 
-// Label returns the value of the label of a metric that has one sample with one label; empty: there is no such metric.
+// Label returns the value of the label of a metric that has one sample with one label; empty: there
+// is no such metric.
 func (v Values) Label(name, label string) string {
 	for sample := range v {
 		if value, ok := strings.CutPrefix(sample, name+"{"+label+`="`); ok {

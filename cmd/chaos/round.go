@@ -11,8 +11,8 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
-	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
+	"motorpool/httpapi/auth"
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -104,7 +104,7 @@ func (r *round) makeKeys(context.Context) (err error) {
 	if r.foreign, err = signing.NewKey(); err != nil {
 		return err
 	}
-	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies)
+	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
+	"motorpool/httpapi/auth"
 	"motorpool/mosquitto"
 	"motorpool/store"
 	"motorpool/telematics"
@@ -49,7 +50,7 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 		actor  telematics.Actor
 		scopes []string
 	}{
-		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{app.AllAgencies, app.Halt, app.AgencyKeys}},
+		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{auth.ScopeAllAgencies, auth.ScopeHalt, auth.ScopeAgencyKeys}},
 		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil},
 		{"CLIENT_TOKEN", firstClient, nil},
 		{"OTHER_CLIENT_TOKEN", otherClient, nil},

@@ -7,6 +7,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
 
@@ -36,8 +37,8 @@ func (t token) Run() error {
 	if actor.Role == telematics.Client && actor.Agency == 0 {
 		return badUsage("--agency: a client is of one agency")
 	}
-	if actor.Role == telematics.Admin && actor.Agency == 0 && !slices.Contains(strings.Fields(t.Scope), app.AllAgencies) {
-		return badUsage("--agency: an admin is of one agency; for one of all agencies: --scope %s", app.AllAgencies)
+	if actor.Role == telematics.Admin && actor.Agency == 0 && !slices.Contains(strings.Fields(t.Scope), auth.ScopeAllAgencies) {
+		return badUsage("--agency: an admin is of one agency; for one of all agencies: --scope %s", auth.ScopeAllAgencies)
 	}
 	minted, err := app.Grant{
 		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor, Scope: t.Scope,

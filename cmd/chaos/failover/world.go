@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/network"
-	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
+	"motorpool/httpapi/auth"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/store/vehicles"
@@ -34,7 +34,7 @@ func (r *round) build(ctx context.Context) error {
 
 func (r *round) startServers(ctx context.Context) error {
 	var err error
-	if r.token, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies); err != nil {
+	if r.token, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
 		return err
 	}
 	r.fleetFile.Agencies = []telematics.Agency{{ID: 1, Code: "CHAOS", Name: "Chaos"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
-	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
+	"motorpool/httpapi/auth"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
@@ -68,7 +68,7 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.processor.Close)
-	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, app.AllAgencies)
+	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
 	return err
 }
 

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// clockFaultFile is the variable that names a file with the length of time by which the clock is wrong.
+// clockFaultFile is the variable that names a file with the length of time by which the clock is
+// wrong.
 const clockFaultFile = "MOTORPOOL_CLOCK_FAULT"
 
 var clockFault struct {
@@ -18,7 +19,8 @@ var clockFault struct {
 	ahead atomic.Int64
 }
 
-// now is this instance's clock, wrong by what the fault harness says in a file. Timers go on by the machine's own.
+// now is this instance's clock, wrong by what the fault harness says in a file. Timers go on by the
+// machine's own.
 func now() time.Time {
 	clockFault.once.Do(func() {
 		readClockFault()

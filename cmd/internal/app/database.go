@@ -3,22 +3,26 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/broker"
 	"motorpool/store"
 	"motorpool/store/pg"
 )
 
-// How often the database is looked at: until it was seen once, also after it was found to be another server, and then.
+// How often the database is looked at: until it was seen once, also after it was found to be
+// another server, and then.
 const (
 	databaseAgain = time.Second
 	databaseEvery = 30 * time.Second
 )
 
-// databaseWatch finds a database that must not be used, and one that may lose what it has acknowledged.
+// databaseWatch finds a database that must not be used, and one that may lose what it has
+// acknowledged.
 type databaseWatch struct {
 	postgres *store.Postgres
 	changed  func() // what was read from it before may be there no more
@@ -73,7 +77,8 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 	}
 }
 
-// look raises the numbers of commands where the server was started or promoted, so that the log says so, and warns of what may be lost.
+// look raises the numbers of commands where the server was started or promoted, so that the log
+// says so, and warns of what may be lost.
 func (w *databaseWatch) look(ctx context.Context) error {
 	before, after, err := w.postgres.RaiseNumbers(ctx, false)
 	if err != nil {
@@ -104,4 +109,110 @@ func (w *databaseWatch) look(ctx context.Context) error {
 	}
 	w.standbys = standbys
 	return nil
+}
+
+// schemaEvery is between two looks whether the schema is there.
+const schemaEvery = 250 * time.Millisecond
+
+// postgresReady also compares the clocks [LAW-11].
+func postgresReady(p *store.Postgres, carrier *broker.Broker) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := carrier.CompareClock(ctx); err != nil {
+			return err
+		}
+		return schemaReady(ctx, p)
+	}
+}
+
+func schemaReady(ctx context.Context, p *store.Postgres) error {
+	if err := p.Suitable(ctx); err != nil {
+		return err
+	}
+	has, needs, err := p.Version(ctx)
+	if err == nil && has < needs {
+		err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
+	}
+	if err != nil {
+		return err
+	}
+	return p.Allowed(ctx)
+}
+
+// awaitSchema waits until what arrives can be written down, and reports false where the
+// context ended before. Answers and reports are shared out among all instances: one that
+// cannot write them takes them from those that can.
+func awaitSchema(ctx context.Context, p *store.Postgres, log *slog.Logger) bool {
+	for said := false; ; said = true {
+		err := schemaReady(ctx, p)
+		if err == nil {
+			return true
+		}
+		if !said && ctx.Err() == nil {
+			log.Warn("answers and reports of vehicles not received yet", "err", err)
+		}
+		select {
+		case <-time.After(schemaEvery):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// migrate brings the schema up to date, as soon as Postgres lets it.
+func migrate(ctx context.Context, p *store.Postgres, wanted bool, log *slog.Logger) error {
+	if !wanted {
+		return nil
+	}
+	for {
+		version, err := p.Migrate(ctx)
+		if err == nil {
+			log.Info("schema is up to date", "version", version)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		log.Warn("schema not brought up to date", "err", err, "again_in", "2s")
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+const (
+	forgetEvery = 10 * time.Minute
+	forgetBatch = 1000
+)
+
+// forget removes outdated rows, repeatedly, until the context ends.
+func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
+	outdated := []struct {
+		what   string
+		forget func(ctx context.Context, limit int) (more bool, err error)
+	}{
+		{"idempotency keys", p.ForgetKeys},
+		{"notices of the payment processor", p.ForgetNotices},
+		{"used signatures", p.ForgetSignatures},
+		{"bookings that were never started", p.FreeVehicles},
+		{"unknown units", p.ForgetUnknownUnits},
+	}
+	tick := time.NewTicker(forgetEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, rows := range outdated {
+			for more := true; more && ctx.Err() == nil; {
+				var err error
+				if more, err = rows.forget(ctx, forgetBatch); err != nil {
+					log.Warn("outdated rows not removed", "what", rows.what, "err", err)
+				}
+			}
+		}
+	}
 }

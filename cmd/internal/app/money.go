@@ -2,15 +2,23 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/rental"
+	"motorpool/rental/stripe"
 	"motorpool/store"
 )
 
-// money is the commercial side: who holds cards and moves money, and who sees to it that what is due is charged.
+// money is the commercial side: the payment processor, the clients' payment methods, and the
+// collector of due charges.
 type money struct {
 	processor
 	live      bool // real money is moved
@@ -29,7 +37,7 @@ func (c Config) newMoney(postgres *store.Postgres, registry prometheus.Registere
 	m.collector = rental.NewCollector(rental.CollectorConfig{
 		Ledger: postgres, Notices: postgres, Cards: postgres, Processor: m.processor, Logger: log, Metrics: registry,
 	})
-	if !c.hasProcessor() {
+	if c.StripeKey == "" {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
 	}
 	return m, nil
@@ -44,5 +52,129 @@ func (m *money) run(ctx context.Context) error {
 	return m.collector.Run(ctx)
 }
 
-// Keep writes down what the processor has told.
+// Keep stores a notice of the processor.
 func (m *money) Keep(ctx context.Context, n rental.Notice) error { return m.postgres.Keep(ctx, n) }
+
+// processor holds cards, moves money, and sends notices.
+type processor interface {
+	rental.Processor
+	// Read returns the notice that a signed request carries, or an error where the signature is not
+	// the processor's.
+	Read(header http.Header, body []byte) (rental.Notice, error)
+	// Close closes idle connections.
+	Close()
+}
+
+// processor returns the one of the settings, and whether it moves real money. Without a key it is
+// one that is always unavailable.
+func (c Config) processor(log *slog.Logger) (p processor, live bool, err error) {
+	if err := c.checkStripe(); err != nil {
+		return nil, false, err
+	}
+	if c.StripeKey == "" {
+		return noProcessor{}, false, nil
+	}
+	account := stripe.New(stripe.Config{
+		Key: string(c.StripeKey), BaseURL: c.StripeURL, WebhookSecret: string(c.StripeWebhookSecret), Logger: log,
+	})
+	return account, account.Live(), nil
+}
+
+func (c Config) checkStripe() error {
+	key, secret := string(c.StripeKey), string(c.StripeWebhookSecret)
+	switch {
+	case key == "" && secret != "":
+		return errors.New("--stripe-webhook-secret: of no use without --stripe-key")
+	case key == "":
+		return nil
+	case strings.HasPrefix(key, "pk_"):
+		return errors.New("--stripe-key: this is a publishable key, which is for apps; want the secret one (sk_…), or a restricted one (rk_…)")
+	case !strings.HasPrefix(key, "sk_") && !strings.HasPrefix(key, "rk_") || !isWord(key):
+		return errors.New("--stripe-key: want a secret key (sk_…), or a restricted one (rk_…)")
+	case secret != "" && (!strings.HasPrefix(secret, "whsec_") || !isWord(secret)):
+		return errors.New("--stripe-webhook-secret: want the secret of a webhook endpoint (whsec_…)")
+	}
+	return stripeURL(c.StripeURL, stripe.IsLive(key))
+}
+
+// isWord refuses what was copied with a space or a line's end.
+func isWord(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// stripeURL refuses an address to which the key would go in the clear. Elsewhere than at Stripe
+// there is no real money.
+func stripeURL(value string, live bool) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("--stripe-url: want https://host")
+	}
+	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	switch {
+	case u.Scheme == "http" && !local:
+		return errors.New("--stripe-url: http:// only to this machine: an attacker on the network could read the key; want https://")
+	case u.Scheme == "http" && live:
+		return fmt.Errorf("--stripe-url: the key moves real money, and %s is not Stripe", u.Host)
+	}
+	return nil
+}
+
+// noProcessor is never available.
+type noProcessor struct{}
+
+var errNoProcessor = errors.New("no payment processor is set up: --stripe-key")
+
+// errAway says that nothing happened, and that the request may be repeated.
+var errAway = &rental.ProcessorError{Kind: rental.NotDone, Cause: errNoProcessor}
+
+func (noProcessor) CreateCustomer(context.Context, string, rental.Client) (string, error) {
+	return "", errAway
+}
+
+func (noProcessor) Attach(context.Context, string, string) (rental.Card, error) {
+	return rental.Card{}, errAway
+}
+
+func (noProcessor) Detach(context.Context, string) error { return errAway }
+
+func (noProcessor) Card(context.Context, string) (rental.Card, string, error) {
+	return rental.Card{}, "", errAway
+}
+
+func (noProcessor) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
+	return rental.Intent{}, errAway
+}
+
+func (noProcessor) Confirm(context.Context, string, string, string) (rental.Intent, error) {
+	return rental.Intent{}, errAway
+}
+
+func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
+	return rental.Intent{}, errAway
+}
+
+func (noProcessor) Capture(context.Context, string, string, rental.Minor, rental.Currency) (rental.Intent, error) {
+	return rental.Intent{}, errAway
+}
+
+func (noProcessor) Cancel(context.Context, string, string) (rental.Intent, error) {
+	return rental.Intent{}, errAway
+}
+
+func (noProcessor) Refund(context.Context, string, rental.RefundRequest) (rental.Refund, error) {
+	return rental.Refund{}, errAway
+}
+
+func (noProcessor) RefundOf(context.Context, string, rental.ChargeID) (rental.Refund, bool, error) {
+	return rental.Refund{}, false, errAway
+}
+
+func (noProcessor) RefundByID(context.Context, string) (rental.Refund, error) {
+	return rental.Refund{}, errAway
+}
+
+func (noProcessor) Read(http.Header, []byte) (rental.Notice, error) {
+	return rental.Notice{}, errNoProcessor
+}
+
+func (noProcessor) Close() {}

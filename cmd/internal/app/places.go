@@ -70,7 +70,7 @@ func (c Config) newAddressing(p *store.Postgres, registry prometheus.Registerer,
 
 // run keeps addresses up to date until the context ends, as soon as there is a schema.
 func (a *addressing) run(ctx context.Context) error {
-	if !awaitSchema(ctx, a.postgres, slog.New(slog.DiscardHandler)) { // who waits for it, too, says so
+	if !awaitSchema(ctx, a.postgres, slog.New(slog.DiscardHandler)) { // others log it
 		return nil
 	}
 	var parts errgroup.Group

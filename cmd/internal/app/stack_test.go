@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/httpapi/auth"
 	"motorpool/metrics"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
@@ -248,7 +249,7 @@ func (s *stack) token(actor telematics.Actor) string {
 	s.Helper()
 	grant := app.Grant{Issuer: "test", Audience: "test", Actor: actor, Lifetime: time.Hour}
 	if actor.Role == telematics.Admin && actor.Agency == 0 {
-		grant.Scope = app.AllAgencies + " " + app.Halt + " " + app.AgencyKeys
+		grant.Scope = auth.ScopeAllAgencies + " " + auth.ScopeHalt + " " + auth.ScopeAgencyKeys
 	}
 	token, err := grant.Mint(s.tokens)
 	s.must(err)

@@ -12,8 +12,8 @@ import (
 	"motorpool/store/pg"
 )
 
-// stopping keeps an instance serving for a while after it was asked to stop, so that load balancers take it out
-// before its listeners close.
+// stopping keeps an instance serving for a while after it was asked to stop, so that load balancers
+// take it out before its listeners close.
 type stopping struct {
 	drain   time.Duration
 	log     *slog.Logger
@@ -24,13 +24,14 @@ func newStopping(drain time.Duration, log *slog.Logger) *stopping {
 	return &stopping{drain: drain, log: log}
 }
 
-// after returns a context that ends when the drain that the end of ctx begins is over. The returned function ends it earlier.
+// after returns a context that ends when the drain that the end of ctx begins is over. The returned
+// function ends it earlier.
 func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.Context, context.CancelFunc) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() {
 		defer stop()
 		ready.Drain()
-		if s.drain == 0 || errors.Is(context.Cause(ctx), pg.ErrUnsuitable) { // the latter was never ready
+		if s.drain == 0 || errors.Is(context.Cause(ctx), pg.ErrUnsuitable) { // never ready
 			return
 		}
 		s.log.Info("draining", "for", s.drain)
@@ -41,8 +42,8 @@ func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.
 	return serving, func() { release(); stop() }
 }
 
-// closeConnections ends kept connections with their next response, in the second half of the drain: who uses one later
-// would meet a closed connection.
+// closeConnections ends kept connections with their next response, in the second half of the drain:
+// who uses one later would meet a closed connection.
 func (s *stopping) closeConnections(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.closing.Load() {

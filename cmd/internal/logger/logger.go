@@ -1,5 +1,5 @@
-// Package logger makes the logger that all programs share: colours on a terminal, slog's text elsewhere, or JSON. Each line is
-// written with one system call when it is logged.
+// Package logger makes the logger that all programs share: colours on a terminal, slog's text
+// elsewhere, or JSON. Each line is written with one system call when it is logged.
 package logger
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// New returns a logger with a level (debug, info, warn or error; info for anything else) and a format (text or json).
+// New returns a logger with a level (debug, info, warn or error; info for anything else) and a
+// format (text or json).
 func New(w io.Writer, level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: parseLevel(level)}
 	switch {

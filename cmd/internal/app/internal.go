@@ -3,7 +3,9 @@ package app
 import (
 	"cmp"
 	"log/slog"
+	"motorpool/httpapi/health"
 	"net/http"
+	"net/http/pprof"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -11,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// newRegistry returns a registry that has the metrics of the Go runtime, of the process and of its signing key.
+// newRegistry returns a registry that has the metrics of the Go runtime, of the process and of its
+// signing key.
 func newRegistry(signing *signingKeys) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing)
@@ -32,8 +35,24 @@ func newStandbysGauge(registry *prometheus.Registry) prometheus.Gauge {
 	})
 }
 
-func serveMetrics(registry *prometheus.Registry, log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+// internalHandler serves the internal listener: readiness with the reasons, metrics, the units'
+// keys.
+func (c Config) internalHandler(ready *health.Readiness, registry *prometheus.Registry, signing *signingKeys, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", ready.Internal())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
-	})
+	}))
+	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
+	if c.Profiles {
+		serveProfiles(mux)
+	}
+	return mux
+}
+
+// serveProfiles serves Go's profiles, without the command line: flags may be secrets.
+func serveProfiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and those that runtime/pprof has by name
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
