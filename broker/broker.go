@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Config is what a broker is built of. All ports are needed, but for UnknownUnits and Unrecorded.
+// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and Unrecorded.
 type Config struct {
 	Vehicles Vehicles
 	Commands Commands
@@ -32,6 +32,8 @@ type Config struct {
 	Air      Air
 	// UnknownUnits keeps units without a vehicle. Without it they are only counted.
 	UnknownUnits ingest.UnknownUnits
+	// Bulks keeps orders to many vehicles. Without it SendMany must not be called.
+	Bulks Bulks
 	// Unrecorded keeps answers to commands that are not on record. Without it they are only counted.
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once

@@ -50,6 +50,16 @@ type Halts interface {
 	Halts(context.Context) (telematics.Halts, error)
 }
 
+// Bulks keeps orders to many vehicles.
+type Bulks interface {
+	// OpenBulk stores an order. Where its idempotency key is in use it reports true and stores nothing.
+	OpenBulk(context.Context, telematics.Bulk) (keyTaken bool, err error)
+	// RefuseBulk stores why there is no command for some of the vehicles.
+	RefuseBulk(context.Context, telematics.BulkID, []telematics.BulkItem) error
+	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with BulkNotFound.
+	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
+}
+
 // Clock is the record's clock, which all instances share.
 type Clock interface {
 	// Time returns what it says at some moment between the call and its end.

@@ -46,6 +46,18 @@ const (
 	sweepBatch = 256
 )
 
+// Orders to many vehicles.
+const (
+	// Vehicles handled concurrently; a choice. Half: an order to 1,000 vehicles takes twice as long. Double: it takes more connections to
+	// Postgres from other commands.
+	bulkWorkers = 64
+	// Time to record why vehicles have no command, once the order's time has passed; a choice. Half: a slow Postgres loses entries of an
+	// order to 1,000 vehicles. Double: the caller waits 5 s longer.
+	bulkRecordTimeout = 5 * time.Second
+	// Vehicles that do not exist which an audit log entry names; a choice. Half: fewer to search for. Double: longer entries.
+	bulkUnknownNamed = 20
+)
+
 // Outbox.
 const (
 	// Time for which a settlement is offered: a row whose claim was believed lost may appear for as long as a statement may take (3 s),

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"log/slog"
 	"time"
 
 	"motorpool/httpapi/contract"
@@ -69,9 +68,6 @@ type commands struct {
 	limits     *limits
 	audit      *audit
 	budget     time.Duration // of a command
-	readBudget time.Duration
-	log        *slog.Logger
-	now        func() time.Time
 }
 
 // get answers GET /admin/commands/{id}.

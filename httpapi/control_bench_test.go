@@ -18,7 +18,10 @@ import (
 )
 
 // prompt is a controller whose vehicles execute every command immediately. It stores nothing.
-type prompt struct{ command telematics.Command }
+type prompt struct {
+	httpapi.Controller // of what is not called
+	command            telematics.Command
+}
 
 func (p prompt) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c := p.command
@@ -26,16 +29,12 @@ func (p prompt) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, er
 	return delivery.Receipt{Command: &c}, nil
 }
 
-func (p prompt) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
-	return p.Send(ctx, o)
-}
-
 // controlCall returns a function that makes the same call, named by an idempotency key, again and
 // again.
 func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecorder {
 	b.Helper()
 	handler := httpapi.New(httpapi.Config{
-		Controller: prompt{settled(delivery.Order{Action: telematics.Lock}, telematics.Succeeded)},
+		Controller: prompt{command: settled(delivery.Order{Action: telematics.Lock}, telematics.Succeeded)},
 		Tokens:     goodTokens(b), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)), // the line is worded, and goes nowhere
 		Now: func() time.Time { return now },

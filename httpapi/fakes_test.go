@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -18,6 +19,7 @@ type controller struct {
 	send   func(context.Context, delivery.Order) (telematics.Command, error)
 	start  func(context.Context, delivery.Order) (delivery.Receipt, error)
 	replay bool // every order repeats an earlier one
+	many   broker.Many
 }
 
 func (c *controller) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
@@ -29,6 +31,12 @@ func (c *controller) Send(ctx context.Context, o *delivery.Order) (delivery.Rece
 func (c *controller) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.note(*o)
 	return c.start(ctx, *o)
+}
+
+func (c *controller) SendMany(ctx context.Context, o *delivery.BulkOrder) (telematics.Bulk, bool, error) {
+	many := c.many
+	many.Start = c.Start
+	return many.Send(ctx, o)
 }
 
 func (c *controller) note(o delivery.Order) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/httpapi"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -61,6 +62,9 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		agencyKeys: newAgencyKeys(),
 		signatures: &signatures{used: map[string]bool{}},
 		log:        &logbook{},
+	}
+	a.controller.many = broker.Many{
+		Bulks: a.bulks, Made: a.bulks.Made, Record: a.history.Note, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 	}
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Units: a.fleet,

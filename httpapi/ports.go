@@ -21,6 +21,9 @@ type Controller interface {
 	Send(context.Context, *delivery.Order) (delivery.Receipt, error)
 	// Start returns once the command is accepted.
 	Start(context.Context, *delivery.Order) (delivery.Receipt, error)
+	// SendMany starts a command for each vehicle of an order, and returns what became of each so
+	// far. It reports true where the order repeats an earlier one.
+	SendMany(context.Context, *delivery.BulkOrder) (telematics.Bulk, bool, error)
 }
 
 // Halts is the kill switch.
@@ -35,13 +38,8 @@ type Halts interface {
 	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)
 }
 
-// Bulks stores orders to many vehicles.
+// Bulks has the orders to many vehicles.
 type Bulks interface {
-	// OpenBulk stores an order. Where its idempotency key is in use it reports true and does
-	// nothing.
-	OpenBulk(context.Context, telematics.Bulk) (keyTaken bool, err error)
-	// RefuseBulk stores why there is no command for some of the vehicles.
-	RefuseBulk(context.Context, telematics.BulkID, []telematics.BulkItem) error
 	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
 	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)

@@ -19,8 +19,7 @@ func (s *server) routes(e *echo.Echo) {
 		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, budget: s.Budget, readBudget: s.ReadBudget,
 	}
 	commands := commands{
-		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit,
-		budget: s.Budget, readBudget: s.ReadBudget, log: s.Log, now: s.Now,
+		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
 	bookings := bookings{record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, readBudget: s.ReadBudget}
 	own := clientControl{

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"context"
 	"crypto/sha256"
 	"time"
 
@@ -23,6 +24,14 @@ type Order struct {
 	Lookup      *KeyLookup                 // of that key, a moment ago; nil: it was not looked up
 	Bulk        telematics.BulkID          // the order to many vehicles that it is part of
 	Booking     int64                      // whose client orders it; zero: none
+}
+
+// BulkOrder is what a caller asks for of many vehicles.
+type BulkOrder struct {
+	telematics.Bulk
+	Budget time.Duration // of each command, as of an Order
+	// Admit refuses a vehicle before there is an order for it, such as one whose limit is used up; nil: it refuses none.
+	Admit func(context.Context, telematics.VehicleID) *telematics.Error
 }
 
 // Receipt is what an order has led to.

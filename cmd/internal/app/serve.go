@@ -77,7 +77,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
-		Contacts: postgres, Events: store.NewEvents(cache), UnknownUnits: postgres, Unrecorded: postgres,
+		Contacts: postgres, Events: store.NewEvents(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
 		Air: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)

@@ -1,0 +1,159 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// SendMany starts a command for each vehicle of an order, and returns what became of each so far: a command, or a refusal. An order that
+// repeats an earlier one sends nothing, and returns that one, as it is now. A context that ends leaves no vehicle out.
+func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
+	return Many{Bulks: b.Bulks, Made: b.Commands.Made, Start: b.Start, Record: b.Note, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
+}
+
+// Many sends orders to many vehicles. All its fields are needed.
+type Many struct {
+	Bulks  Bulks
+	Made   func(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
+	Start  func(context.Context, *delivery.Order) (delivery.Receipt, error)
+	Record func(context.Context, telematics.Activity) // adds an audit log entry
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// errOutOfTime is why a vehicle of a bulk has no command.
+var errOutOfTime = errors.New("the order to many vehicles took too long")
+
+// Send is SendMany.
+func (m Many) Send(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	order.Requested = m.Now()
+	keyTaken, err := m.Bulks.OpenBulk(ctx, order.Bulk)
+	if err == nil && !keyTaken {
+		return m.start(ctx, order), false, nil
+	}
+	var refusal *telematics.Error
+	if err != nil {
+		refusal = telematics.Unavailable("Postgres", err)
+	} else {
+		bulk, err = m.earlier(ctx, *order.Key)
+		if err == nil {
+			m.record(ctx, order, telematics.Activity{Action: telematics.BulkOrder, Code: telematics.IdempotencyReplayed})
+			return bulk, true, nil
+		}
+		if !errors.As(err, &refusal) {
+			refusal = telematics.Unavailable("Postgres", err)
+		}
+	}
+	m.record(ctx, order, telematics.Activity{Action: telematics.BulkOrder, Code: refusal.Code, Outcome: telematics.NotExecuted})
+	return telematics.Bulk{}, false, refusal
+}
+
+// earlier returns what was made under a key, as it is now.
+func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
+	made, found, err := m.Made(ctx, key)
+	switch {
+	case err != nil:
+		return telematics.Bulk{}, err
+	case !found: // freed a moment ago
+		return telematics.Bulk{}, telematics.StillOpen(telematics.Command{})
+	case made.Fingerprint != key.Fingerprint:
+		return telematics.Bulk{}, telematics.KeyMismatch()
+	}
+	return m.Bulks.Bulk(ctx, made.Bulk)
+}
+
+// start starts a command for each vehicle, bulkWorkers at a time, until telematics.BulkFor has passed, and records why the others have
+// none. That has a separate timeout: where the order's has passed, there is most to record.
+func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.Bulk {
+	starting, cancel := context.WithTimeout(ctx, telematics.BulkFor)
+	defer cancel()
+	bulk := order.Bulk
+	bulk.Items = make([]telematics.BulkItem, len(bulk.Vehicles))
+	concurrently(len(bulk.Items), func(i int) { bulk.Items[i] = m.startOne(starting, order, bulk.Vehicles[i]) })
+	recording, cancel := context.WithTimeout(ctx, bulkRecordTimeout)
+	defer cancel()
+	concurrently(len(bulk.Items), func(i int) {
+		if item := bulk.Items[i]; item.Refusal != nil && errors.Is(item.Refusal, errOutOfTime) {
+			m.recordOmitted(recording, order, item.Vehicle, item.Refusal)
+		}
+	})
+	m.recordUnknown(recording, order, bulk.Items)
+	if err := m.Bulks.RefuseBulk(recording, bulk.ID, bulk.Items); err != nil { // the audit log and the answer have them
+		m.Logger.WarnContext(ctx, "refusals of a bulk not stored", "bulk", bulk.ID, "err", err)
+	}
+	return bulk
+}
+
+func concurrently(n int, do func(int)) {
+	var group errgroup.Group
+	group.SetLimit(bulkWorkers)
+	for i := range n {
+		group.Go(func() error { do(i); return nil })
+	}
+	_ = group.Wait()
+}
+
+func (m Many) startOne(ctx context.Context, order *delivery.BulkOrder, vehicle telematics.VehicleID) telematics.BulkItem {
+	item := telematics.BulkItem{Vehicle: vehicle}
+	if ctx.Err() != nil {
+		item.Refusal = telematics.Unavailable("A server of ours", errOutOfTime)
+		return item
+	}
+	if order.Admit != nil {
+		if item.Refusal = order.Admit(ctx, vehicle); item.Refusal != nil {
+			m.recordOmitted(ctx, order, vehicle, item.Refusal)
+			return item
+		}
+	}
+	receipt, err := m.Start(ctx, &delivery.Order{
+		Vehicle: vehicle, Action: order.Action, Attention: order.Attention, Budget: order.Budget,
+		Actor: order.Actor, RequestID: order.RequestID, Bulk: order.ID,
+	})
+	if item.Command = receipt.Command; err != nil && !errors.As(err, &item.Refusal) {
+		item.Refusal = telematics.Unavailable("Postgres", err)
+	}
+	return item
+}
+
+// recordOmitted records that a vehicle has no command, where Start was not called for it [LAW-9].
+func (m Many) recordOmitted(ctx context.Context, order *delivery.BulkOrder, vehicle telematics.VehicleID, refusal *telematics.Error) {
+	m.record(ctx, order, telematics.Activity{
+		Vehicle: vehicle, Action: telematics.CommandActivity(order.Action), Attention: order.Attention,
+		Outcome: telematics.NotExecuted, Code: refusal.Code,
+	})
+}
+
+// recordUnknown records, in one entry, which vehicles do not exist, or are not the actor's to see: one request must not write an entry
+// for each number that a caller invents [LAW-9].
+func (m Many) recordUnknown(ctx context.Context, order *delivery.BulkOrder, items []telematics.BulkItem) {
+	var unknown int
+	var first []telematics.VehicleID
+	for _, item := range items {
+		if item.Refusal == nil || item.Refusal.Code != telematics.VehicleNotFound {
+			continue
+		}
+		if unknown++; unknown <= bulkUnknownNamed {
+			first = append(first, item.Vehicle)
+		}
+	}
+	if unknown > 0 {
+		m.record(ctx, order, telematics.Activity{
+			Action: telematics.CommandActivity(order.Action), Details: map[string]any{"unknown_vehicles": unknown, "vehicle_ids": first},
+			Outcome: telematics.NotExecuted, Code: telematics.VehicleNotFound,
+		})
+	}
+}
+
+func (m Many) record(ctx context.Context, order *delivery.BulkOrder, entry telematics.Activity) {
+	entry.At, entry.Actor, entry.Agency, entry.RequestID = m.Now(), order.Actor, order.Actor.Agency, order.RequestID
+	entry.Latency = entry.At.Sub(order.Requested)
+	m.Record(ctx, entry)
+}
