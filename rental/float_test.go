@@ -15,7 +15,7 @@ import (
 // Where money is: all of rental and its adapter, and what is named for it in the record and the interface.
 var moneyFiles = []string{
 	"*.go", "stripe/*.go",
-	"../store/booking*.go", "../store/charge*.go", "../store/ledger*.go", "../store/terms*.go", "../store/notice*.go", "../store/card*.go", "../store/client*.go", "../store/dossier*.go", "../store/method*.go",
+	"../store/rentals/*.go",
 	"../httpapi/booking*.go", "../httpapi/*_booking*.go", "../httpapi/amount*.go", "../httpapi/money*.go", "../httpapi/payment*.go", "../httpapi/price*.go", "../httpapi/pricing*.go",
 }
 

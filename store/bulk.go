@@ -9,6 +9,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/store/activity"
+	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -58,28 +59,16 @@ func (p *Postgres) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bo
 	return false, unavailable.Wrap("write down a bulk", err)
 }
 
-// refusalRow is the JSON of why there is no command.
-type refusalRow struct {
-	Code       telematics.Code    `json:"code"`
-	Message    string             `json:"message"`
-	Retryable  bool               `json:"retryable"`
-	RetryAfter int64              `json:"retry_after_ms"`
-	Outcome    telematics.Outcome `json:"outcome"`
-	Command    uuid.UUID          `json:"command_id"`
-	Reason     string             `json:"reason"`
-	Detail     string             `json:"detail"`
-}
-
 // RefuseBulk notes for which vehicles of a bulk there is no command, and why.
 func (p *Postgres) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
 	type row struct {
-		VehicleID int64      `json:"vehicle_id"`
-		Error     refusalRow `json:"error"`
+		VehicleID int64               `json:"vehicle_id"`
+		Error     idempotency.Refusal `json:"error"`
 	}
 	var rows []row
 	for _, item := range items {
 		if e := item.Refusal; e != nil {
-			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: newRefusalRow(e)})
+			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: idempotency.EncodeRefusal(e)})
 		}
 	}
 	if len(rows) == 0 {
@@ -179,7 +168,7 @@ func (p *Postgres) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
 	for _, row := range rows {
-		refusal, err := decodeRefusal(row.Error)
+		refusal, err := idempotency.DecodeRefusal(row.Error)
 		if err != nil {
 			return nil, fmt.Errorf("refusal of vehicle %d: %w", row.VehicleID, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -142,11 +143,11 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 	if taken, err := p.OpenBulk(t.Context(), again); taken || err != nil {
 		t.Errorf("the key is not free: %v, %v", taken, err)
 	}
-	if more, err := p.ForgetKeys(t.Context(), 1); !more || err != nil {
-		t.Errorf("ForgetKeys = %v, %v; want keys[1] gone", more, err)
+	if more, err := idempotency.Forget(t.Context(), p.DB, 1); !more || err != nil {
+		t.Errorf("Forget = %v, %v; want keys[1] gone", more, err)
 	}
-	if more, err := p.ForgetKeys(t.Context(), 1); more || err != nil {
-		t.Errorf("ForgetKeys = %v, %v; want nothing left to forget", more, err)
+	if more, err := idempotency.Forget(t.Context(), p.DB, 1); more || err != nil {
+		t.Errorf("Forget = %v, %v; want nothing left to forget", more, err)
 	}
 	if _, found, err := p.Made(t.Context(), *keys[2]); !found || err != nil {
 		t.Errorf("a young key is gone: %v", err)

@@ -9,6 +9,10 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
+	"motorpool/store/rentals"
+	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -39,10 +43,10 @@ func quoted(d time.Duration) string { return fmt.Sprintf("interval ''%d seconds'
 
 // An instance whose clock is a day, or a month, ahead of Postgres's must remove nothing that is not outdated by Postgres's own.
 func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
-	w := newRentalWorld(t)
-	const ahead = 40 * 24 * time.Hour
-	address := shiftPostgres(t, w.address, -ahead)
-	p := open(t, address)
+	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), -40*24*time.Hour))
+	for id := range telematics.VehicleID(3) {
+		storetest.AddVehicle(t, p.DB, id+1)
+	}
 	exec := func(statement string, args ...any) {
 		t.Helper()
 		if _, err := p.Pool.Exec(statement, args...); err != nil {
@@ -58,8 +62,13 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	exec(`update idempotency_keys set made_at = now()`)
 	exec(`insert into strangers (serial, first_seen, last_seen, messages) values ('stranger', now(), now(), 1)`)
 	exec(`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false, now(), null)`)
-	hours := time.Now().Add(-ahead).Sub(noon).Hours()
-	w.book(draft(2, hours+1, hours+2)) // in Postgres's future, and in this process's past
+	exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)`)
+	exec(`insert into clients (agency_id, subject) values (1, 'anna')`)
+	exec(`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		select 'BK-1', 'upcoming', 1, id, 2, 1, 1, now() + interval '1 hour', now() + interval '2 hours', 'EUR', 1500, 100000, 100, 1500, 150, 0, now()
+		from clients`) // in Postgres's future, and in this process's past
+	exec(`update vehicles set status = 'booked' where id = 2`)
 	bulk := uuid.New()
 	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
 
@@ -70,10 +79,10 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		name, rows string
 		forget     func() (bool, error)
 	}{
-		{"idempotency key", `select count(*) from idempotency_keys`, func() (bool, error) { return p.ForgetKeys(t.Context(), 10) }},
-		{"stranger", `select count(*) from strangers`, func() (bool, error) { return p.ForgetUnknownUnits(t.Context(), 10) }},
-		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return p.ForgetNotices(t.Context(), 10) }},
-		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`, func() (bool, error) { return p.FreeVehicles(t.Context(), 10) }},
+		{"idempotency key", `select count(*) from idempotency_keys`, func() (bool, error) { return idempotency.Forget(t.Context(), p.DB, 10) }},
+		{"stranger", `select count(*) from strangers`, func() (bool, error) { return vehicles.ForgetUnknownUnits(t.Context(), p.DB, 10) }},
+		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return rentals.ForgetNotices(t.Context(), p.DB, 10) }},
+		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`, func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
 	} {
 		if _, err := what.forget(); err != nil {
 			t.Fatal(err)
@@ -91,8 +100,8 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 
 // And one whose clock is behind must still remove what is outdated.
 func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
-	w := newRentalWorld(t)
-	p := open(t, shiftPostgres(t, w.address, 40*24*time.Hour))
+	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), 40*24*time.Hour))
+	storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Key = brokertest.NewKey()
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {

@@ -28,6 +28,9 @@
 // # Packages
 //
 //	activity     the audit log
+//	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
+//	idempotency  what was made under an idempotency key
+//	rentals      bookings, charges, payment methods, notices of the payment processor
 //	vehicles     vehicles, units, stations, addresses, unknown units; the import of fleet files
 //	pg           connection, transactions, prepared statements, row sets, migrations
 //	redis        connection to Redis, pending commands, counts of requests

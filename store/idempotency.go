@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -55,7 +56,7 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (deliv
 		Old         bool       `db:"old"`
 	}
 	err := p.Prepared.Select(ctx, &rows, `
-		select fingerprint, command_id, bulk_id, made_at <= `+keptSince+` as old
+		select fingerprint, command_id, bulk_id, made_at <= `+idempotency.KeptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,
 		k.Agency, k.Subject, k.Key)
@@ -66,7 +67,7 @@ func (p *Postgres) made(ctx context.Context, k telematics.IdempotencyKey) (deliv
 	if row.Old {
 		_, err := p.Pool.ExecContext(ctx, `
 			delete from idempotency_keys
-			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+keptSince,
+			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+idempotency.KeptSince,
 			k.Agency, k.Subject, k.Key)
 		return delivery.Made{}, false, err
 	}
@@ -90,23 +91,3 @@ func (p *Postgres) free(ctx context.Context, id telematics.CommandID) error {
 	_, err := p.Pool.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
 	return err
 }
-
-// ForgetKeys removes idempotency keys that nobody may repeat any more, up to limit of
-// them, and reports whether there may be others.
-func (p *Postgres) ForgetKeys(ctx context.Context, limit int) (more bool, err error) {
-	result, err := p.Pool.ExecContext(ctx, `
-		delete from idempotency_keys
-		where (agency_id, subject, key) in (
-			select agency_id, subject, key from idempotency_keys
-			where made_at <= `+keptSince+` order by made_at limit $1 for update skip locked)`,
-		limit)
-	if err != nil {
-		return false, unavailable.Wrap("forget idempotency keys", err)
-	}
-	n, err := result.RowsAffected()
-	return n == int64(limit), unavailable.Wrap("forget idempotency keys", err)
-}
-
-// keptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an instance whose clock is
-// ahead must not free keys that others rely on.
-var keptSince = `now() - ` + pg.Interval(telematics.KeptFor)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -76,8 +77,8 @@ func TestNothingDeadlocks(t *testing.T) {
 				if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
 					t.Errorf("age a key: %v", err)
 				}
-				if _, err := p.ForgetKeys(context.Background(), 10); err != nil {
-					t.Errorf("ForgetKeys: %v", err)
+				if _, err := idempotency.Forget(context.Background(), p.DB, 10); err != nil {
+					t.Errorf("Forget: %v", err)
 				}
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
+	"motorpool/store/rentals"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
@@ -48,9 +49,14 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
 		"SharedGroup":     func(ctx context.Context) error { _, err := p.SharedGroup(ctx); return err },
-		"Client":          func(ctx context.Context) error { _, err := p.Client(ctx, 1, "client-1"); return err },
-		"Methods":         func(ctx context.Context) error { _, err := p.Methods(ctx, 1); return err },
-		"DropCard":        func(ctx context.Context) error { return p.DropCard(ctx, "pm_1", telematics.Activity{}) },
+		"Client": func(ctx context.Context) error {
+			_, err := rentals.Cards{DB: p.DB}.Client(ctx, 1, "client-1")
+			return err
+		},
+		"Methods": func(ctx context.Context) error { _, err := rentals.Cards{DB: p.DB}.Methods(ctx, 1); return err },
+		"DropCard": func(ctx context.Context) error {
+			return rentals.Cards{DB: p.DB}.DropCard(ctx, "pm_1", telematics.Activity{})
+		},
 		"Settle": func(ctx context.Context) error {
 			_, _, err := p.Settle(ctx, delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning})
 			return err

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -78,13 +80,13 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if _, err := p.Halts(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.ForgetKeys(t.Context(), 1); err != nil {
+	if _, err := idempotency.Forget(t.Context(), p.DB, 1); err != nil {
 		t.Error(err)
 	}
 	if err := p.StoreUnknownUnits(t.Context(), []telematics.UnknownUnit{{Unit: "stranger", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.ForgetUnknownUnits(t.Context(), 1); err != nil {
+	if _, err := vehicles.ForgetUnknownUnits(t.Context(), p.DB, 1); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.SharedGroup(t.Context()); err != nil {

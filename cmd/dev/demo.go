@@ -11,7 +11,9 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/stripe"
-	"motorpool/store"
+	"motorpool/store/agencykeys"
+	"motorpool/store/pg"
+	"motorpool/store/rentals"
 	"motorpool/telematics"
 )
 
@@ -57,7 +59,7 @@ var demoBookings = []demoBooking{
 
 // demo creates cards, then bookings.
 type demo struct {
-	postgres *store.Postgres
+	bookings rentals.Bookings
 	wallet   *rental.Wallet
 	log      *slog.Logger
 
@@ -126,7 +128,7 @@ func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 
 // findOrCreate returns the existing booking, with valid dates, or creates it.
 func (d *demo) findOrCreate(ctx context.Context, b demoBooking) (rental.BookingID, error) {
-	there, err := d.postgres.Dossiers(ctx, rental.BookingQuery{
+	there, err := d.bookings.Dossiers(ctx, rental.BookingQuery{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
 	})
 	if err != nil {
@@ -153,7 +155,7 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 	if earliest := now.Add(time.Minute); b.state != rental.Upcoming && start.Before(earliest) {
 		start = earliest.Truncate(time.Second) // a booking is made before it begins; its dates follow
 	}
-	made, _, err := d.postgres.OpenBooking(ctx, rental.Draft{
+	made, _, err := d.bookings.OpenBooking(ctx, rental.Draft{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle,
 		Start: start, End: start.Add(time.Duration(b.hours) * time.Hour), Pickup: b.pickup, Dropoff: b.dropoff,
 	}, d.request(0, rental.BookingCreate))
@@ -168,7 +170,7 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 		{rental.BookingEnd, onTime},
 	}
 	for _, step := range steps[:map[rental.BookingState]int{rental.Upcoming: 0, rental.Active: 1, rental.Completed: 2}[b.state]] {
-		if made, _, err = d.postgres.Amend(ctx, d.request(made.ID, step.activity), step.decide); err != nil {
+		if made, _, err = d.bookings.Amend(ctx, d.request(made.ID, step.activity), step.decide); err != nil {
 			return 0, err
 		}
 	}
@@ -195,7 +197,7 @@ func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) 
 		return nil
 	}
 	begin := now.Truncate(time.Hour).Add(b.begins)
-	err := d.postgres.Redate(ctx, there.ID, begin.Sub(there.Start))
+	err := d.bookings.Redate(ctx, there.ID, begin.Sub(there.Start))
 	var refusal *telematics.Error
 	if errors.As(err, &refusal) { // the vehicle is booked for that time
 		d.log.Warn("demo booking not moved to the present", "booking", there.ID, "err", err)
@@ -214,12 +216,12 @@ func (*demo) line(actor telematics.Actor, activity string) telematics.Activity {
 
 // createDemo creates the demo's cards and bookings, and adds variables for them and for the app of agency 1. It
 // returns when the charges are paid.
-func (e *environment) createDemo(ctx context.Context, here *endpoints, postgres *store.Postgres, key rental.AgencyKey, processorURL string) error {
+func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB, key rental.AgencyKey, processorURL string) error {
 	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
 		variable{"SANDBOX_URL", processorURL})
 	processor := stripe.New(stripe.Config{Key: e.PaymentsKey, BaseURL: processorURL, Logger: e.log})
 	defer processor.Close()
-	d := &demo{postgres: postgres, log: e.log, wallet: rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: processor, Log: e.log})}
+	d := &demo{bookings: rentals.Bookings{DB: db}, log: e.log, wallet: rental.NewWallet(rental.WalletConfig{Cards: rentals.Cards{DB: db}, Processor: processor, Log: e.log})}
 	ids, err := d.create(ctx)
 	if err != nil {
 		return err
@@ -245,12 +247,12 @@ func (e *environment) settle(ctx context.Context, here *endpoints, d *demo) erro
 }
 
 // agencyKey returns the first key of agency 1's app that can be decrypted, else a new one.
-func (e *environment) agencyKey(ctx context.Context, postgres *store.Postgres) (rental.AgencyKey, error) {
-	sealer, err := store.NewSealer(e.AgencySecrets)
+func (e *environment) agencyKey(ctx context.Context, db *pg.DB) (rental.AgencyKey, error) {
+	sealer, err := agencykeys.NewSealer(e.AgencySecrets)
 	if err != nil {
 		return rental.AgencyKey{}, err
 	}
-	keys := postgres.AgencyKeys(sealer)
+	keys := agencykeys.New(db, sealer)
 	there, err := keys.List(ctx)
 	if err != nil {
 		return rental.AgencyKey{}, err
@@ -270,7 +272,7 @@ func (e *environment) agencyKey(ctx context.Context, postgres *store.Postgres) (
 // paid reports whether no payment for the demo's bookings that have begun is pending.
 func (d *demo) paid(ctx context.Context) bool {
 	for _, id := range d.begun {
-		there, err := d.postgres.Dossier(ctx, id)
+		there, err := d.bookings.Dossier(ctx, id)
 		if err != nil || there.Payment().Status == rental.PaymentPending {
 			return false
 		}

@@ -86,7 +86,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err := e.importFleet(ctx, postgres); err != nil {
 		return err
 	}
-	key, err := e.agencyKey(ctx, postgres)
+	key, err := e.agencyKey(ctx, postgres.DB)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 			return err
 		}
 		s.processor.SetWebhook(here.base + "/webhooks/stripe")
-		if err := e.createDemo(ctx, &here, postgres, key, s.processor.URL()); err != nil {
+		if err := e.createDemo(ctx, &here, postgres.DB, key, s.processor.URL()); err != nil {
 			return err
 		}
 		// Only now: reports that come before the service subscribes are lost.

@@ -12,7 +12,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/rental"
-	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/telematics"
 )
 
@@ -33,11 +33,11 @@ type sealing struct {
 	AgencySecretsKey app.Secret `placeholder:"KEY" help:"Key that secrets are sealed with, as the service has it; better set by the environment."`
 }
 
-func (s sealing) sealer() (*store.Sealer, error) {
+func (s sealing) sealer() (*agencykeys.Sealer, error) {
 	if s.AgencySecretsKey == "" {
 		return nil, badUsage("--agency-secrets-key: want the key that secrets are sealed with, as the service has it (make one: openssl rand -hex 32)")
 	}
-	sealer, err := store.NewSealer(string(s.AgencySecretsKey))
+	sealer, err := agencykeys.NewSealer(string(s.AgencySecretsKey))
 	if err != nil {
 		return nil, badUsage("--agency-secrets-key: %w", err)
 	}
@@ -45,22 +45,22 @@ func (s sealing) sealer() (*store.Sealer, error) {
 }
 
 // withAgencyKeys lends the keys of the database.
-func (d database) withAgencyKeys(sealer *store.Sealer, use func(*store.AgencyKeys) error) error {
+func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys.Keys) error) error {
 	postgres, err := d.open()
 	if err != nil {
 		return badUsage("%w", err)
 	}
 	defer postgres.Close()
-	return where(use(postgres.AgencyKeys(sealer)))
+	return where(use(agencykeys.New(postgres.DB, sealer)))
 }
 
 // holds waits until every instance acts upon a change.
 func holds(ctx context.Context) error {
 	select {
-	case <-time.After(store.AgencyKeysWithin):
+	case <-time.After(agencykeys.Within):
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("not waited for; it is written down, and holds everywhere within %v", store.AgencyKeysWithin)}
+		return failure{exitUnknown, fmt.Errorf("not waited for; it is written down, and holds everywhere within %v", agencykeys.Within)}
 	}
 }
 
@@ -133,7 +133,7 @@ The secret is shown this once; lost, it is replaced by another key. Every instan
 
   1. build both into the app of agency %d (%s); try them: motorpool sign --help
   2. once the apps with it are out, let the agency's former key end, say in 30 days: motorpool agency key retire --agency %d FORMER_ID 720h
-  3. motorpool agency key list --agency %d`, store.AgencyKeysWithin, key.Agency, key.AgencyCode, key.Agency, key.Agency)
+  3. motorpool agency key list --agency %d`, agencykeys.Within, key.Agency, key.AgencyCode, key.Agency, key.Agency)
 }
 
 func (a addAgencyKey) throughDatabase(ctx context.Context) error {
@@ -141,7 +141,7 @@ func (a addAgencyKey) throughDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.withAgencyKeys(sealer, func(keys *store.AgencyKeys) error {
+	return a.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
 		// The service would open it as little, and answer every request that it signs with 503.
 		if opened, all, err := keys.Opened(ctx); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 		}
 		return orDirect(l.list(ctx, path, columns))
 	}
-	return l.withAgencyKeys(nil, func(keys *store.AgencyKeys) error {
+	return l.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
 		list, err := keys.List(ctx)
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ before it has come and after; to end it now: motorpool agency key revoke --agenc
 }
 
 func (r retireAgencyKey) throughDatabase(ctx context.Context, until time.Time) error {
-	return r.withAgencyKeys(nil, func(keys *store.AgencyKeys) error {
+	return r.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
 		key, known, err := keys.Retire(ctx, telematics.AgencyID(r.Agency), r.ID, until, r.author())
 		switch {
 		case err != nil:
@@ -326,7 +326,7 @@ Apps that sign with it get 401 agency_signature_invalid. Another one for them: m
 }
 
 func (r revokeAgencyKey) throughDatabase(ctx context.Context) error {
-	return r.withAgencyKeys(nil, func(keys *store.AgencyKeys) error {
+	return r.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
 		key, known, err := keys.Revoke(ctx, telematics.AgencyID(r.Agency), r.ID, r.author())
 		switch {
 		case err != nil:
@@ -353,7 +353,7 @@ func (r resealKeys) Run(ctx context.Context) error {
 		return err
 	}
 	var failed error // which is no matter of the right database
-	err = r.withAgencyKeys(sealer, func(keys *store.AgencyKeys) error {
+	err = r.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
 		var n int
 		n, failed = keys.Reseal(ctx)
 		fmt.Printf("secrets sealed anew: %d\n", n)

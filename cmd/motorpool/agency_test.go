@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"motorpool/rental"
-	"motorpool/store"
+	"motorpool/store/agencykeys"
 )
 
 const sealKey = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
@@ -33,13 +33,13 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	postgres, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	t.Setenv("MOTORPOOL_AGENCY_SECRETS_KEY", sealKey)
-	sealer, err := store.NewSealer(sealKey)
+	sealer, err := agencykeys.NewSealer(sealKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	state := func(id string) rental.AgencyKey {
 		t.Helper()
-		key, ok, err := postgres.AgencyKeys(sealer).AgencyKey(t.Context(), id)
+		key, ok, err := agencykeys.New(postgres.DB, sealer).AgencyKey(t.Context(), id)
 		if err != nil || !ok {
 			t.Fatalf("%s: %v %v", id, ok, err)
 		}

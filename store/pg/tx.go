@@ -3,6 +3,8 @@ package pg
 import (
 	"context"
 
+	"motorpool/store/unavailable"
+
 	"github.com/jmoiron/sqlx"
 )
 
@@ -17,4 +19,14 @@ func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// Forget runs a statement that removes up to limit rows, its only parameter, and reports whether there may be others.
+func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (more bool, err error) {
+	result, err := p.Pool.ExecContext(ctx, statement, limit)
+	if err != nil {
+		return false, unavailable.Wrap(doing, err)
+	}
+	n, err := result.RowsAffected()
+	return n == int64(limit), unavailable.Wrap(doing, err)
 }

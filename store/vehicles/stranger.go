@@ -74,15 +74,9 @@ func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telem
 
 // ForgetUnknownUnits removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
 // limit of them, and reports whether there may be others.
-func (f *Fleet) ForgetUnknownUnits(ctx context.Context, limit int) (more bool, err error) {
-	result, err := f.db.Pool.ExecContext(ctx, `
+func ForgetUnknownUnits(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	return db.Forget(ctx, "forget units without a vehicle", `
 		delete from strangers where serial in (
 			select serial from strangers where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`
-			order by last_seen limit $1 for update skip locked)`,
-		limit)
-	if err != nil {
-		return false, unavailable.Wrap("forget units without a vehicle", err)
-	}
-	n, err := result.RowsAffected()
-	return n == int64(limit), unavailable.Wrap("forget units without a vehicle", err)
+			order by last_seen limit $1 for update skip locked)`, limit)
 }

@@ -107,7 +107,7 @@ func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
 	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
 	note(t, p, heardOf(5, 1, now.Add(-telematics.UnknownUnitsKeptFor+time.Minute))...)
 	for _, wantMore := range []bool{true, false} {
-		if more, err := p.ForgetUnknownUnits(t.Context(), 2); err != nil || more != wantMore {
+		if more, err := ForgetUnknownUnits(t.Context(), p.DB, 2); err != nil || more != wantMore {
 			t.Errorf("ForgetUnknownUnits = %v, %v", more, err)
 		}
 	}

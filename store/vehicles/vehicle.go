@@ -106,23 +106,24 @@ func former(sessions []string) []string {
 	return sessions
 }
 
+// Vehicle returns what the record says of the vehicle itself.
+func (r Row) Vehicle() telematics.Vehicle {
+	return telematics.Vehicle{
+		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
+		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
+		Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
+		Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
+		Features: r.Features, Actions: actions(r.Capabilities),
+	}
+}
+
+// Twin returns the vehicle with its contact and its snapshot.
 func (r Row) Twin() (telematics.Twin, error) {
 	snapshot, err := DecodeSnapshot(r.Fields)
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
-	return telematics.Twin{
-		Vehicle: telematics.Vehicle{
-			ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-			Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
-			Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
-			Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
-			Features: r.Features, Actions: actions(r.Capabilities),
-		},
-		Contact:  r.Contact(),
-		Snapshot: snapshot,
-		Version:  r.Version,
-	}, nil
+	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version}, nil
 }
 
 // actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles, each text is there once.

@@ -12,8 +12,8 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
-	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/rentals"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -72,18 +72,18 @@ func (r *round) createBookings(ctx context.Context) error {
 			return err
 		}
 	}
-	postgres, err := store.New(pg.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
+	db, err := pg.New(pg.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
 	if err != nil {
 		return err
 	}
-	defer postgres.Close()
+	defer db.Close()
 	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
 	defer processor.Close()
-	wallet := rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: processor, Log: slog.New(slog.DiscardHandler)})
+	wallet := rental.NewWallet(rental.WalletConfig{Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler)})
 	if err := r.addClients(ctx, wallet); err != nil {
 		return err
 	}
-	return r.addBookings(ctx, postgres)
+	return r.addBookings(ctx, rentals.Bookings{DB: db})
 }
 
 // fleet is a vehicle for each booking, the odd ones of agency 2.
@@ -127,7 +127,7 @@ func (r *round) addClients(ctx context.Context, wallet *rental.Wallet) error {
 	})
 }
 
-func (r *round) addBookings(ctx context.Context, postgres *store.Postgres) error {
+func (r *round) addBookings(ctx context.Context, record rentals.Bookings) error {
 	rng := rand.New(rand.NewPCG(r.Seed, 0xb00))
 	owners := make([]*client, r.Bookings)
 	for i := range owners {
@@ -144,7 +144,7 @@ func (r *round) addBookings(ctx context.Context, postgres *store.Postgres) error
 	return all(r.Bookings, func(i int) error {
 		start := now.Add(time.Hour).Truncate(time.Minute)
 		station := telematics.StationID(agencyOf(i))
-		made, _, err := postgres.OpenBooking(ctx, rental.Draft{
+		made, _, err := record.OpenBooking(ctx, rental.Draft{
 			Agency: agencyOf(i), Client: owners[i].actor.Subject, Vehicle: telematics.VehicleID(i + 1),
 			Start: start, End: start.Add(time.Duration(60+i%600) * time.Minute), Pickup: station, Dropoff: station,
 		}, rental.Request{Actor: admin, Line: activity(admin, rental.BookingCreate), Now: now})

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/telematics"
 )
 
@@ -141,8 +141,8 @@ func (c Config) checkAgencySecretsKey() error {
 }
 
 // sealer has no key where none is set.
-func (c Config) sealer() (*store.Sealer, error) {
-	sealer, err := store.NewSealer(string(c.AgencySecretsKey))
+func (c Config) sealer() (*agencykeys.Sealer, error) {
+	sealer, err := agencykeys.NewSealer(string(c.AgencySecretsKey))
 	if err != nil {
 		return nil, fmt.Errorf("--agency-secrets-key: %w", err)
 	}

@@ -11,7 +11,11 @@ import (
 
 	"motorpool/broker"
 	"motorpool/store"
+	"motorpool/store/agencykeys"
+	"motorpool/store/idempotency"
 	"motorpool/store/pg"
+	"motorpool/store/rentals"
+	"motorpool/store/vehicles"
 )
 
 // How often the database is looked at: until it was seen once, also after it was found to be
@@ -187,16 +191,16 @@ const (
 )
 
 // forget removes outdated rows, repeatedly, until the context ends.
-func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
+func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 	outdated := []struct {
 		what   string
-		forget func(ctx context.Context, limit int) (more bool, err error)
+		forget func(ctx context.Context, db *pg.DB, limit int) (more bool, err error)
 	}{
-		{"idempotency keys", p.ForgetKeys},
-		{"notices of the payment processor", p.ForgetNotices},
-		{"used signatures", p.ForgetSignatures},
-		{"bookings that were never started", p.FreeVehicles},
-		{"unknown units", p.ForgetUnknownUnits},
+		{"idempotency keys", idempotency.Forget},
+		{"notices of the payment processor", rentals.ForgetNotices},
+		{"used signatures", agencykeys.ForgetSignatures},
+		{"bookings that were never started", rentals.FreeVehicles},
+		{"unknown units", vehicles.ForgetUnknownUnits},
 	}
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
@@ -209,7 +213,7 @@ func forget(ctx context.Context, p *store.Postgres, log *slog.Logger) error {
 		for _, rows := range outdated {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
-				if more, err = rows.forget(ctx, forgetBatch); err != nil {
+				if more, err = rows.forget(ctx, db, forgetBatch); err != nil {
 					log.Warn("outdated rows not removed", "what", rows.what, "err", err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"motorpool/broker"
 	"motorpool/rental"
 	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/telematics"
 )
 
@@ -36,33 +37,33 @@ func (k killSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by t
 
 // keyRegistry changes the keys of agencies, and returns once the change holds at every instance. A
 // change is finished even where its caller hangs up.
-type keyRegistry struct{ *store.AgencyKeys }
+type keyRegistry struct{ *agencykeys.Keys }
 
 // Add makes a key.
 func (r keyRegistry) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return held(r.AgencyKeys.Add(ctx, agency, by))
+	return held(r.Keys.Add(ctx, agency, by))
 }
 
 // Retire lets a key end at a time.
 func (r keyRegistry) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return held(r.AgencyKeys.Retire(ctx, agency, id, until, by))
+	return held(r.Keys.Retire(ctx, agency, id, until, by))
 }
 
 // Revoke ends a key.
 func (r keyRegistry) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return held(r.AgencyKeys.Revoke(ctx, agency, id, by))
+	return held(r.Keys.Revoke(ctx, agency, id, by))
 }
 
 // held waits until a change that was made holds everywhere.
 func held(key rental.AgencyKey, known bool, err error) (rental.AgencyKey, bool, error) {
 	if known && err == nil {
-		time.Sleep(store.AgencyKeysWithin)
+		time.Sleep(agencykeys.Within)
 	}
 	return key, known, err
 }

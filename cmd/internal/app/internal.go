@@ -3,9 +3,10 @@ package app
 import (
 	"cmp"
 	"log/slog"
-	"motorpool/httpapi/health"
 	"net/http"
 	"net/http/pprof"
+
+	"motorpool/httpapi/health"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"

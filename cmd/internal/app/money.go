@@ -14,7 +14,8 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/stripe"
-	"motorpool/store"
+	"motorpool/store/pg"
+	"motorpool/store/rentals"
 )
 
 // money is the commercial side: the payment processor, the clients' payment methods, and the
@@ -24,18 +25,19 @@ type money struct {
 	live      bool // real money is moved
 	wallet    *rental.Wallet
 	collector *rental.Collector
-	postgres  *store.Postgres
+	notices   rentals.Notices
 }
 
-func (c Config) newMoney(postgres *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*money, error) {
-	m := &money{postgres: postgres}
+func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Logger) (*money, error) {
+	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
+	m := &money{notices: notices}
 	var err error
 	if m.processor, m.live, err = c.processor(log); err != nil {
 		return nil, err
 	}
-	m.wallet = rental.NewWallet(rental.WalletConfig{Cards: postgres, Processor: m.processor, Log: log})
+	m.wallet = rental.NewWallet(rental.WalletConfig{Cards: cards, Processor: m.processor, Log: log})
 	m.collector = rental.NewCollector(rental.CollectorConfig{
-		Ledger: postgres, Notices: postgres, Cards: postgres, Processor: m.processor, Logger: log, Metrics: registry,
+		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry,
 	})
 	if c.StripeKey == "" {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
@@ -53,7 +55,7 @@ func (m *money) run(ctx context.Context) error {
 }
 
 // Keep stores a notice of the processor.
-func (m *money) Keep(ctx context.Context, n rental.Notice) error { return m.postgres.Keep(ctx, n) }
+func (m *money) Keep(ctx context.Context, n rental.Notice) error { return m.notices.Keep(ctx, n) }
 
 // processor holds cards, moves money, and sends notices.
 type processor interface {

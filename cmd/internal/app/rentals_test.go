@@ -18,6 +18,7 @@ import (
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/telematics"
 )
@@ -28,7 +29,7 @@ type rentals struct {
 	*stack
 	processor *sandbox.Server
 	sealing   string // the key that secrets of agencies' keys are sealed with
-	keys      *store.AgencyKeys
+	keys      *agencykeys.Keys
 	apps      map[telematics.AgencyID]rental.AgencyKey
 	db        *sql.DB
 	names     atomic.Int64 // of clients
@@ -57,9 +58,9 @@ func (s *stack) rent() *rentals {
 	postgres, err := store.New(pg.Config{URL: s.database})
 	s.must(err)
 	s.Cleanup(func() { _ = postgres.Close() })
-	sealer, err := store.NewSealer(r.sealing)
+	sealer, err := agencykeys.NewSealer(r.sealing)
 	s.must(err)
-	r.keys = postgres.AgencyKeys(sealer)
+	r.keys = agencykeys.New(postgres.DB, sealer)
 	r.db, err = sql.Open("postgres", s.database)
 	s.must(err)
 	s.Cleanup(func() { _ = r.db.Close() })

@@ -19,8 +19,10 @@ import (
 	"motorpool/httpapi/health"
 	"motorpool/httpapi/stream"
 	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
+	"motorpool/store/rentals"
 	"motorpool/telematics"
 )
 
@@ -65,7 +67,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 
-	money, err := c.newMoney(postgres, registry, log)
+	money, err := c.newMoney(postgres.DB, registry, log)
 	if err != nil {
 		return err
 	}
@@ -82,15 +84,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
-	agencyKeys := postgres.AgencyKeys(sealer)
+	agencyKeys := agencykeys.New(postgres.DB, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: store.NewEvents(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
-		Bookings: postgres, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: postgres.Signatures(max(minSignatures, signatureMinutes*c.ClientRate)),
+		Bookings: rentals.Bookings{DB: postgres.DB}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: agencykeys.NewSignatures(postgres.DB, max(minSignatures, signatureMinutes*c.ClientRate)),
 		Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
@@ -115,7 +117,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run(func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
 	run(carrier.Run)
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
+		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres.DB, log) })
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
-	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/telematics"
 )
 
@@ -61,7 +61,7 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		retiring, revoked, retired := r.newKey(1), r.newKey(1), r.newKey(1)
 		signedBy := func(key rental.AgencyKey) func(*signedRequest) { return func(s *signedRequest) { s.key = key } }
 		for _, key := range []rental.AgencyKey{retiring, revoked, retired} {
-			r.eventually(2*store.AgencyKeysWithin, "the new key is known", func() bool { return get(signedBy(key)).status == 200 })
+			r.eventually(2*agencykeys.Within, "the new key is known", func() bool { return get(signedBy(key)).status == 200 })
 		}
 		_, _, err := r.keys.Retire(r.Context(), 0, retiring.ID, time.Now().Add(time.Hour), telematics.OperatorAt("eva"))
 		r.must(err)
@@ -69,7 +69,7 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		r.must(err)
 		_, _, err = r.keys.Revoke(r.Context(), 0, revoked.ID, telematics.OperatorAt("eva"))
 		r.must(err)
-		time.Sleep(store.AgencyKeysWithin) // what it promises
+		time.Sleep(agencykeys.Within) // what it promises
 		for n, at := range instances {
 			rows = append(rows,
 				refusal{fmt.Sprintf("revoked, at instance %d", n+1), c.get(at, "/bookings", signedBy(revoked)), 401, invalid, false, ""},
@@ -123,7 +123,7 @@ func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
 	s.must(s.redis.Restart())
 
 	s.must(s.postgres.Kill())
-	time.Sleep(store.AgencyKeysWithin)
+	time.Sleep(agencykeys.Within)
 	checkAll(t, []refusal{
 		{"a booking without Postgres", c.get(i, ownOf(booking)), 503, "service_unavailable", true, "10"},
 		{"cards without Postgres", c.get(i, "/payment-methods"), 503, "service_unavailable", true, "10"},

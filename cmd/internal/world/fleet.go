@@ -9,6 +9,7 @@ import (
 	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/store"
+	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -52,12 +53,12 @@ func (w *World) Import(ctx context.Context, fleet vehicles.FleetFile) error {
 
 // AddAgencyKey creates a key with which the app of an agency signs requests.
 func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (key rental.AgencyKey, err error) {
-	sealer, err := store.NewSealer(w.AgencySecrets)
+	sealer, err := agencykeys.NewSealer(w.AgencySecrets)
 	if err != nil {
 		return key, err
 	}
 	return key, w.withStore(func(postgres *store.Postgres) error {
-		key, _, err = postgres.AgencyKeys(sealer).Add(ctx, agency, telematics.OperatorAt("world"))
+		key, _, err = agencykeys.New(postgres.DB, sealer).Add(ctx, agency, telematics.OperatorAt("world"))
 		return err
 	})
 }

@@ -1,0 +1,276 @@
+package agencykeys
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Within is how soon every instance acts upon a change of the keys.
+const Within = time.Second
+
+// Keys are the keys that agencies' apps sign requests with. All of them are read at once, at most
+// once in Within whatever is asked, so that a caller who makes ids up costs nothing. It is safe for concurrent use.
+type Keys struct {
+	db     *pg.DB
+	sealer *Sealer
+	now    func() time.Time
+
+	reading singleflight.Group
+	mu      sync.Mutex
+	known   *knownKeys // nil: nothing was read yet
+	changes int        // made here
+}
+
+// knownKeys is what was read at a time.
+type knownKeys struct {
+	at   time.Time
+	byID map[string]knownKey
+}
+
+type knownKey struct {
+	rental.AgencyKey
+	err error // its secret cannot be opened
+}
+
+// New returns the keys, whose secrets the sealer opens.
+func New(db *pg.DB, sealer *Sealer) *Keys {
+	return &Keys{db: db, sealer: sealer, now: time.Now}
+}
+
+// AgencyKey returns a key in any state; false: there is none. What it says is at most Within old. An
+// error that its secret cannot be opened reads as that of a server that is away.
+func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
+	if !k.sealer.has() {
+		return rental.AgencyKey{}, false, fmt.Errorf("read agency keys: %w", errNoSealer)
+	}
+	known, err := k.fresh(ctx)
+	if err != nil {
+		return rental.AgencyKey{}, false, err
+	}
+	key, ok := known.byID[id]
+	return key.AgencyKey, ok, key.err
+}
+
+// fresh returns what was read a moment ago, or now: whoever comes meanwhile waits for the same reading.
+func (k *Keys) fresh(ctx context.Context) (*knownKeys, error) {
+	k.mu.Lock()
+	known := k.known
+	k.mu.Unlock()
+	if known != nil && k.now().Sub(known.at) < Within {
+		return known, nil
+	}
+	// A caller that hangs up must not take the reading from the others.
+	reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, unavailable.Wrap("read agency keys", ctx.Err())
+	case result := <-reading:
+		if result.Err != nil {
+			return nil, unavailable.Wrap("read agency keys", result.Err)
+		}
+		return result.Val.(*knownKeys), nil
+	}
+}
+
+func (k *Keys) read(ctx context.Context) (*knownKeys, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.db.Timeout())
+	defer cancel()
+	k.mu.Lock()
+	changes := k.changes
+	k.mu.Unlock()
+	known := &knownKeys{at: k.now(), byID: map[string]knownKey{}} // before: what changes meanwhile is not known
+	rows, err := k.rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		key := knownKey{AgencyKey: row.key()}
+		if key.Secret, _, err = k.sealer.open(row.Sealed, row.owner()); err != nil {
+			key.err = fmt.Errorf("open the secret of agency key %s: %w", key.ID, err)
+		}
+		known.byID[key.ID] = key
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.changes == changes {
+		k.known = known
+	}
+	return known, nil
+}
+
+// forget has the keys read again.
+func (k *Keys) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known = nil
+	k.changes++
+	k.reading.Forget("") // one under way may have begun before the change
+}
+
+// agencyKeyRow is a key as it is written down.
+type agencyKeyRow struct {
+	ID         string     `db:"id"`
+	AgencyID   int64      `db:"agency_id"`
+	AgencyCode string     `db:"code"`
+	Sealed     []byte     `db:"sealed"`
+	State      string     `db:"state"`
+	RetiresAt  *time.Time `db:"retires_at"`
+	CreatedAt  time.Time  `db:"created_at"`
+}
+
+func (r agencyKeyRow) key() rental.AgencyKey {
+	return rental.AgencyKey{
+		ID: r.ID, Agency: telematics.AgencyID(r.AgencyID), AgencyCode: r.AgencyCode,
+		State: rental.KeyState(r.State), Retires: pg.FromTimestamp(r.RetiresAt), Created: r.CreatedAt.UTC(),
+	}
+}
+
+// owner binds the secret to its row: a sealed secret that is copied to another agency's key does not open there.
+func (r agencyKeyRow) owner() string { return fmt.Sprintf("agency key %s of %d", r.ID, r.AgencyID) }
+
+const agencyKeyColumns = `k.id, k.agency_id, a.code, k.sealed, k.state, k.retires_at, k.created_at`
+
+func (k *Keys) rows(ctx context.Context) ([]agencyKeyRow, error) {
+	var rows []agencyKeyRow
+	err := k.db.Pool.SelectContext(ctx, &rows, `
+		select `+agencyKeyColumns+` from agency_keys k join agencies a on a.id = k.agency_id
+		order by k.agency_id, k.created_at, k.id`)
+	return rows, err
+}
+
+// List returns all keys, by agency and age, without their secrets.
+func (k *Keys) List(ctx context.Context) ([]rental.AgencyKey, error) {
+	rows, err := k.rows(ctx)
+	if err != nil {
+		return nil, unavailable.Wrap("list agency keys", err)
+	}
+	keys := make([]rental.AgencyKey, len(rows))
+	for i, row := range rows {
+		keys[i] = row.key()
+	}
+	return keys, nil
+}
+
+// Add makes a key for an agency, with its line of the history, and returns it with its secret, which nobody can read
+// from the database without the installation's key. It reports false where there is no such agency.
+func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
+	const idSize = 16 // of 5 bits each
+	row := agencyKeyRow{ID: "ak_" + strings.ToLower(rand.Text()[:idSize]), AgencyID: int64(agency)}
+	secret := newSecret(rental.SecretSize)
+	sealed, err := k.sealer.seal(secret, row.owner())
+	if err != nil {
+		return rental.AgencyKey{}, false, fmt.Errorf("add agency key: %w", err)
+	}
+	key, found, err := k.change(ctx, "add agency key", rental.AgencyKeyAdd, by, "", `
+		with k as (
+			insert into agency_keys (id, agency_id, sealed) select $1::text, id, $2::bytea from agencies where id = $3::bigint
+			returning *
+		)`, row.ID, sealed, agency)
+	key.Secret = secret
+	return key, found, err
+}
+
+// Opened counts the keys that are not revoked, and those of them whose secrets can be opened. Whoever opens none of some has
+// another installation's key.
+func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
+	rows, err := k.rows(ctx)
+	if err != nil {
+		return 0, 0, unavailable.Wrap("open agency keys", err)
+	}
+	for _, row := range rows {
+		if row.State == string(rental.KeyRevoked) {
+			continue
+		}
+		all++
+		if _, _, err := k.sealer.open(row.Sealed, row.owner()); err == nil {
+			opened++
+		}
+	}
+	return opened, all, nil
+}
+
+// Retire lets a key end at a time, with its line of the history; again changes the time. It reports false
+// where there is no such key, or where it is revoked. An agency other than zero must be the key's.
+func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
+	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
+		with k as (
+			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked' and $3::bigint in (0, agency_id)
+			returning *
+		)`, id, pg.Timestamp(until), agency)
+}
+
+// Revoke ends a key at once and for good, with its line of the history. It reports false where there is no such key. An agency other than zero must be the key's.
+func (k *Keys) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
+	return k.change(ctx, "revoke agency key", rental.AgencyKeyRevoke, by, "", `
+		with k as (
+			update agency_keys set state = 'revoked', retires_at = null where id = $1::text and $2::bigint in (0, agency_id)
+			returning *
+		)`, id, agency)
+}
+
+// change runs a change of one key, k, and adds its line, in one step.
+func (k *Keys) change(ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any) (rental.AgencyKey, bool, error) {
+	defer k.forget()
+	for _, arg := range args {
+		if text, ok := arg.(string); ok && !pg.Searchable(text) {
+			return rental.AgencyKey{}, false, nil
+		}
+	}
+	var row agencyKeyRow
+	n := len(args)
+	err := k.db.Pool.GetContext(ctx, &row, fmt.Sprintf(change+`, told as (
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
+			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
+		)
+		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6),
+		append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return rental.AgencyKey{}, false, nil
+	}
+	return row.key(), err == nil, unavailable.Wrap(doing, err)
+}
+
+// Reseal seals all secrets with the first key, so that the others are of no more use. It returns how many were
+// sealed anew. A secret that no key opens is an error; the others are sealed all the same.
+func (k *Keys) Reseal(ctx context.Context) (int, error) {
+	rows, err := k.rows(ctx)
+	if err != nil {
+		return 0, unavailable.Wrap("reseal agency keys", err)
+	}
+	done := 0
+	var failed []error
+	for _, row := range rows {
+		secret, first, err := k.sealer.open(row.Sealed, row.owner())
+		if err == nil && !first {
+			if err = k.reseal(ctx, row, secret); err == nil {
+				done++
+			}
+		}
+		if err != nil {
+			failed = append(failed, unavailable.Wrap("reseal agency key "+row.ID, err))
+		}
+	}
+	return done, errors.Join(failed...)
+}
+
+func (k *Keys) reseal(ctx context.Context, row agencyKeyRow, secret []byte) error {
+	sealed, err := k.sealer.seal(secret, row.owner())
+	if err != nil {
+		return err
+	}
+	_, err = k.db.Pool.ExecContext(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
+	return err
+}

@@ -1,0 +1,73 @@
+package agencykeys
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+)
+
+// Signatures remembers in Postgres which signatures were used for changes, for all instances together. It is safe for
+// concurrent use.
+type Signatures struct {
+	db        *pg.DB
+	perClient int
+}
+
+// NewSignatures returns the used signatures, up to perClient of one client.
+func NewSignatures(db *pg.DB, perClient int) *Signatures { return &Signatures{db, perClient} }
+
+// freshFor and ahead are the bounds of a fresh signature by Postgres's clock, in seconds: those of the instances, whose clocks may be
+// a second off [LAW-11], rounded up. forgottenAfter is for a clock of Postgres that is set back.
+const (
+	freshFor       = "302"
+	ahead          = "302"
+	forgottenAfter = "600"
+)
+
+// Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An error says that it is not known
+// whether the signature is used up.
+func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
+	var rows []struct {
+		Fresh bool `db:"fresh"`
+		Room  bool `db:"room"`
+		First bool `db:"first"`
+	}
+	// The library repeats a statement whose answer was lost: then the row in the way may be ours, from a moment ago.
+	err := s.db.Prepared.Select(ctx, &rows, `
+		with asked as (
+			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
+				(select count(*) from (
+					select from used_signatures where agency_id = $3 and subject = $4 and expires_at > now() limit $7) as used) < $7 as room),
+		used as (
+			insert into used_signatures (key_id, nonce, agency_id, subject, attempt, expires_at)
+			select $1, $2, $3, $4, $6, to_timestamp($5) + interval '`+freshFor+` s' from asked where fresh and room
+			on conflict do nothing
+			returning attempt)
+		select fresh, room, exists (select from used)
+			or exists (select from used_signatures where key_id = $1 and nonce = $2 and attempt = $6) as first
+		from asked`,
+		u.Key, u.Nonce, u.Actor.Agency, u.Actor.Subject, u.At.Unix(), uuid.New(), s.perClient)
+	switch {
+	case err != nil:
+		return 0, unavailable.Wrap("use a signature up", err)
+	case rows[0].First:
+		return rental.FirstUse, nil
+	case !rows[0].Fresh:
+		return rental.NotFresh, nil
+	case !rows[0].Room:
+		return rental.TooManyUses, nil
+	}
+	return rental.UsedBefore, nil
+}
+
+// ForgetSignatures removes used signatures that are not fresh any more, up to limit of them, and reports whether there may be others.
+func ForgetSignatures(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	return db.Forget(ctx, "forget used signatures", `
+		delete from used_signatures where (key_id, nonce) in (
+			select key_id, nonce from used_signatures
+			where expires_at < now() - interval '`+forgottenAfter+` s' order by expires_at limit $1 for update skip locked)`, limit)
+}

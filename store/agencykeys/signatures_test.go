@@ -1,0 +1,130 @@
+package agencykeys
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+const manySignatures = 1000
+
+func useOf(key, nonce string, at time.Time) rental.SignatureUse {
+	return rental.SignatureUse{Key: key, Nonce: nonce, At: at, Actor: telematics.Actor{Subject: "client-1", Agency: 1, Role: telematics.Client}}
+}
+
+func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
+	t.Helper()
+	result, err := s.Use(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	instances := []*Signatures{NewSignatures(storetest.Open(t, address), manySignatures), NewSignatures(storetest.Open(t, address), manySignatures)}
+	now := time.Now()
+	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
+		t.Errorf("the first use is %v", got)
+	}
+	for _, s := range instances {
+		if got := used(t, s, useOf("ak_1", "nonce-1", now)); got != rental.UsedBefore {
+			t.Errorf("the second use is %v", got)
+		}
+	}
+	for _, other := range []rental.SignatureUse{useOf("ak_1", "Nonce-1", now), useOf("ak_2", "nonce-1", now)} {
+		if got := used(t, instances[1], other); got != rental.FirstUse {
+			t.Errorf("another nonce, or another key's, is %v", got)
+		}
+	}
+	var first atomic.Int64
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			switch result, err := instances[i%2].Use(t.Context(), useOf("ak_1", "nonce-2", now)); {
+			case err != nil:
+				t.Error(err)
+			case result == rental.FirstUse:
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := first.Load(); n != 1 {
+		t.Errorf("%d of 60 concurrent uses were the first", n)
+	}
+}
+
+// Whether a signature is fresh is decided by the clock that decides when it is forgotten.
+func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
+	s := NewSignatures(storetest.Open(t, storetest.NewDatabase(t)), manySignatures)
+	for age, want := range map[time.Duration]rental.UseResult{
+		-400 * time.Second: rental.NotFresh, -298 * time.Second: rental.FirstUse, 0: rental.FirstUse,
+		298 * time.Second: rental.FirstUse, 400 * time.Second: rental.NotFresh,
+	} {
+		u := useOf("ak_1", fmt.Sprintf("nonce of %v", age), time.Now().Add(-age))
+		for range 2 {
+			if got := used(t, s, u); got != want {
+				t.Errorf("%v old: %v, want %v", age, got, want)
+			}
+			if want == rental.FirstUse {
+				want = rental.UsedBefore
+			}
+		}
+	}
+}
+
+func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
+	s := NewSignatures(storetest.Open(t, storetest.NewDatabase(t)), 3)
+	now := time.Now()
+	for i, want := range []rental.UseResult{rental.FirstUse, rental.FirstUse, rental.FirstUse, rental.TooManyUses, rental.TooManyUses} {
+		if got := used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now)); got != want {
+			t.Errorf("signature %d: %v, want %v", i, got, want)
+		}
+	}
+	other := useOf("ak_1", "nonce-of-another", now)
+	other.Actor.Subject = "client-2"
+	if got := used(t, s, other); got != rental.FirstUse {
+		t.Errorf("another client's: %v", got)
+	}
+	// What is not fresh any more counts for nothing.
+	if _, err := s.db.Pool.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
+		t.Errorf("after one expired: %v", got)
+	}
+}
+
+func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
+	p := storetest.Open(t, storetest.NewDatabase(t))
+	s := NewSignatures(p, manySignatures)
+	now := time.Now()
+	for i := range 4 {
+		used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now))
+	}
+	age := func(nonces, by string) {
+		t.Helper()
+		if _, err := p.Pool.Exec(`update used_signatures set expires_at = now() - $2::interval where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age("nonce-0 nonce-1 nonce-2", "601 s")
+	age("nonce-3", "590 s")
+	for i, want := range []bool{true, false} {
+		if more, err := ForgetSignatures(t.Context(), p, 2); err != nil || more != want {
+			t.Errorf("%d: Forget = %v, %v; want %v", i, more, err, want)
+		}
+	}
+	var left string
+	if err := p.Pool.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
+		t.Errorf("left is %q, %v", left, err)
+	}
+}

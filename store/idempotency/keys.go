@@ -1,0 +1,103 @@
+// Package idempotency keeps in Postgres what was made under an idempotency key.
+package idempotency
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+// KeptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an instance whose clock is
+// ahead must not free keys that others rely on.
+var KeptSince = `now() - ` + pg.Interval(telematics.KeptFor)
+
+// Forget removes keys that may not be repeated any more, up to limit of them, and reports whether there may be others.
+func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	return db.Forget(ctx, "forget idempotency keys", `
+		delete from idempotency_keys
+		where (agency_id, subject, key) in (
+			select agency_id, subject, key from idempotency_keys
+			where made_at <= `+KeptSince+` order by made_at limit $1 for update skip locked)`, limit)
+}
+
+// Names is what an idempotency key stands for: one of them.
+type Names struct {
+	Booking rental.BookingID
+	Method  rental.MethodID
+	Refusal *telematics.Error // a refusal that is to be repeated
+}
+
+// Take writes down, as a part of a transaction, what an idempotency key stands for. Where the key is in use it returns
+// what for, and has written nothing; where that was another request it fails with IdempotencyMismatch. It waits for
+// whoever is about to take the same key. No key is no use of one.
+func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Names) (earlier *Names, err error) {
+	if key == nil {
+		return nil, nil
+	}
+	_, err = tx.ExecContext(ctx, `
+		delete from idempotency_keys
+		where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+KeptSince,
+		key.Agency, key.Subject, key.Key)
+	if err != nil {
+		return nil, err
+	}
+	var refusal *string
+	if n.Refusal != nil {
+		refusal = new(pg.JSON(EncodeRefusal(n.Refusal)))
+	}
+	result, err := tx.ExecContext(ctx, `
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, payment_method_id, refusal)
+		values ($1, $2, $3, $4, $5, $6, $7)
+		on conflict do nothing`,
+		key.Agency, key.Subject, key.Key, key.Fingerprint[:],
+		pg.Nullable(int64(n.Booking)), pg.Nullable(int64(n.Method)), refusal)
+	if err != nil {
+		return nil, err
+	}
+	if taken, err := result.RowsAffected(); err != nil || taken == 1 {
+		return nil, err
+	}
+	earlier, err = Find(ctx, tx, key)
+	if err == nil && earlier == nil { // freed a moment ago
+		err = telematics.StillOpen(telematics.Command{})
+	}
+	return earlier, err
+}
+
+// Find returns what an idempotency key stands for; nil: it is free. Where it stands for another request, it fails with
+// IdempotencyMismatch.
+func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.IdempotencyKey) (*Names, error) {
+	if key == nil || !pg.Searchable(key.Subject, key.Key) {
+		return nil, nil
+	}
+	var rows []struct {
+		Fingerprint []byte  `db:"fingerprint"`
+		BookingID   *int64  `db:"booking_id"`
+		MethodID    *int64  `db:"payment_method_id"`
+		Refusal     *string `db:"refusal"`
+	}
+	err := sqlx.SelectContext(ctx, db, &rows, `
+		select fingerprint, booking_id, payment_method_id, refusal
+		from idempotency_keys
+		where agency_id = $1 and subject = $2 and key = $3 and made_at > `+KeptSince,
+		key.Agency, key.Subject, key.Key)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	row := rows[0]
+	n := &Names{Booking: rental.BookingID(pg.Deref(row.BookingID)), Method: rental.MethodID(pg.Deref(row.MethodID))}
+	if string(row.Fingerprint) != string(key.Fingerprint[:]) {
+		return nil, telematics.KeyMismatch()
+	}
+	if row.Refusal != nil {
+		if n.Refusal, err = DecodeRefusal(*row.Refusal); err != nil {
+			return nil, fmt.Errorf("refusal under an idempotency key: %w", err)
+		}
+	}
+	return n, nil
+}

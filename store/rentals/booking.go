@@ -1,0 +1,170 @@
+// Package rentals keeps the commercial side in Postgres: bookings, charges, payment methods, and what the payment processor has told.
+package rentals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Bookings is the bookings with what is charged for them. It is safe for concurrent use.
+type Bookings struct{ DB *pg.DB }
+
+// Dossier returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
+func (p Bookings) Dossier(ctx context.Context, id rental.BookingID) (rental.Dossier, error) {
+	var rows []dossierRow
+	if err := p.DB.Prepared.Select(ctx, &rows, selectDossier, pg.Timestamp(time.Now()), id); err != nil {
+		return rental.Dossier{}, unavailable.Wrap("read booking", err)
+	}
+	d, err := oneDossier(id, rows)
+	return d, unavailable.Wrap("read booking", err)
+}
+
+func dossier(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.Dossier, error) {
+	var rows []dossierRow
+	if err := sqlx.SelectContext(ctx, db, &rows, selectDossier, pg.Timestamp(now), id); err != nil {
+		return rental.Dossier{}, err
+	}
+	return oneDossier(id, rows)
+}
+
+const selectDossier = selectDossiers + ` where b.id = $2`
+
+func oneDossier(id rental.BookingID, rows []dossierRow) (rental.Dossier, error) {
+	if len(rows) == 0 {
+		return rental.Dossier{}, rental.NoSuchBooking(id)
+	}
+	d, err := rows[0].dossier()
+	if err != nil {
+		return rental.Dossier{}, fmt.Errorf("booking %d: %w", id, err)
+	}
+	return d, nil
+}
+
+// Dossiers returns bookings by descending id, which is also the position in the page.
+func (p Bookings) Dossiers(ctx context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
+	if !pg.Searchable(q.Client, string(q.State)) {
+		return nil, nil
+	}
+	// The page is found first, so that charges and neighbours are read of what is on it alone.
+	found, err := dossiersOf(ctx, p.DB.Lists, `
+		with page as materialized (
+			select b.id
+			from bookings b join clients c on c.id = b.client_id
+			where ($2::bigint = 0 or b.agency_id = $2)
+				and ($3::text = '' or c.subject = $3 and ($2 = 0 or c.agency_id = $2)) -- the key of clients begins with the agency
+				and ($4::text = '' or b.state = $4)
+				and ($5::bigint = 0 or b.vehicle_id = $5)
+				and ($6::bigint = 0 or b.id < $6)
+			order by b.id desc
+			limit nullif($7::bigint, 0)
+		)`+selectDossiers+`
+		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
+		order by b.id desc`,
+		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
+	return found, unavailable.Wrap("read bookings", err)
+}
+
+// followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
+// that is withdrawn stays so, and one that was not picked up in time claims nothing.
+func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `
+		update vehicles v
+		set status = n.status
+		from (
+			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked' else 'available' end as status
+			from bookings
+			where vehicle_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)
+		) n
+		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`,
+		vehicle, pg.Timestamp(now))
+	return err
+}
+
+// FreeVehicles makes vehicles available again whose bookings nobody came for until their end, up to limit of them, and reports
+// whether there may be others. The end is judged by Postgres's clock.
+func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	var left []telematics.VehicleID
+	err = db.Within(ctx, func(tx *sqlx.Tx) error {
+		var now time.Time
+		if err := tx.GetContext(ctx, &now, `select now()`); err != nil {
+			return err
+		}
+		// Held first: a booking that is made meanwhile is seen below.
+		err := tx.SelectContext(ctx, &left, `
+			select id from vehicles v
+			where status = 'booked' and not exists (
+				select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))
+			order by id limit $2
+			for no key update skip locked`, pg.Timestamp(now), limit)
+		if err != nil {
+			return err
+		}
+		for _, vehicle := range left {
+			if err := followBookings(ctx, tx, vehicle, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(left) == limit, unavailable.Wrap("free vehicles that were not picked up", err)
+}
+
+// changeAttempts is how often a change is tried that the database gives up in favour of others. All together wait for a lock
+// for about as long as one statement may take: many who change the same thing at once stand in line.
+const changeAttempts = pg.LockShare
+
+// retryTransaction runs a transaction, and again where it was given up: then it has done nothing.
+func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) error {
+	var err error
+	for range changeAttempts {
+		if err = db.Within(ctx, run); !isGivenUp(err) || ctx.Err() != nil {
+			return translated(err)
+		}
+	}
+	return unavailable.Mark(err)
+}
+
+// errKeyCame says that an idempotency key came into use after it was looked for.
+var errKeyCame = errors.New("the idempotency key came into use meanwhile")
+
+// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, in a long line for a lock, or
+// over a key.
+func isGivenUp(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame)
+}
+
+// keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.
+func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
+	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Booking: id})
+	if err == nil && earlier != nil {
+		return errKeyCame
+	}
+	return err
+}
+
+// translated returns what a violated constraint means for who asked for the change.
+func translated(err error) error {
+	refusal := pq.As(err)
+	if refusal == nil {
+		return err
+	}
+	switch refusal.Constraint {
+	case "bookings_no_overlap":
+		return rental.NotAvailable("The vehicle has another booking in that time.")
+	case "bookings_one_active":
+		return rental.NotAvailable("The vehicle is still in the hands of another booking.")
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package rentals
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Amend changes a booking as it is decided while nobody else can change it, and returns it as it is then. All of the change is
+// written, or nothing. It reports true, and changes nothing, where an earlier request under the same idempotency key did.
+//
+// It fails with rental.BookingNotFound for a booking that is unknown, or not the actor's to see, and with whatever the
+// decision fails with.
+func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
+	var after rental.Dossier
+	var replayed bool
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		after, replayed, err = amend(ctx, tx, r, decide)
+		return err
+	})
+	if err != nil {
+		return rental.Dossier{}, false, unavailable.Wrap("change booking", err)
+	}
+	return after, replayed, nil
+}
+
+func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
+	if err := lockBooking(ctx, tx, r.Booking); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	before, err := dossier(ctx, tx, r.Booking, r.Now)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if !before.VisibleTo(r.Actor) {
+		return rental.Dossier{}, false, rental.NoSuchBooking(r.Booking)
+	}
+	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
+		return before, made != nil, err
+	}
+	change, err := decide(before)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if err := writeChange(ctx, tx, r, before, change); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	after, err := dossier(ctx, tx, r.Booking, r.Now)
+	return after, false, err
+}
+
+// lockBooking holds a booking with all that a change of it may touch, in the order in which everybody takes them: client, booking,
+// vehicle, charges. The first three are one statement, in which each waits for the one before because it needs it.
+func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
+	_, err := tx.ExecContext(ctx, `
+		with client as materialized (
+			select id from clients where id = (select client_id from bookings where id = $1) for no key update
+		), booking as materialized (
+			select vehicle_id from bookings where id = $1 and client_id = (select id from client) for no key update
+		)
+		select from vehicles where id = (select vehicle_id from booking) for no key update`, id)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `select from charges where booking_id = $1 order by id for no key update`, id)
+	return err
+}
+
+func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.Dossier, c rental.Change) error {
+	if err := updateBooking(ctx, tx, c.Booking); err != nil {
+		return err
+	}
+	if err := insertCharges(ctx, tx, before.Charges, c.Charges); err != nil {
+		return err
+	}
+	if err := amendCharges(ctx, tx, before.ID, r.Now, c.Amended); err != nil {
+		return err
+	}
+	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
+		return err
+	}
+	if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
+		return err
+	}
+	return activity.Insert(ctx, tx, bookingLine(r, c))
+}
+
+// bookingLine is the line of the history that tells of a change.
+func bookingLine(r rental.Request, c rental.Change) telematics.Activity {
+	line := r.Line
+	line.Booking, line.Agency, line.Vehicle = int64(c.Booking.ID), c.Booking.Agency, c.Booking.VehicleID
+	line.Outcome, line.Details, line.Note = telematics.Executed, c.Details, c.Note
+	return line
+}
+
+func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
+	_, err := tx.ExecContext(ctx, `
+		update bookings
+		set state = $2, start_at = $3, end_at = $4, started_at = $5, ended_at = $6, hourly_rate = $7, hours = $8, subtotal = $9, tax = $10,
+			deposit = $11, payment_method_id = $12, extensions = $13
+		where id = $1`,
+		b.ID, b.State, pg.Timestamp(b.Start), pg.Timestamp(b.End), pg.Timestamp(b.ActualStart), pg.Timestamp(b.ActualEnd), b.Price.HourlyRate, b.Price.Hours,
+		b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit, pg.Nullable(b.Method), b.Extensions)
+	return err
+}
+
+// insertCharges writes new charges down, each with the next number of its kind. Nobody else adds any meanwhile.
+func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Charge) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	last := map[rental.ChargeKind]int{}
+	for _, c := range there {
+		last[c.Kind] = max(last[c.Kind], c.Number)
+	}
+	rows := make([]chargeRow, len(charges))
+	for i, c := range charges {
+		last[c.Kind]++
+		rows[i] = chargeRow{
+			// Version 7 grows with time: what is made together stays in this order.
+			ID: uuid.Must(uuid.NewV7()), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: last[c.Kind], State: string(c.State),
+			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: pg.Nullable(string(c.Goal)),
+			RefundsChargeID: pg.Nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
+			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)),
+		}
+	}
+	_, err := tx.ExecContext(ctx, `
+		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, fee, reason,
+			next_attempt_at, paid_at, created_at)
+		select * from json_to_recordset($1) as c (
+			id uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
+			refunds_charge_id uuid, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz)`,
+		pg.JSONRecords(rows))
+	return err
+}
+
+// amendCharges gives charges another goal, and makes them due. A worker that is at one of them must look again: it does
+// not know of the goal.
+func amendCharges(ctx context.Context, tx *sqlx.Tx, booking rental.BookingID, now time.Time, charges []rental.Charge) error {
+	for _, c := range charges {
+		_, err := tx.ExecContext(ctx, `
+			update charges
+			set goal = $3, capture_amount = $4, reason = $5, woken_at = $6,
+				next_attempt_at = case when state in ('paid', 'captured', 'released') then next_attempt_at else $6 end
+			where id = $1 and booking_id = $2`,
+			c.ID, booking, pg.Nullable(string(c.Goal)), c.CaptureAmount, c.Reason, pg.Timestamp(now))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package rentals
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// OpenBooking makes a booking, at the terms and the price of now. It reports true, and makes nothing, where an earlier request under the
+// same idempotency key has made it.
+//
+// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has another booking in that time.
+func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
+	var made rental.Dossier
+	var replayed bool
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		made, replayed, err = openBooking(ctx, tx, draft, r)
+		return err
+	})
+	if err != nil {
+		return rental.Dossier{}, false, unavailable.Wrap("make booking", err)
+	}
+	return made, replayed, nil
+}
+
+func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
+	facts, err := holdClient(ctx, tx, draft)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	made, err := idempotency.Find(ctx, tx, r.Key)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if made != nil {
+		d, err := dossier(ctx, tx, made.Booking, r.Now)
+		return d, true, err
+	}
+	if err := readFacts(ctx, tx, draft, &facts); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	b, err := draft.Book(r.Now, facts)
+	if err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if err := insertBooking(ctx, tx, &b); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if err := keepKey(ctx, tx, r.Key, b.ID); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	asked := map[string]any{"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano), "end_date": b.End.Format(time.RFC3339Nano)}
+	if err := activity.Insert(ctx, tx, bookingLine(r, rental.Change{Booking: b, Details: asked})); err != nil {
+		return rental.Dossier{}, false, err
+	}
+	d, err := dossier(ctx, tx, b.ID, r.Now)
+	return d, false, err
+}
+
+// holdClient returns the agency's terms and the client, which is made at first use, and held.
+func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Facts, error) {
+	var row struct {
+		Terms termsRow `db:"terms"`
+	}
+	err := tx.GetContext(ctx, &row, `select `+termsColumns+` from agencies a where a.id = $1`, draft.Agency)
+	if errors.Is(err, sql.ErrNoRows) {
+		return rental.Facts{}, &rental.FieldError{Field: "agency_id", Message: "must be the id of an agency"}
+	}
+	if err != nil {
+		return rental.Facts{}, err
+	}
+	if _, err := tx.ExecContext(ctx, `
+		insert into clients (agency_id, subject) values ($1, $2) on conflict (agency_id, subject) do nothing`,
+		draft.Agency, draft.Client); err != nil {
+		return rental.Facts{}, err
+	}
+	facts := rental.Facts{Terms: row.Terms.terms(), Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
+	var client struct {
+		ID      rental.ClientID  `db:"id"`
+		Default *rental.MethodID `db:"default_payment_method_id"`
+	}
+	err = tx.GetContext(ctx, &client, `
+		select id, default_payment_method_id from clients where agency_id = $1 and subject = $2 for no key update`,
+		draft.Agency, draft.Client)
+	facts.Client.ID, facts.Client.Default = client.ID, pg.Deref(client.Default)
+	return facts, err
+}
+
+// readFacts reads what else a draft is decided by. The vehicle is held, so that its bookings are made one after another.
+func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
+	var vehicle struct {
+		ID         telematics.VehicleID     `db:"id"`
+		AgencyID   telematics.AgencyID      `db:"agency_id"`
+		Status     telematics.VehicleStatus `db:"status"`
+		HourlyRate *rental.Minor            `db:"hourly_rate"`
+		Deposit    rental.Minor             `db:"deposit"`
+	}
+	err := tx.GetContext(ctx, &vehicle, `
+		select id, agency_id, status, hourly_rate, deposit from vehicles where id = $1 for no key update`, draft.Vehicle)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	facts.Vehicle = telematics.Vehicle{ID: vehicle.ID, AgencyID: vehicle.AgencyID, Status: vehicle.Status}
+	if vehicle.HourlyRate != nil {
+		facts.Rate = &rental.Rate{Hourly: *vehicle.HourlyRate, Deposit: vehicle.Deposit}
+	}
+	var stations []vehicles.StationRow
+	err = tx.SelectContext(ctx, &stations, `
+		select id, agency_id, name, address, latitude, longitude from stations where id in ($1, $2)`, draft.Pickup, draft.Dropoff)
+	if err != nil {
+		return err
+	}
+	for _, row := range stations {
+		station := telematics.Station(row)
+		if row.ID == draft.Pickup {
+			facts.Pickup = &station
+		}
+		if row.ID == draft.Dropoff {
+			facts.Dropoff = &station
+		}
+	}
+	var methods []rental.MethodID
+	if err := tx.SelectContext(ctx, &methods, `select id from payment_methods where client_id = $1`, facts.Client.ID); err != nil {
+		return err
+	}
+	for _, id := range methods {
+		facts.Methods = append(facts.Methods, rental.Method{ID: id, Client: facts.Client.ID, Default: id == facts.Client.Default})
+	}
+	return nil
+}
+
+// insertBooking gives a booking its id and its reference. The year's count is held to the end of the transaction, so that no
+// reference is left out: it is the last thing that a booking waits for.
+func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
+	year := b.Created.UTC().Year()
+	var n int64
+	err := tx.GetContext(ctx, &n, `
+		insert into booking_numbers as n (year, last) values ($1, 1)
+		on conflict (year) do update set last = n.last + 1
+		returning last`, year)
+	if err != nil {
+		return err
+	}
+	b.Reference = rental.Reference(year, n)
+	return tx.GetContext(ctx, &b.ID, `
+		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+		returning id`,
+		b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, pg.Timestamp(b.Start), pg.Timestamp(b.End),
+		b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
+		pg.Nullable(b.Method), pg.Timestamp(b.Created))
+}

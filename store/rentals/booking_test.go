@@ -1,0 +1,266 @@
+package rentals
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/httpapi"
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+var _ httpapi.Bookings = (*fixture)(nil)
+
+func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
+	w := newRentalWorld(t)
+	made := w.book(draft(1, 4, 12))
+	read, err := w.there.Dossier(t.Context(), made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]rental.Dossier{"made": made, "read": read} {
+		switch {
+		case d.Reference != "BK-2026-00001", d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna", d.VehicleID != 1:
+			t.Errorf("%s: %+v", name, d.Booking)
+		case !d.Start.Equal(noon.Add(4 * time.Hour)), !d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(), !d.ActualEnd.IsZero():
+			t.Errorf("%s: times %+v", name, d.Booking)
+		case d.Price.Currency != "EUR", d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000, d.Price.Total() != 33_200:
+			t.Errorf("%s: price %+v", name, d.Price)
+		case d.Terms != rental.Terms{Currency: "EUR", Tax: 100_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute}:
+			t.Errorf("%s: terms %+v", name, d.Terms)
+		case d.Vehicle.Plate != "M-IM 1", d.Vehicle.Unit != "unit-1", d.Vehicle.Year != 2024, !slices.Equal(d.Vehicle.Features, []string{"isofix", "navigation"}):
+			t.Errorf("%s: vehicle %+v", name, d.Vehicle)
+		case d.Pickup.Name != "Hauptbahnhof", d.Dropoff.Address != "Orleansplatz 1", d.Dropoff.Longitude != 11.6:
+			t.Errorf("%s: stations %+v %+v", name, d.Pickup, d.Dropoff)
+		case d.Card == nil || d.Card.Label() != "Visa •••• 4242", len(d.Charges) != 0, !d.Next.IsZero(), d.InOther, d.Before:
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if second := w.book(draft(1, 12, 13)); second.Reference != "BK-2026-00002" {
+		t.Errorf("second reference %s", second.Reference)
+	}
+	lines := w.lines(made.ID)
+	if len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Agency != 1 || lines[0].Vehicle != 1 ||
+		lines[0].Outcome != telematics.Executed || lines[0].Actor != operator || lines[0].Details["client"] != "anna" {
+		t.Errorf("history %+v", lines)
+	}
+}
+
+func TestReferencesCountAnewEachYear(t *testing.T) {
+	w := newRentalWorld(t)
+	w.book(draft(1, 1, 2))
+	newYear := time.Date(2027, 1, 1, 0, 30, 0, 0, time.FixedZone("CET", 3600)) // still 2026 in UTC
+	for i, want := range []string{"BK-2026-00002", "BK-2027-00001"} {
+		now := newYear.Add(time.Duration(i) * time.Hour)
+		d := draft(1, 0, 0)
+		d.Start, d.End = now, now.Add(30*time.Minute)
+		made, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, now))
+		if err != nil || made.Reference != want {
+			t.Errorf("%s: %s %v", want, made.Reference, err)
+		}
+	}
+}
+
+func TestAnUnknownBookingIsNotFound(t *testing.T) {
+	w := newRentalWorld(t)
+	if _, err := w.here.Dossier(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
+		t.Error(err)
+	}
+}
+
+func TestADossierKnowsTheVehiclesOtherBookings(t *testing.T) {
+	w := newRentalWorld(t)
+	now := time.Now().UTC().Truncate(time.Hour) // Dossier goes by the clock
+	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
+	book := func(from, to int) rental.BookingID {
+		d := draft(1, 0, 0)
+		d.Start, d.End = at(from), at(to)
+		made, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.ID
+	}
+	first, second, third := book(0, 2), book(3, 5), book(6, 8)
+	w.amend(rental.BookingCancel, book(5, 6), now, cancelAt(now)) // claims nothing
+	w.amend(rental.BookingStart, first, now, beginAt(now))
+	for id, want := range map[rental.BookingID]struct {
+		next            time.Time
+		inOther, before bool
+	}{first: {at(3), false, false}, second: {at(6), true, true}, third: {time.Time{}, true, true}} {
+		d, err := w.here.Dossier(t.Context(), id)
+		if err != nil || !d.Next.Equal(want.next) || d.InOther != want.inOther || d.Before != want.before {
+			t.Errorf("booking %d: next %v, in another %v, before %v, %v; want %+v", id, d.Next, d.InOther, d.Before, err, want)
+		}
+	}
+	w.amend(rental.BookingEnd, first, at(1), finishAt(at(1)))
+	if d, err := w.here.Dossier(t.Context(), second); err != nil || d.InOther || d.Before {
+		t.Errorf("after the first has ended: %v %v %v", d.InOther, d.Before, err)
+	}
+}
+
+func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T) {
+	w := newRentalWorld(t)
+	d := draft(1, 0, 1)
+	d.Method = w.master
+	booking := w.book(d)
+	card := func(want string) {
+		t.Helper()
+		if d, err := w.here.Dossier(t.Context(), booking.ID); err != nil || d.Card == nil || d.Card.Label() != want {
+			t.Errorf("card %+v %v, want %s", d.Card, err, want)
+		}
+	}
+	card("Mastercard •••• 4444")
+	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
+	card("Mastercard •••• 4444")
+	w.exec(`update charges set brand = 'amex', last_four = '0005' where kind = 'start'`)
+	card("American Express •••• 0005")
+	w.exec(`update charges set brand = '', last_four = ''`)
+	w.exec(`delete from payment_methods where id = $1`, w.master)
+	card("Visa •••• 4242")
+	w.exec(`update clients set default_payment_method_id = null; delete from payment_methods`)
+	if d, err := w.here.Dossier(t.Context(), booking.ID); err != nil || d.Card != nil {
+		t.Errorf("without a card: %+v %v", d.Card, err)
+	}
+}
+
+func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
+	w := newRentalWorld(t)
+	var ids []rental.BookingID
+	for i := range 5 {
+		d := draft(telematics.VehicleID(1+i%2), float64(i), float64(i)+0.5)
+		if i == 3 {
+			d.Client = "ben"
+		}
+		ids = append(ids, w.book(d).ID)
+	}
+	w.amend(rental.BookingCancel, ids[4], noon, cancelAt(noon))
+	w.amend(rental.BookingStart, ids[0], noon, beginAt(noon))
+	for _, c := range []struct {
+		q    rental.BookingQuery
+		want []rental.BookingID
+	}{
+		{rental.BookingQuery{}, []rental.BookingID{ids[4], ids[3], ids[2], ids[1], ids[0]}},
+		{rental.BookingQuery{Agency: 1, Client: "anna"}, []rental.BookingID{ids[4], ids[2], ids[1], ids[0]}},
+		{rental.BookingQuery{Agency: 2}, nil},
+		{rental.BookingQuery{State: rental.Upcoming}, []rental.BookingID{ids[3], ids[2], ids[1]}},
+		{rental.BookingQuery{Vehicle: 2}, []rental.BookingID{ids[3], ids[1]}},
+		{rental.BookingQuery{Page: telematics.Page{Limit: 2, Before: int64(ids[3])}}, []rental.BookingID{ids[2], ids[1]}},
+		{rental.BookingQuery{Client: "an\x00na"}, nil},
+	} {
+		found, err := w.there.Dossiers(t.Context(), c.q)
+		var got []rental.BookingID
+		for _, d := range found {
+			got = append(got, d.ID)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v %v, want %v", c.q, got, err, c.want)
+		}
+		for _, d := range found {
+			if wanted := map[bool]int{true: 2}[d.ID == ids[0]]; len(d.Charges) != wanted {
+				t.Errorf("booking %d has %d charges", d.ID, len(d.Charges))
+			}
+		}
+	}
+}
+
+// counting is a database that counts the statements that return rows.
+type counting struct {
+	driver.Connector
+	queries *atomic.Int64
+}
+
+func (c counting) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	return countingConn{conn, c.queries}, err
+}
+
+type countingConn struct {
+	driver.Conn
+	queries *atomic.Int64
+}
+
+func (c countingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.queries.Add(1)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c countingConn) Prepare(query string) (driver.Stmt, error) {
+	stmt, err := c.Conn.Prepare(query)
+	return countingStmt{stmt, c.queries}, err
+}
+
+type countingStmt struct {
+	driver.Stmt
+	queries *atomic.Int64
+}
+
+func (s countingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	s.queries.Add(1)
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
+
+func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
+	w := newRentalWorld(t)
+	var last rental.BookingID
+	for i := range 6 {
+		last = w.book(draft(1, float64(i), float64(i)+1)).ID
+	}
+	var queries atomic.Int64
+	connector, err := pq.NewConnector(w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
+	defer db.Close()
+	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Lists: db}}
+	if _, err := p.Dossier(t.Context(), last); err != nil || queries.Swap(0) != 1 {
+		t.Errorf("a booking: more or less than one query, or %v", err)
+	}
+	if found, err := p.Dossiers(t.Context(), rental.BookingQuery{Agency: 1}); err != nil || len(found) != 6 || queries.Load() != 1 {
+		t.Errorf("%d bookings in %d queries, %v", len(found), queries.Load(), err)
+	}
+}
+
+func TestWhatADraftIsRefusedForIsFoundInTheRecord(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`update vehicles set hourly_rate = null where id = 2`)
+	w.exec(`update vehicles set status = 'maintenance' where id = 3`)
+	stranger := w.addCard("carl", "visa", "9999")
+	for name, c := range map[string]struct {
+		change func(*rental.Draft)
+		field  string
+		code   telematics.Code
+	}{
+		"agency":          {func(d *rental.Draft) { d.Agency = 7 }, "agency_id", ""},
+		"station":         {func(d *rental.Draft) { d.Pickup = 9 }, "pickup_station_id", ""},
+		"others' station": {func(d *rental.Draft) { d.Dropoff = 3 }, "dropoff_station_id", ""},
+		"past":            {func(d *rental.Draft) { d.Start = noon.Add(-time.Hour) }, "start_date", ""},
+		"vehicle":         {func(d *rental.Draft) { d.Vehicle = 99 }, "", telematics.VehicleNotFound},
+		"no rate":         {func(d *rental.Draft) { d.Vehicle = 2 }, "", rental.VehicleNotAvailable},
+		"withdrawn":       {func(d *rental.Draft) { d.Vehicle = 3 }, "", rental.VehicleNotAvailable},
+		"no card":         {func(d *rental.Draft) { d.Client = "dora" }, "", rental.MethodRequired},
+		"others' card":    {func(d *rental.Draft) { d.Method = stranger }, "", rental.MethodInvalid},
+	} {
+		d := draft(1, 1, 2)
+		c.change(&d)
+		_, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, noon))
+		var field *rental.FieldError
+		if errors.As(err, &field) && field.Field != c.field || field == nil && (c.field != "" || codeOf(err) != c.code) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := w.count(`select count(*) from bookings`) + w.count(`select count(*) from booking_numbers`); n != 0 {
+		t.Errorf("%d rows were left behind", n)
+	}
+}

@@ -1,0 +1,242 @@
+package rentals
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+)
+
+// Charges is the charges that are to be carried out. It is safe for concurrent use.
+type Charges struct{ DB *pg.DB }
+
+// heldCharge is what of a charge only its worker, and who wakes it, has to do with.
+type heldCharge struct {
+	State        string  `db:"state"`
+	Goal         *string `db:"goal"`
+	Woken        bool    `db:"woken"`
+	Tried        string  `db:"tried"`
+	TriedDefault *int64  `db:"tried_default"`
+}
+
+// hold locks a charge that is still a worker's; false: it is not.
+func hold(ctx context.Context, tx *sqlx.Tx, id, lease uuid.UUID) (h heldCharge, ok bool, err error) {
+	err = tx.GetContext(ctx, &h, `
+		select state, goal, woken_at is not null as woken, tried, tried_default
+		from charges where id = $1 and lease = $2 for update`, id, lease)
+	if errors.Is(err, sql.ErrNoRows) {
+		return heldCharge{}, false, nil
+	}
+	return h, err == nil, err
+}
+
+func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
+	if now := (rental.Charge{Kind: job.Kind, State: rental.ChargeState(h.State)}); !now.MayBecome(next) {
+		return fmt.Errorf("charge %s is %s and cannot become %s", job.ID, now.State, next)
+	}
+	return nil
+}
+
+// changed reports whether the charge is another job by now than the one that its worker was given.
+func (h heldCharge) changed(job rental.Job) bool {
+	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
+}
+
+// WriteCharge writes down what is known now, and keeps the job. A job that has become another one is given back.
+func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
+	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
+		if r.Card != nil {
+			// Before the charge: who changes a card holds its client, and then charges and the card, in any order.
+			if err := keepClient(ctx, tx, job.Client); err != nil {
+				return err
+			}
+		}
+		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
+		if err != nil || !mine {
+			return err
+		}
+		if held.changed(job) {
+			_, err := tx.ExecContext(ctx, `
+				update charges set lease = null, lease_until = null, taken_at = null, next_attempt_at = clock_timestamp()
+				where id = $1`, job.ID)
+			return err
+		}
+		if err := held.mayBecome(job, r.State); err != nil {
+			return err
+		}
+		ok = true
+		if err := writeAttempt(ctx, tx, job, r); err != nil {
+			return err
+		}
+		return writeLine(ctx, tx, r)
+	})
+	return ok && err == nil, unavailable.Wrap("write down what is about to be done about a charge", err)
+}
+
+func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
+	if r.Line == nil {
+		return nil
+	}
+	return activity.Insert(ctx, tx, *r.Line)
+}
+
+// writeAttempt says that the charge is being carried out, and with which card: who finds it so later knows whose
+// outcome it is, and whether the client has chosen another default since.
+func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) error {
+	card := pg.Deref(r.Card)
+	_, err := tx.ExecContext(ctx, `
+		update charges set
+			state = $2, settled = $3, decline_code = $4,
+			intent = coalesce(nullif($5, ''), intent), seen = coalesce(nullif($6, ''), seen),
+			attempts = attempts + $7,
+			payment_method_id = case when $8::bigint = 0 then payment_method_id else (select id from payment_methods where id = $8) end,
+			brand = case when $8 = 0 then brand else $9 end,
+			last_four = case when $8 = 0 then last_four else $10 end,
+			tried = case when $8 = 0 then tried else $11 end,
+			-- the same card again: what was the default when it was chosen
+			tried_default = case when $8 = 0 or tried = $11 then tried_default else $12::bigint end,
+			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- whoever comes after a crash looks at it
+			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
+		where id = $1`,
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
+		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), pg.Nullable(int64(job.Default)))
+	return err
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// SettleCharge writes down what was learned, and gives the job back.
+func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
+	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
+		// The client's row first, as everybody does: a default that is being set is seen here, or sees what is written here.
+		standing, err := defaultOf(ctx, tx, job, r)
+		if err != nil {
+			return err
+		}
+		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
+		if err != nil || !mine {
+			return err
+		}
+		if err := held.mayBecome(job, r.State); err != nil {
+			return err
+		}
+		ok = true
+		if err := writeOutcome(ctx, tx, job, r, held, standing); err != nil {
+			return err
+		}
+		return writeLine(ctx, tx, r)
+	})
+	return ok && err == nil, unavailable.Wrap("settle a charge", err)
+}
+
+// standing is a client's default payment method; zero: there is none.
+type standing struct {
+	ID    int64  `db:"id"`
+	Token string `db:"token"`
+	Card  string `db:"card"` // fingerprint, else token
+}
+
+// keepClient keeps others from changing a client's cards until the transaction ends.
+func keepClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) error {
+	_, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, id)
+	return err
+}
+
+// defaultOf keeps the client of a payment as it is, and returns its default where it matters:
+// after a refusal that another card may mend.
+func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (standing, error) {
+	if job.Kind == rental.RefundCharge {
+		return standing{}, nil
+	}
+	if err := keepClient(ctx, tx, job.Client); err != nil || !refused(r.State) || r.Hopeless {
+		return standing{}, err
+	}
+	var s standing
+	err := tx.GetContext(ctx, &s, `
+		select m.id, m.token, coalesce(m.fingerprint, m.token) as card
+		from clients c join payment_methods m on m.id = c.default_payment_method_id
+		where c.id = $1`, job.Client)
+	if errors.Is(err, sql.ErrNoRows) {
+		return standing{}, nil
+	}
+	return s, err
+}
+
+// refused reports whether another card may help.
+func refused(s rental.ChargeState) bool {
+	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
+}
+
+// writeOutcome writes what was learned. What happened meanwhile makes the charge due again at once: another goal, or a default
+// that was set since the card was tried.
+func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s standing) error {
+	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
+	_, err := tx.ExecContext(ctx, `
+		with now as (
+			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (barred) and $21 <> all (barred)) as again,
+				m.id, m.brand, m.last_four
+			from charges c
+				-- the card that was tried is the one that paid, whatever was chosen meanwhile
+				left join payment_methods m on $2 in ('paid', 'authorized') and m.client_id = $16 and coalesce(m.fingerprint, m.token) = c.tried
+			where c.id = $1
+		)
+		update charges set
+			state = $2, settled = $3, decline_code = $4,
+			intent = coalesce(nullif($5, ''), intent), seen = coalesce(nullif($6, ''), seen),
+			attempts = attempts + $7, tries = case when $8 then tries + 1 else 0 end,
+			declines = case when now.again and $17 then 0 when $9 then declines + 1 else declines end,
+			hard = case when now.again and $17 then false when $9 or $10 then $10 else hard end,
+			barred = barred
+				|| case when $10 and tried <> all (barred) then array[tried] else '{}' end
+				|| case when $22 <> '' and $22 <> all (barred) then array[$22] else '{}' end,
+			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.id, payment_method_id) end,
+			brand = coalesce(now.brand, charges.brand), last_four = coalesce(now.last_four, charges.last_four),
+			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
+			look_at = case when $18 then null when look_at >= taken_at then look_at else $19::timestamptz end,
+			paid_at = $20::timestamptz,
+			lease = null, lease_until = null, taken_at = null
+		from now
+		where charges.id = $1`,
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked), r.Again, r.Declined, r.Hard,
+		pg.Timestamp(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
+		pg.Timestamp(r.LookAt), pg.Timestamp(r.PaidAt), s.Token, r.Gone)
+	return err
+}
+
+// isOver reports whether nothing that the processor tells can change a charge any more. A refund may still come back.
+func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
+	return s.IsFinal() && k != rental.RefundCharge
+}
+
+// WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can change it any more.
+func (p Charges) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
+	if object == "" || !pg.Searchable(object) {
+		return "", false, nil
+	}
+	var rows []struct {
+		State rental.ChargeState `db:"state"`
+		Kind  rental.ChargeKind  `db:"kind"`
+	}
+	err = p.DB.Pool.SelectContext(ctx, &rows, `
+		update charges set look_at = case when state = any ($2) and kind <> 'refund' then look_at else clock_timestamp() end
+		where intent = $1 returning state, kind`, object, pq.Array(rental.FinalChargeStates()))
+	if err != nil || len(rows) == 0 {
+		return "", false, unavailable.Wrap("wake a charge", err)
+	}
+	return rows[0].State, !isOver(rows[0].Kind, rows[0].State), nil
+}

@@ -1,0 +1,82 @@
+package rentals
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
+)
+
+// Whoever writes down an attempt with a card, and whoever changes that card at the same moment, want the same charge, in
+// whatever order they came.
+func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	p, watch := open(t, address), open(t, address)
+	add := storetest.Vehicles(t, p.DB)
+	for name, change := range map[string]func(o *owing, first rental.Method) error{
+		"renewed": func(o *owing, first rental.Method) error {
+			renewed := first.Card
+			renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2039
+			_, err := o.put(renewed, false)
+			return err
+		},
+		"dropped": func(o *owing, first rental.Method) error {
+			return o.DropCard(context.Background(), first.Token, o.line(rental.MethodDropped))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vehicle, _ := add()
+			o := newOwing(t, p, vehicle)
+			first := o.add(false)
+			o.add(false)
+			charge := o.fee(`state = 'declined', next_attempt_at = now()`, first.ID)
+			jobs, err := p.TakeCharges(t.Context(), 10, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs = slices.DeleteFunc(jobs, func(j rental.Job) bool { return j.ID != charge })
+			if len(jobs) != 1 || jobs[0].Card == nil || jobs[0].Card.ID != first.ID {
+				t.Fatalf("took %+v", jobs)
+			}
+			inTheWay, err := watch.Pool.Beginx()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inTheWay.Rollback() //nolint:errcheck // after a commit it has nothing to do
+			if _, err := inTheWay.Exec(`select from charges where id = $1 for update`, charge); err != nil {
+				t.Fatal(err)
+			}
+			waiting := func(n int) func() bool {
+				return func() (there bool) {
+					err := watch.Pool.Get(&there, `
+						select count(*) = $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`, n)
+					if err != nil {
+						t.Error(err)
+					}
+					return there
+				}
+			}
+			changed, written := make(chan error, 1), make(chan error, 1)
+			go func() { changed <- change(o, first) }()
+			storetest.Eventually(t, "the change waits for the charge", waiting(1))
+			go func() {
+				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, Asked: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
+				written <- err
+			}()
+			storetest.Eventually(t, "the attempt waits, too", waiting(2))
+			if err := inTheWay.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-changed; err != nil {
+				t.Errorf("the change: %v", err)
+			}
+			if err := <-written; err != nil {
+				t.Errorf("the attempt: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package rentals
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+)
+
+// reviveCharges makes due at once what a client owes and another card than this one did not pay, or waits to be confirmed for:
+// with this card, as if it had never been declined. A renewed card is another one, unless the bank forbade
+// to try it again. What it forbade is remembered, whatever cards come in between.
+func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID, renewed bool) error {
+	_, err := tx.ExecContext(ctx, `
+		with card as (
+			select id, brand, last_four, coalesce(fingerprint, token) as mark from payment_methods where id = $2
+		), revived as materialized (
+			select c.id, case when c.hard and c.payment_method_id <> card.id then coalesce(tried.fingerprint, tried.token) end as bars
+			from card, charges c
+				join bookings b on b.id = c.booking_id
+				left join payment_methods tried on tried.id = c.payment_method_id
+			where b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold'
+				and c.state in ('declined', 'failed', 'requires_action')
+				and (c.payment_method_id is distinct from card.id or $3 and not c.hard)
+				and not card.mark = any (c.barred)
+			order by c.id
+			for update of c
+		)
+		update charges c
+		set payment_method_id = card.id, brand = card.brand, last_four = card.last_four,
+			next_attempt_at = clock_timestamp(), woken_at = clock_timestamp(), declines = 0, hard = false,
+			barred = case when revived.bars is null or revived.bars = any (c.barred) then c.barred else array_append(c.barred, revived.bars) end
+		from revived, card
+		where c.id = revived.id`,
+		client, method, renewed)
+	return err
+}
+
+// barCard remembers, before a payment method goes, which charges must not be tried with it again: it may come back
+// under another id.
+func barCard(ctx context.Context, tx *sqlx.Tx, method rental.MethodID) error {
+	_, err := tx.ExecContext(ctx, `
+		with tried as materialized (
+			select c.id, coalesce(m.fingerprint, m.token) as mark
+			from charges c join payment_methods m on m.id = c.payment_method_id
+			where m.id = $1 and c.hard
+			order by c.id
+			for update of c
+		)
+		update charges c set barred = array_append(c.barred, tried.mark)
+		from tried
+		where c.id = tried.id and not tried.mark = any (c.barred)`,
+		method)
+	return err
+}

@@ -1,0 +1,257 @@
+package rentals
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// owing is a client with an active booking, whose charges a test looks at.
+type owing struct {
+	cardholder
+	booking rental.BookingID
+	number  int
+}
+
+func newOwing(t *testing.T, p *fixture, vehicle telematics.VehicleID) *owing {
+	c := newCardholder(t, p)
+	return &owing{cardholder: c, booking: bookWith(t, p, vehicle, c.client.ID, 0, rental.Active)}
+}
+
+// fee puts a charge in that a card was tried for.
+func (o *owing) fee(set string, tried rental.MethodID) uuid.UUID {
+	o.number++
+	return owe(o.tb, o.fixture, o.booking, rental.FeeCharge, o.number, fmt.Sprintf("%s, payment_method_id = nullif(%d, 0)", set, tried))
+}
+
+// wantsDue checks whether a charge is due now, with a card; zero: it is not due.
+func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
+	o.tb.Helper()
+	var row struct {
+		Due      bool   `db:"due"`
+		Woken    bool   `db:"woken"`
+		Method   *int64 `db:"payment_method_id"`
+		LastFour string `db:"last_four"`
+		Declines int    `db:"declines"`
+		Hard     bool   `db:"hard"`
+	}
+	err := o.Pool.Get(&row, `
+		select next_attempt_at is not null and next_attempt_at <= clock_timestamp() as due, woken_at is not null as woken,
+			payment_method_id, last_four, declines, hard
+		from charges where id = $1`, id)
+	if err != nil {
+		o.tb.Fatal(err)
+	}
+	if row.Due != (card != 0) || row.Woken != row.Due {
+		o.tb.Errorf("%s: due %v, woken %v; want %v", what, row.Due, row.Woken, card != 0)
+	}
+	if card != 0 && (pg.Deref(row.Method) != int64(card) || row.LastFour != "4242" || row.Declines != 0 || row.Hard) {
+		o.tb.Errorf("%s: %+v, want to be tried with %d", what, row, card)
+	}
+}
+
+const declined = `state = 'declined', declines = 2, decline_code = 'insufficient_funds', next_attempt_at = now() + interval '1 day'`
+
+func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	for name, change := range map[string]func(o *owing, second rental.Method) rental.MethodID{
+		"set": func(o *owing, second rental.Method) rental.MethodID {
+			if err := o.makeDefault(second.ID); err != nil {
+				t.Fatal(err)
+			}
+			return second.ID
+		},
+		"added": func(o *owing, _ rental.Method) rental.MethodID { return o.add(true).ID },
+		"added again": func(o *owing, second rental.Method) rental.MethodID {
+			if _, err := o.put(second.Card, true); err != nil {
+				t.Fatal(err)
+			}
+			return second.ID
+		},
+		"next, where the first is gone": func(o *owing, second rental.Method) rental.MethodID {
+			methods, err := o.Methods(t.Context(), o.client.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.DropCard(t.Context(), methods[1].Token, o.line(rental.MethodDropped)); err != nil {
+				t.Fatal(err)
+			}
+			return second.ID
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vehicle, _ := add()
+			o := newOwing(t, p, vehicle)
+			first, second := o.add(false), o.add(false)
+			due := map[string]uuid.UUID{
+				"declined":                 o.fee(declined, first.ID),
+				"given up":                 o.fee(`state = 'failed'`, first.ID),
+				"waiting for its owner":    o.fee(`state = 'requires_action'`, first.ID),
+				"not to be tried with it":  o.fee(`state = 'failed', hard = true`, first.ID),
+				"whose card was removed":   o.fee(`state = 'failed'`, 0),
+				"while somebody is at it":  o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
+				"a deposit that is wanted": owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID)),
+			}
+			stays := map[string]uuid.UUID{
+				"paid":        o.fee(`state = 'paid'`, first.ID),
+				"unknown":     o.fee(`state = 'unknown'`, first.ID),
+				"pending":     o.fee(`state = 'pending'`, first.ID),
+				"of a refund": owe(t, p, o.booking, rental.RefundCharge, 1, fmt.Sprintf(`state = 'failed', payment_method_id = %d`, first.ID)),
+			}
+			other, _ := add()
+			stranger := newOwing(t, p, other)
+			theirs := stranger.fee(declined, stranger.add(false).ID)
+			next := change(o, second)
+			for what, id := range due {
+				o.wantsDue(what, id, next)
+			}
+			for what, id := range stays {
+				o.wantsDue(what, id, 0)
+			}
+			o.wantsDue("another client's", theirs, 0)
+		})
+	}
+}
+
+func TestADepositThatIsNoLongerWantedIsNotRevived(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	first, second := o.add(false), o.add(false)
+	deposit := owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID))
+	if err := o.makeDefault(second.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("to be released", deposit, 0)
+}
+
+func TestACardThatIsNotTheDefaultRevivesNothing(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	first := o.add(false)
+	fee := o.fee(declined, first.ID)
+	o.add(false)
+	o.wantsDue("another card was added", fee, 0)
+	if err := o.makeDefault(first.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("the declined card became the default again", fee, 0)
+}
+
+func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	first := o.add(false)
+	soft, hard := o.fee(declined, first.ID), o.fee(`state = 'failed', hard = true`, first.ID)
+	renewed := first.Card
+	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2039
+	if _, err := o.put(renewed, false); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("declined", soft, first.ID)
+	o.wantsDue("forbidden", hard, 0)
+}
+
+// The bank said once that the card must not be tried for this charge. Neither cards in between nor a new id of the same card
+// make that forgotten.
+func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	stolen, second := o.add(false), o.add(false)
+	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
+	decline := func() {
+		t.Helper()
+		if _, err := p.Pool.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day', woken_at = null where id = $1`, fee); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.makeDefault(second.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("with another card", fee, second.ID)
+	decline()
+	if err := o.makeDefault(stolen.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("with the forbidden card", fee, 0)
+	if err := o.makeDefault(second.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.remove(stolen.ID); err != nil {
+		t.Fatal(err)
+	}
+	again := stolen.Card
+	again.Token = rentaltest.NewCard().Token
+	if added, err := o.put(again, true); err != nil || added.Existed {
+		t.Fatalf("%+v, %v", added, err)
+	}
+	o.wantsDue("with the forbidden card, as a new method", fee, 0)
+	third := o.add(true)
+	o.wantsDue("with a third card", fee, third.ID)
+}
+
+func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	first, stolen := o.add(false), o.add(false)
+	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking had named it
+	if err := o.remove(stolen.ID); err != nil {
+		t.Fatal(err)
+	}
+	again := stolen.Card
+	again.Token = rentaltest.NewCard().Token
+	if _, err := o.put(again, true); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("as a new method", fee, 0)
+	if err := o.makeDefault(first.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("with another card", fee, first.ID)
+}
+
+// A worker writes down that a charge is paid at the moment at which another card is chosen for it.
+func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	first, second := o.add(false), o.add(false)
+	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
+	worker, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := worker.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- o.makeDefault(second.ID) }()
+	storetest.WaitForLock(t, p.DB)
+	if err := worker.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(storetest.Patience):
+		t.Fatal("the default was not set")
+	}
+	o.wantsDue("paid meanwhile", paid, 0)
+	o.wantsDue("still owed", owed, second.ID)
+}

@@ -1,0 +1,283 @@
+package rentals
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+var (
+	_ rental.Ledger  = (*fixture)(nil)
+	_ rental.Notices = (*fixture)(nil)
+)
+
+func TestPostgresKeepsTheContractOfCharges(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	here, there := open(t, address), open(t, address)
+	m := newMarket(t, here)
+	rentaltest.LedgerContract(t, func(t *testing.T) rentaltest.ChargeRecord {
+		return rentaltest.ChargeRecord{
+			Here: here, There: there,
+			Client: m.client, GiveCard: m.giveCard, SetDefault: m.setDefault, Add: m.add, Amend: m.amend, Charge: m.charge,
+			Lines: func(b rental.BookingID, k rental.ChargeKind) []telematics.Activity {
+				lines, err := here.Activities(t.Context(), telematics.ActivityQuery{Booking: int64(b), Action: rental.ChargeActivity(k)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return lines
+			},
+		}
+	})
+}
+
+func TestPostgresKeepsTheContractOfNotices(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	here, there := open(t, address), open(t, address)
+	rentaltest.NoticesContract(t, func(*testing.T) rentaltest.NoticeRecord {
+		return rentaltest.NoticeRecord{Here: here, There: there}
+	})
+}
+
+// market makes clients, cards, bookings and charges, as those would whose they are.
+type market struct {
+	t       testing.TB
+	p       *fixture
+	vehicle telematics.VehicleID
+	station int64
+}
+
+func newMarket(t testing.TB, p *fixture) *market {
+	m := &market{t: t, p: p}
+	m.vehicle, _ = storetest.Vehicles(t, p.DB)()
+	m.get(&m.station, `insert into stations (id, agency_id, name, address, latitude, longitude)
+		values (1, 1, 'Hauptbahnhof', 'Bayerstr. 10', 48.14, 11.56) returning id`)
+	return m
+}
+
+func (m *market) get(into any, query string, args ...any) {
+	m.t.Helper()
+	if err := m.p.Pool.Get(into, query, args...); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *market) exec(query string, args ...any) {
+	m.t.Helper()
+	if _, err := m.p.Pool.Exec(query, args...); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *market) client() (id rental.ClientID) {
+	name := uuid.NewString()
+	m.get(&id, `insert into clients (agency_id, subject, customer) values (1, $1, 'cus_' || $1) returning id`, name)
+	return id
+}
+
+func (m *market) giveCard(client rental.ClientID, c rental.Card) rental.Method {
+	method := rental.Method{Client: client, Card: c}
+	m.get(&method.ID, `
+		with card as (
+			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
+			values ($1, $2, $3, $4, $5, $6, nullif($7, ''), now()) returning id
+		), standby as (
+			update clients set default_payment_method_id = card.id from card where clients.id = $1 and default_payment_method_id is null
+		)
+		select id from card`, client, c.Token, c.Brand, c.LastFour, c.ExpMonth, c.ExpYear, c.Fingerprint)
+	return method
+}
+
+func (m *market) setDefault(client rental.ClientID, method rental.Method) {
+	m.exec(`with client as (
+			update clients set default_payment_method_id = $2 where id = $1
+		)
+		update charges c set payment_method_id = $2, woken_at = clock_timestamp(), next_attempt_at = clock_timestamp(), declines = 0, hard = false
+		from bookings b
+		where b.id = c.booking_id and b.client_id = $1 and c.state in ('declined', 'failed', 'requires_action')`, client, method.ID)
+}
+
+func (m *market) booking(client rental.ClientID) (id rental.BookingID) {
+	m.get(&id, `
+		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		values ($1, 'completed', 1, $2, $3, $4, $4, now() - interval '1 day', now(), now() - interval '1 day', now(), 'EUR', 1500, 100000, 800,
+			12000, 1200, 20000, now()) returning id`,
+		"BK-"+uuid.NewString(), client, m.vehicle, m.station)
+	return id
+}
+
+func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {
+	if c.Booking == 0 {
+		c.Booking = m.booking(client)
+	}
+	c.ID, c.Created = uuid.New(), time.Now().UTC()
+	m.exec(`
+		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, capture_amount, refunds_charge_id, next_attempt_at, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), $10, $11, $12, $13)`,
+		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount, pg.Nullable(c.Refunds), pg.Timestamp(c.NextAttempt), c.Created)
+	return c
+}
+
+func (m *market) amend(c rental.Charge, g rental.Goal, amount rental.Minor) {
+	m.exec(`update charges set goal = $2, capture_amount = $3, woken_at = now(), next_attempt_at = now() where id = $1`, c.ID, g, amount)
+}
+
+func (m *market) charge(id rental.ChargeID) rental.Charge {
+	var row chargeRow
+	m.get(&row, `select `+chargeColumns+` from charges c where c.id = $1`, id)
+	return row.charge()
+}
+
+func TestAChargeIsReadAsItWasWritten(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	client := m.client()
+	card := m.giveCard(client, rentaltest.AnyCard())
+	c := m.add(client, rental.Charge{Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000, Goal: rental.Capture, CaptureAmount: 300})
+	at := time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
+	m.exec(`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1', seen = 'ch_1',
+		attempts = 3, declines = 2, decline_code = 'insufficient_funds', next_attempt_at = $3, paid_at = $3, created_at = $3 where id = $1`, c.ID, card.ID, at)
+	want := rental.Charge{
+		ID: c.ID, Booking: c.Booking, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000,
+		Goal: rental.Capture, CaptureAmount: 300, Fee: "cleaning", Reason: "mud", Method: card.ID, Brand: "amex", LastFour: "0005", Intent: "pi_1", Seen: "ch_1",
+		Attempts: 3, Declines: 2, DeclineCode: "insufficient_funds", NextAttempt: at, PaidAt: at, Created: at,
+	}
+	if got := m.charge(c.ID); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestWorkersAtOnceTakeEachChargeOnce(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	p := open(t, address)
+	m := newMarket(t, p)
+	client := m.client()
+	const charges, workers = 200, 8
+	booking := m.booking(client)
+	for n := range charges {
+		m.add(client, rental.Charge{Booking: booking, Kind: rental.FeeCharge, Number: n + 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now().Add(-time.Minute)})
+	}
+	taken := make(chan rental.ChargeID, 2*charges)
+	errs := make(chan error, workers)
+	for range workers {
+		go func() {
+			for {
+				jobs, err := p.TakeCharges(context.Background(), 7, time.Hour)
+				if err != nil || len(jobs) == 0 {
+					errs <- err
+					return
+				}
+				for _, j := range jobs {
+					taken <- j.ID
+				}
+			}
+		}()
+	}
+	for range workers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	close(taken)
+	times := map[rental.ChargeID]int{}
+	for id := range taken {
+		times[id]++
+	}
+	// Who found others at all that was left has gone: what they let go of is nobody's yet.
+	rest, err := p.TakeCharges(t.Context(), charges, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range rest {
+		times[j.ID]++
+	}
+	if len(times) != charges {
+		t.Errorf("%d charges taken, want %d", len(times), charges)
+	}
+	for id, n := range times {
+		if n != 1 {
+			t.Errorf("charge %s was taken %d times", id, n)
+		}
+	}
+}
+
+func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	client := m.client()
+	m.giveCard(client, rentaltest.AnyCard())
+	other := m.giveCard(client, rentaltest.AnyCard())
+	c := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now().Add(-time.Minute)})
+	jobs, err := p.TakeCharges(t.Context(), 1, time.Hour)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	if ok, err := p.WriteCharge(t.Context(), jobs[0], rental.Result{State: rental.Unknown, Intent: "pi_1", Asked: true, Card: jobs[0].Card}); !ok || err != nil {
+		t.Fatalf("WriteCharge = %v, %v", ok, err)
+	}
+	tx, err := p.Pool.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := tx.Exec(`update clients set default_payment_method_id = $2 where id = $1`, client, other.ID); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() {
+		ok, err := p.SettleCharge(context.Background(), jobs[0], rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+		if err == nil && !ok {
+			err = fmt.Errorf("the job was lost")
+		}
+		settled <- err
+	}()
+	storetest.WaitForLock(t, p.DB)
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	if is := m.charge(c.ID); is.Method != other.ID || is.NextAttempt.After(time.Now()) || is.Declines != 0 {
+		t.Errorf("the charge is %+v", is)
+	}
+}
+
+func TestOldNoticesAreForgotten(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	for _, id := range []string{"old", "open", "new"} {
+		if err := p.Keep(t.Context(), rental.Notice{ID: id, Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
+			t.Fatal(err)
+		}
+		if id == "open" {
+			continue
+		}
+		if err := p.Handled(t.Context(), id, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.Pool.Exec(`update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []bool{true, false} {
+		if got, err := ForgetNotices(t.Context(), p.DB, 1); got != more || err != nil {
+			t.Errorf("Forget = %v, %v; want %v", got, err, more)
+		}
+	}
+	var left []string
+	if err := p.Pool.Select(&left, `select id from processor_notices order by id`); err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 2 || left[0] != "new" || left[1] != "open" {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,77 @@
+package rentals
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Cards is the clients with their payment methods. It is safe for concurrent use.
+type Cards struct{ DB *pg.DB }
+
+// clientRow is a row of clients.
+type clientRow struct {
+	ID       int64     `db:"id"`
+	AgencyID int64     `db:"agency_id"`
+	Subject  string    `db:"subject"`
+	Customer *string   `db:"customer"`
+	Key      uuid.UUID `db:"customer_key"`
+	Default  *int64    `db:"default_payment_method_id"`
+}
+
+const clientColumns = `id, agency_id, subject, customer, customer_key, default_payment_method_id`
+
+func (r clientRow) client() rental.Client {
+	return rental.Client{
+		ID: rental.ClientID(r.ID), Agency: telematics.AgencyID(r.AgencyID), Subject: r.Subject,
+		Customer: pg.Deref(r.Customer), Key: r.Key.String(), Default: rental.MethodID(pg.Deref(r.Default)),
+	}
+}
+
+// Client returns the client, which is made at first use.
+func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
+	c, err := clientOf(ctx, p.DB.Pool, agency, subject)
+	return c, unavailable.Wrap("read client", err)
+}
+
+// clientOf returns the client, which is made at first use.
+func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyID, subject string) (rental.Client, error) {
+	read := func() ([]clientRow, error) {
+		var rows []clientRow
+		err := sqlx.SelectContext(ctx, db, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject)
+		return rows, err
+	}
+	rows, err := read()
+	if err == nil && len(rows) == 0 {
+		// Whoever makes the same client now is waited for, and read then.
+		if _, err = db.ExecContext(ctx, `insert into clients (agency_id, subject) values ($1, $2) on conflict do nothing`, agency, subject); err == nil {
+			rows, err = read()
+		}
+	}
+	if err != nil {
+		return rental.Client{}, err
+	}
+	return rows[0].client(), nil // clients are never removed
+}
+
+// lockClient returns the client, whose payment methods nobody else changes until the transaction ends.
+func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Client, error) {
+	var row clientRow
+	err := tx.GetContext(ctx, &row, `select `+clientColumns+` from clients where id = $1 for update`, id)
+	return row.client(), err
+}
+
+// SetCustomer writes down the processor's id of a client, unless there is one already, and returns the client as it
+// is then.
+func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
+	var row clientRow
+	err := p.DB.Pool.GetContext(ctx, &row, `
+		update clients set customer = coalesce(customer, $2) where id = $1 returning `+clientColumns, id, customer)
+	return row.client(), unavailable.Wrap("write down a customer", err)
+}

@@ -1,0 +1,110 @@
+package rentals
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/storetest"
+)
+
+// Two instances over one record, and a bank each of whose answers may be lost the first time: every charge is in its ledger
+// once, and ours is equal to it. One instance is stopped in the middle of its work.
+func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	here, there := open(t, address), open(t, address)
+	m := newMarket(t, here)
+	bank := rentaltest.NewBank()
+	bank.FailWith(unluckyOnce())
+	bank.Tell(func(n rental.Notice) {
+		if err := here.Keep(context.Background(), n); err != nil {
+			t.Error(err)
+		}
+	})
+	var charges []rental.Charge
+	for range 20 {
+		client := m.client()
+		m.giveCard(client, rentaltest.AnyCard())
+		booking := m.booking(client)
+		for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge} {
+			c := rental.Charge{Booking: booking, Kind: kind, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 13_200, NextAttempt: time.Now()}
+			if kind == rental.DepositCharge {
+				c.Goal = rental.Hold
+			}
+			charges = append(charges, m.add(client, c))
+		}
+	}
+	run := func(p *fixture) (stop func()) {
+		c := rental.NewCollector(rental.CollectorConfig{
+			Ledger: p, Notices: p, Processor: bank, Every: 50 * time.Millisecond, Lease: 1500 * time.Millisecond, Timeout: 200 * time.Millisecond,
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		return sync.OnceFunc(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	stopFirst, stopSecond := run(here), run(there)
+	defer stopSecond()
+	storetest.Eventually(t, "the work has begun", func() bool { return len(bank.Calls()) > 50 })
+	stopFirst()
+	defer run(here)()
+
+	is := func(s rental.ChargeState, kinds ...rental.ChargeKind) func() bool {
+		return func() bool {
+			for _, c := range charges {
+				for _, k := range kinds {
+					if c.Kind == k && m.charge(c.ID).State != s {
+						return false
+					}
+				}
+			}
+			return true
+		}
+	}
+	storetest.Eventually(t, "everything is paid", is(rental.Paid, rental.StartCharge, rental.ExtensionCharge, rental.FeeCharge))
+	storetest.Eventually(t, "every deposit is held", is(rental.Authorized, rental.DepositCharge))
+	for _, c := range charges {
+		if c.Kind == rental.DepositCharge {
+			m.amend(c, rental.Capture, 5_000)
+		}
+	}
+	storetest.Eventually(t, "every deposit is taken", is(rental.Captured, rental.DepositCharge))
+	for _, c := range charges {
+		if is, e := m.charge(c.ID), bank.Of(c.ID); e.Payments != 1 || e.Held != 0 || e.Taken != is.Settled || is.PaidAt.IsZero() {
+			t.Errorf("the bank says %+v, we %+v", e, is)
+		}
+	}
+	var lines int
+	m.get(&lines, `select count(*) from activity where action like 'charge.%' and outcome = 'executed'`)
+	if want := len(charges) + len(charges)/4; lines != want {
+		t.Errorf("%d lines of the history tell that something was carried out, want %d", lines, want)
+	}
+}
+
+// unluckyOnce has some calls go wrong, each the first time only.
+func unluckyOnce() func(rentaltest.Call) rentaltest.Fault {
+	var mu sync.Mutex
+	seen := map[rentaltest.Call]bool{}
+	return func(c rentaltest.Call) rentaltest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[c] || strings.HasPrefix(c.Method, "Intent") || rand.IntN(3) > 0 {
+			return rentaltest.Fault{}
+		}
+		seen[c] = true
+		return rentaltest.Fault{Kind: rentaltest.FaultKinds[rand.IntN(5)], Late: 300 * time.Millisecond}
+	}
+}

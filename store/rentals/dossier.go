@@ -1,0 +1,191 @@
+package rentals
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// dossierRow is a row of bookings with everything that is known beside it.
+type dossierRow struct {
+	ID         int64      `db:"id"`
+	Reference  string     `db:"reference"`
+	State      string     `db:"state"`
+	AgencyID   int64      `db:"agency_id"`
+	ClientID   int64      `db:"client_id"`
+	StartAt    time.Time  `db:"start_at"`
+	EndAt      time.Time  `db:"end_at"`
+	StartedAt  *time.Time `db:"started_at"`
+	EndedAt    *time.Time `db:"ended_at"`
+	Currency   string     `db:"currency"`
+	HourlyRate int64      `db:"hourly_rate"`
+	TaxPPM     int64      `db:"tax_ppm"`
+	Hours      int64      `db:"hours"`
+	Subtotal   int64      `db:"subtotal"`
+	Tax        int64      `db:"tax"`
+	Deposit    int64      `db:"deposit"`
+	MethodID   *int64     `db:"payment_method_id"`
+	Extensions int        `db:"extensions"`
+	CreatedAt  time.Time  `db:"created_at"`
+
+	AgencyCode string              `db:"agency_code"`
+	Subject    string              `db:"subject"`
+	Terms      termsRow            `db:"terms"`
+	Vehicle    vehicles.Row        `db:"vehicle"`
+	Pickup     vehicles.StationRow `db:"pickup"`
+	Dropoff    vehicles.StationRow `db:"dropoff"`
+	Card       cardRow             `db:"card"`
+
+	Charges []byte     `db:"charges"` // JSON; null: none
+	Next    *time.Time `db:"next_start"`
+	InOther bool       `db:"in_other"`
+	Before  bool       `db:"before"`
+}
+
+// termsRow is the part of a row of agencies that bookings go by.
+type termsRow struct {
+	Currency string `db:"currency"`
+	TaxPPM   int64  `db:"tax_ppm"`
+	CutoffUS int64  `db:"cutoff_us"`
+	BufferUS int64  `db:"buffer_us"`
+	GraceUS  int64  `db:"grace_us"`
+	FeeLimit *int64 `db:"fee_limit"`
+}
+
+func (r termsRow) terms() rental.Terms {
+	terms := rental.Terms{
+		Currency: rental.Currency(r.Currency), Tax: rental.TaxRate(r.TaxPPM),
+		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
+		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond,
+	}
+	if r.FeeLimit != nil {
+		terms.FeeLimit = rental.Minor(*r.FeeLimit)
+	}
+	return terms
+}
+
+// cardRow is the payment method that a booking's charges would go to.
+type cardRow struct {
+	Token       *string `db:"token"` // null: there is none
+	Brand       *string `db:"brand"`
+	LastFour    *string `db:"last_four"`
+	ExpMonth    *int    `db:"exp_month"`
+	ExpYear     *int    `db:"exp_year"`
+	Fingerprint *string `db:"fingerprint"`
+}
+
+const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
+	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
+	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
+	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
+
+// Bookings b with what is known beside them. The vehicle's other bookings o are the live ones; $1 is now.
+const selectDossiers = `
+	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
+		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
+		a.code as agency_code, c.subject, ` + termsColumns + `,
+		v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status", v.powertrain as "vehicle.powertrain",
+		v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
+		v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features",
+		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
+		p.id as "pickup.id", p.agency_id as "pickup.agency_id", p.name as "pickup.name", p.address as "pickup.address",
+		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
+		d.id as "dropoff.id", d.agency_id as "dropoff.agency_id", d.name as "dropoff.name", d.address as "dropoff.address",
+		d.latitude as "dropoff.latitude", d.longitude as "dropoff.longitude",
+		m.token as "card.token", m.brand as "card.brand", m.last_four as "card.last_four", m.exp_month as "card.exp_month",
+		m.exp_year as "card.exp_year", m.fingerprint as "card.fingerprint",
+		(
+			select json_agg(x order by x.created_at, x.id)
+			from (select ` + chargeColumns + ` from charges c where c.booking_id = b.id) x
+		) as charges,
+		o.next_start, coalesce(o.in_other, false) as in_other, coalesce(o.before, false) as before
+	from bookings b
+		join agencies a on a.id = b.agency_id
+		join clients c on c.id = b.client_id
+		join vehicles v on v.id = b.vehicle_id
+		left join units u on u.vehicle_id = v.id
+		join stations p on p.id = b.pickup_station_id
+		join stations d on d.id = b.dropoff_station_id
+		left join payment_methods m on m.id = coalesce(b.payment_method_id, c.default_payment_method_id)
+		cross join lateral (
+			select min(o.start_at) filter (where o.start_at > b.start_at) as next_start,
+				bool_or(o.state = 'active') as in_other,
+				bool_or(o.start_at < b.start_at and o.end_at > $1::timestamptz) as before
+			from bookings o
+			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')
+		) o`
+
+// dossiersOf returns what is known of the bookings of a query that begins with selectDossiers.
+func dossiersOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.Dossier, error) {
+	var rows []dossierRow
+	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	dossiers := make([]rental.Dossier, len(rows))
+	for i, row := range rows {
+		var err error
+		if dossiers[i], err = row.dossier(); err != nil {
+			return nil, fmt.Errorf("booking %d: %w", row.ID, err)
+		}
+	}
+	return dossiers, nil
+}
+
+func (r dossierRow) dossier() (rental.Dossier, error) {
+	d := rental.Dossier{
+		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: r.Terms.terms(), Subject: r.Subject,
+		Vehicle: r.Vehicle.Vehicle(), Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
+		Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
+	}
+	var charges []chargeRow
+	if r.Charges != nil {
+		if err := json.Unmarshal(r.Charges, &charges); err != nil {
+			return rental.Dossier{}, fmt.Errorf("decode charges: %w", err)
+		}
+	}
+	for _, row := range charges {
+		d.Charges = append(d.Charges, row.charge())
+	}
+	d.Card = r.card(d.Charges)
+	return d, nil
+}
+
+func (r dossierRow) booking() rental.Booking {
+	return rental.Booking{
+		ID: rental.BookingID(r.ID), Reference: r.Reference, State: rental.BookingState(r.State),
+		Agency: telematics.AgencyID(r.AgencyID), Client: rental.ClientID(r.ClientID), VehicleID: telematics.VehicleID(r.Vehicle.ID),
+		PickupID: r.Pickup.ID, DropoffID: r.Dropoff.ID, Start: r.StartAt.UTC(), End: r.EndAt.UTC(),
+		ActualStart: pg.FromTimestamp(r.StartedAt), ActualEnd: pg.FromTimestamp(r.EndedAt),
+		Price: rental.Price{
+			Tariff: rental.Tariff{Currency: rental.Currency(r.Currency), HourlyRate: rental.Minor(r.HourlyRate),
+				Tax: rental.TaxRate(r.TaxPPM), Deposit: rental.Minor(r.Deposit)},
+			Hours: rental.Hundredths(r.Hours), Subtotal: rental.Minor(r.Subtotal), TaxDue: rental.Minor(r.Tax),
+		},
+		Method: rental.MethodID(pg.Deref(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
+	}
+}
+
+// card returns the card that pays: of the newest payment that was tried, which may have been removed since, else
+// the one that would be tried.
+func (r dossierRow) card(charges []rental.Charge) *rental.Card {
+	for i := len(charges) - 1; i >= 0; i-- {
+		if c := charges[i]; c.LastFour != "" && c.Kind != rental.RefundCharge {
+			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
+		}
+	}
+	if r.Card.Token == nil {
+		return nil
+	}
+	return &rental.Card{
+		Token: *r.Card.Token, Brand: pg.Deref(r.Card.Brand), LastFour: pg.Deref(r.Card.LastFour),
+		ExpMonth: pg.Deref(r.Card.ExpMonth), ExpYear: pg.Deref(r.Card.ExpYear), Fingerprint: pg.Deref(r.Card.Fingerprint),
+	}
+}

@@ -1,0 +1,45 @@
+package rentals
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/idempotency"
+	"motorpool/store/storetest"
+)
+
+func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	c := newCardholder(t, p)
+	key := rentaltest.NewKey(c.client.Subject)
+	addition := func() rental.Addition {
+		return rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: key, Line: c.line(rental.MethodAdd), Now: time.Now()}
+	}
+	first, err := p.AddMethod(t.Context(), addition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := p.AddedUnder(t.Context(), c.client.ID, *key); found || err != nil {
+		t.Errorf("AddedUnder = %v, %v", found, err)
+	}
+	second, err := p.AddMethod(t.Context(), addition())
+	if err != nil || second.Replayed || second.Method.ID == first.Method.ID {
+		t.Errorf("AddMethod = %+v, %v", second, err)
+	}
+	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	if more, err := idempotency.Forget(t.Context(), p.DB, 10); more || err != nil {
+		t.Errorf("Forget = %v, %v", more, err)
+	}
+	var left int
+	if err := p.Pool.Get(&left, `select count(*) from idempotency_keys`); err != nil || left > 0 {
+		t.Errorf("%d keys are left, %v", left, err)
+	}
+}

@@ -1,0 +1,54 @@
+package rentals
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+// Whoever changes what many want to change stands in line for longer than one of a batch would: nothing is away.
+func TestAChangeStandsInLineForItsClient(t *testing.T) {
+	w := newRentalWorld(t)
+	p := open(t, w.address)
+	booking := w.book(draft(1, 1, 9))
+	holder, err := w.here.Pool.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client rental.ClientID
+	if err := holder.Get(&client, `select id from clients where subject = 'anna' for update`); err != nil {
+		t.Fatal(err)
+	}
+	var line sync.WaitGroup
+	for name, change := range map[string]func() error{
+		"a default": func() error {
+			_, _, err := p.SetDefault(t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
+			return err
+		},
+		"a card": func() error {
+			_, err := p.AddMethod(t.Context(), rental.Addition{Client: client, Now: noon,
+				Card: rental.Card{Token: "pm_line", Brand: "amex", LastFour: "8431", ExpMonth: 12, ExpYear: 2030},
+				Line: telematics.Activity{At: noon, Actor: anna, Action: rental.MethodAdd}})
+			return err
+		},
+		"a cancellation": func() error {
+			_, _, err := p.Amend(t.Context(), asks(anna, rental.BookingCancel, booking.ID, noon), cancelAt(noon.Add(-24*time.Hour)))
+			return err
+		},
+	} {
+		line.Go(func() {
+			if err := change(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	time.Sleep(2 * p.Timeout() / pg.LockShare) // for as long as one of a batch waits, and again
+	if err := holder.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	line.Wait()
+}

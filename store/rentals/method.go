@@ -1,0 +1,271 @@
+package rentals
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// methodRow is a row of payment_methods.
+type methodRow struct {
+	ID          int64     `db:"id"`
+	ClientID    int64     `db:"client_id"`
+	Token       string    `db:"token"`
+	Brand       string    `db:"brand"`
+	LastFour    string    `db:"last_four"`
+	ExpMonth    int       `db:"exp_month"`
+	ExpYear     int       `db:"exp_year"`
+	Fingerprint *string   `db:"fingerprint"`
+	Default     bool      `db:"is_default"`
+	CreatedAt   time.Time `db:"created_at"`
+}
+
+// selectMethods reads payment methods, each with whether it is the default, which stands with the client alone.
+const selectMethods = `
+	select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
+		m.id is not distinct from c.default_payment_method_id as is_default
+	from payment_methods m join clients c on c.id = m.client_id`
+
+func (r methodRow) method() rental.Method {
+	return rental.Method{
+		ID: rental.MethodID(r.ID), Client: rental.ClientID(r.ClientID), Default: r.Default, Created: r.CreatedAt.UTC(),
+		Card: rental.Card{
+			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear, Fingerprint: pg.Deref(r.Fingerprint),
+		},
+	}
+}
+
+// Methods returns the client's payment methods, newest first.
+func (p Cards) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method, error) {
+	var rows []methodRow
+	if err := p.DB.Pool.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 order by m.id desc`, id); err != nil {
+		return nil, unavailable.Wrap("read payment methods", err)
+	}
+	methods := make([]rental.Method, len(rows))
+	for i, row := range rows {
+		methods[i] = row.method()
+	}
+	return methods, nil
+}
+
+// findMethod returns a payment method of the client; false: it has none with this id.
+func findMethod(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, bool, error) {
+	var rows []methodRow
+	err := sqlx.SelectContext(ctx, db, &rows, selectMethods+` where m.client_id = $1 and m.id = $2`, client, id)
+	if err != nil || len(rows) == 0 {
+		return rental.Method{}, false, err
+	}
+	return rows[0].method(), true, nil
+}
+
+// methodNow returns a payment method of the client, which may have been removed since it was named.
+func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
+	m, found, err := findMethod(ctx, db, client, id)
+	if err == nil && !found {
+		err = rental.NoSuchMethod(id)
+	}
+	return m, err
+}
+
+// RemoveMethod removes a payment method, and returns it.
+func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity) (rental.Method, error) {
+	var removed rental.Method
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		if _, err := lockClient(ctx, tx, id); err != nil {
+			return err
+		}
+		m, err := methodNow(ctx, tx, id, method)
+		if err != nil {
+			return err
+		}
+		if m.Default {
+			return rental.IsDefault()
+		}
+		used, err := isInUse(ctx, tx, id, method)
+		if err != nil {
+			return err
+		}
+		if used {
+			return rental.InUse()
+		}
+		removed = m
+		return deleteMethod(ctx, tx, m, line)
+	})
+	return removed, unavailable.Wrap("remove a payment method", err)
+}
+
+// isInUse reports whether an active booking is to be paid with a method, or somebody is at a charge that may be tried with it:
+// its worker knows the card by heart. The method's row is locked first, so that whoever names it for a charge at this moment is
+// waited for, or finds it gone.
+func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
+	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
+		return false, err
+	}
+	var used bool
+	err := tx.GetContext(ctx, &used, `
+		select exists (select from bookings where payment_method_id = $1 and state = 'active')
+			or exists (
+				select from bookings b join charges c on c.booking_id = b.id
+				where b.client_id = $2 and c.kind <> 'refund'
+					and coalesce(c.payment_method_id, b.payment_method_id, $1) = $1 -- else it is another card's
+					and (c.lease_until > clock_timestamp()
+						or c.payment_method_id = $1 and b.state = 'active' and not c.hard
+							and c.state not in ('failed', 'paid', 'captured', 'released')))`,
+		method, client)
+	return used, err
+}
+
+func deleteMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method, line telematics.Activity) error {
+	if err := barCard(ctx, tx, m.ID); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `delete from payment_methods where id = $1`, m.ID); err != nil {
+		return err
+	}
+	return addMethodLine(ctx, tx, line, m)
+}
+
+// SetDefault makes a payment method the default, and charges that were declined due with it.
+func (p Cards) SetDefault(
+	ctx context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity, key *telematics.IdempotencyKey,
+) (rental.Method, bool, error) {
+	var m rental.Method
+	var replayed bool
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		if _, err := lockClient(ctx, tx, id); err != nil {
+			return err
+		}
+		earlier, err := idempotency.Find(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		if m, err = methodNow(ctx, tx, id, method); err != nil {
+			return err
+		}
+		if replayed = earlier != nil; replayed {
+			return nil
+		}
+		if err := makeDefault(ctx, tx, &m, false); err != nil {
+			return err
+		}
+		if err := takeMethodKey(ctx, tx, key, m.ID); err != nil {
+			return err
+		}
+		return addMethodLine(ctx, tx, line, m)
+	})
+	return m, replayed, unavailable.Wrap("set the default payment method", err)
+}
+
+// takeMethodKey takes a key for a payment method. It was free when the client was locked, and who wants it for the same request
+// waits for the client: so whoever has taken it since wants something else.
+func takeMethodKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, m rental.MethodID) error {
+	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Method: m})
+	if err == nil && earlier != nil { // a decline of the same card, at the same moment
+		err = telematics.StillOpen(telematics.Command{})
+	}
+	return err
+}
+
+// makeDefault makes a method its client's default. Renewed says that its card is a new one.
+func makeDefault(ctx context.Context, tx *sqlx.Tx, m *rental.Method, renewed bool) error {
+	if _, err := tx.ExecContext(ctx, `update clients set default_payment_method_id = $2 where id = $1`, m.Client, m.ID); err != nil {
+		return err
+	}
+	m.Default = true
+	return reviveCharges(ctx, tx, m.Client, m.ID, renewed)
+}
+
+// DropCard removes the payment method with a token that the processor no longer holds.
+func (p Cards) DropCard(ctx context.Context, token string, line telematics.Activity) error {
+	err := p.withCard(ctx, token, func(tx *sqlx.Tx, client rental.Client, m rental.Method) error {
+		line.Agency = client.Agency
+		if m.Default {
+			if err := passDefault(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return deleteMethod(ctx, tx, m, line)
+	})
+	return unavailable.Wrap("drop a card", err)
+}
+
+// passDefault makes the newest other method of the client the default; where there is none, it has no default.
+func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
+	var others []methodRow
+	err := tx.SelectContext(ctx, &others, selectMethods+` where m.client_id = $1 and m.id <> $2 order by m.id desc limit 1`, m.Client, m.ID)
+	if err != nil {
+		return err
+	}
+	if len(others) == 0 {
+		_, err := tx.ExecContext(ctx, `update clients set default_payment_method_id = null where id = $1`, m.Client)
+		return err
+	}
+	next := others[0].method()
+	return makeDefault(ctx, tx, &next, false)
+}
+
+// RefreshCard writes down what the processor changed of a card.
+func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
+	err := p.withCard(ctx, card.Token, func(tx *sqlx.Tx, _ rental.Client, m rental.Method) error {
+		_, err := tx.ExecContext(ctx, `
+			update payment_methods m
+			set brand = $2, last_four = $3, exp_month = $4, exp_year = $5,
+				fingerprint = case when exists (
+					select from payment_methods other where other.client_id = m.client_id and other.id <> m.id and other.fingerprint = $6
+				) then m.fingerprint else coalesce($6, m.fingerprint) end
+			where id = $1`,
+			m.ID, card.Brand, card.LastFour, card.ExpMonth, card.ExpYear, pg.Nullable(card.Fingerprint))
+		return err
+	})
+	return unavailable.Wrap("refresh a card", err)
+}
+
+// withCard runs a change of the payment method with a token, whose client it locks. Where there is none, it does nothing.
+func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx, rental.Client, rental.Method) error) error {
+	if !pg.Searchable(token) {
+		return nil
+	}
+	return retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		var clients []int64
+		if err := tx.SelectContext(ctx, &clients, `select client_id from payment_methods where token = $1`, token); err != nil || len(clients) == 0 {
+			return err
+		}
+		client, err := lockClient(ctx, tx, rental.ClientID(clients[0]))
+		if err != nil {
+			return err
+		}
+		var rows []methodRow
+		err = tx.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 and m.token = $2`, client.ID, token)
+		if err != nil || len(rows) == 0 { // gone while the client was waited for
+			return err
+		}
+		return change(tx, client, rows[0].method())
+	})
+}
+
+// addMethodLine adds the line of the history about a payment method. Of the card it tells what its owner may show.
+func addMethodLine(ctx context.Context, tx *sqlx.Tx, line telematics.Activity, m rental.Method) error {
+	line.Outcome = telematics.Executed
+	line.Details = map[string]any{
+		"payment_method_id": int64(m.ID), "brand": m.Brand, "last_four": m.LastFour, "exp_month": m.ExpMonth, "exp_year": m.ExpYear,
+		"is_default": m.Default,
+	}
+	return activity.Insert(ctx, tx, line)
+}
+
+// tokenTaken is the constraint that a token which another client has violates.
+const tokenTaken = "payment_methods_token_unique"
+
+func isTokenTaken(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && refusal.Constraint == tokenTaken
+}

@@ -1,0 +1,155 @@
+package rentals
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// AddedUnder returns what an earlier addition under an idempotency key has led to, as it is now.
+func (p Cards) AddedUnder(ctx context.Context, id rental.ClientID, key telematics.IdempotencyKey) (rental.Added, bool, error) {
+	earlier, err := idempotency.Find(ctx, p.DB.Pool, &key)
+	if err != nil || earlier == nil {
+		return rental.Added{}, false, unavailable.Wrap("look for an idempotency key", err)
+	}
+	added, err := addedBefore(ctx, p.DB.Pool, id, *earlier)
+	return added, true, unavailable.Wrap("read what was added", err)
+}
+
+// addedBefore returns what an earlier request has added, as it is now, or fails as it failed.
+func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID, earlier idempotency.Names) (rental.Added, error) {
+	added := rental.Added{Replayed: true}
+	if earlier.Refusal != nil {
+		return added, earlier.Refusal
+	}
+	var err error
+	added.Method, err = methodNow(ctx, db, id, earlier.Method)
+	return added, err
+}
+
+// KeepDecline writes down under an idempotency key, unless it is in use, that the card was declined.
+func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		_, err := idempotency.Take(ctx, tx, &key, idempotency.Names{Refusal: decline})
+		return err
+	})
+	return unavailable.Wrap("keep a decline", err)
+}
+
+// AddMethod writes a card down, or recognises the one that the client has already.
+func (p Cards) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
+	var added rental.Added
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		added, err = addMethod(ctx, tx, a)
+		return err
+	})
+	if isTokenTaken(err) {
+		err = rental.InvalidMethod("it belongs to another customer", err)
+	}
+	return added, unavailable.Wrap("add a payment method", err)
+}
+
+func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Added, error) {
+	client, err := lockClient(ctx, tx, a.Client)
+	if err != nil {
+		return rental.Added{}, err
+	}
+	if earlier, err := idempotency.Find(ctx, tx, a.Key); earlier != nil || err != nil {
+		return repeatAddition(ctx, tx, a, earlier, err)
+	}
+	added, renewed, err := putCard(ctx, tx, a)
+	if err != nil {
+		return added, err
+	}
+	switch {
+	case client.Default == 0, a.Default && !added.Method.Default, renewed && added.Method.Default:
+		if err := makeDefault(ctx, tx, &added.Method, renewed); err != nil {
+			return added, err
+		}
+	}
+	if renewed { // behind the charges: who is at one of them locks it, and then the method that it names
+		if err := renewMethod(ctx, tx, added.Method); err != nil {
+			return added, err
+		}
+	}
+	if err := takeMethodKey(ctx, tx, a.Key, added.Method.ID); err != nil {
+		return added, err
+	}
+	return added, addMethodLine(ctx, tx, a.Line, added.Method)
+}
+
+// repeatAddition answers an addition that was made while this one was under way. Its token may be another one of the
+// same card.
+func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier *idempotency.Names, err error) (rental.Added, error) {
+	if err != nil {
+		return rental.Added{}, err
+	}
+	added, err := addedBefore(ctx, tx, a.Client, *earlier)
+	if err != nil {
+		return added, err
+	}
+	var recorded bool
+	err = tx.GetContext(ctx, &recorded, `select exists (select from payment_methods where token = $1)`, a.Card.Token)
+	if err == nil && !recorded {
+		added.Unused = a.Card.Token
+	}
+	return added, err
+}
+
+// putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry than on record.
+func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.Added, renewed bool, err error) {
+	var rows []methodRow
+	err = tx.SelectContext(ctx, &rows, selectMethods+`
+		where m.client_id = $1 and (m.token = $2 or m.fingerprint = $3)
+		order by m.token = $2 desc limit 1`,
+		a.Client, a.Card.Token, pg.Nullable(a.Card.Fingerprint))
+	if err != nil {
+		return added, false, err
+	}
+	if len(rows) == 0 {
+		added.Method, err = insertMethod(ctx, tx, a)
+		return added, false, err
+	}
+	added = rental.Added{Method: rows[0].method(), Existed: true}
+	m := &added.Method
+	if m.ExpMonth == a.Card.ExpMonth && m.ExpYear == a.Card.ExpYear {
+		if m.Token != a.Card.Token {
+			added.Unused = a.Card.Token
+		}
+		return added, false, nil
+	}
+	if m.Token != a.Card.Token {
+		added.Unused = m.Token
+	}
+	m.Token, m.ExpMonth, m.ExpYear = a.Card.Token, a.Card.ExpMonth, a.Card.ExpYear
+	return added, true, nil
+}
+
+func renewMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
+	_, err := tx.ExecContext(ctx, `update payment_methods set token = $2, exp_month = $3, exp_year = $4 where id = $1`,
+		m.ID, m.Token, m.ExpMonth, m.ExpYear)
+	return err
+}
+
+func insertMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Method, error) {
+	var count int
+	if err := tx.GetContext(ctx, &count, `select count(*) from payment_methods where client_id = $1`, a.Client); err != nil {
+		return rental.Method{}, err
+	}
+	if count >= rental.MaxMethods {
+		return rental.Method{}, rental.TooManyMethods()
+	}
+	m := rental.Method{Client: a.Client, Card: a.Card, Created: pg.Deref(pg.Timestamp(a.Now))}
+	err := tx.GetContext(ctx, &m.ID, `
+		insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8)
+		returning id`,
+		a.Client, a.Card.Token, a.Card.Brand, a.Card.LastFour, a.Card.ExpMonth, a.Card.ExpYear, pg.Nullable(a.Card.Fingerprint), m.Created)
+	return m, err
+}

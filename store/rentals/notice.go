@@ -1,0 +1,76 @@
+package rentals
+
+import (
+	"context"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+)
+
+// noticesKept is for how long a notice that was handled is known, so that its repetition is none.
+const noticesKept = 30 * 24 * time.Hour
+
+// Notices is what the payment processor has told. It is safe for concurrent use.
+type Notices struct{ DB *pg.DB }
+
+// Keep writes a notice down, once: a repetition changes nothing.
+func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
+	_, err := p.DB.Pool.ExecContext(ctx, `
+		insert into processor_notices (id, type, object, kind, live) values ($1, $2, $3, $4, $5)
+		on conflict (id) do nothing`,
+		n.ID, n.Type, n.Object, n.Kind, n.Live)
+	return unavailable.Wrap("keep a notice of the payment processor", err)
+}
+
+// noticeRow is a row of processor_notices.
+type noticeRow struct {
+	ID       string `db:"id"`
+	Type     string `db:"type"`
+	Object   string `db:"object"`
+	Kind     string `db:"kind"`
+	Live     bool   `db:"live"`
+	Attempts int    `db:"attempts"`
+}
+
+// TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's clock.
+func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
+	var rows []noticeRow
+	err := p.DB.Pool.SelectContext(ctx, &rows, `
+		with due as (
+			select id from processor_notices
+			where due_at <= now()
+			order by due_at limit $1
+			for update skip locked
+		)
+		update processor_notices n set attempts = attempts + 1, due_at = clock_timestamp() + $2 * interval '1 microsecond'
+		from due where n.id = due.id
+		returning n.id, n.type, n.object, n.kind, n.live, n.attempts`,
+		limit, lease.Microseconds())
+	if err != nil {
+		return nil, unavailable.Wrap("take notices of the payment processor", err)
+	}
+	notices := make([]rental.Notice, len(rows))
+	for i, r := range rows {
+		notices[i] = rental.Notice{ID: r.ID, Type: r.Type, Object: r.Object, Kind: rental.NoticeKind(r.Kind), Live: r.Live, Attempts: r.Attempts}
+	}
+	return notices, nil
+}
+
+// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then. One that is
+// done with stays so.
+func (p Notices) Handled(ctx context.Context, id string, again time.Time) error {
+	_, err := p.DB.Pool.ExecContext(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
+	return unavailable.Wrap("give a notice of the payment processor back", err)
+}
+
+// ForgetNotices removes notices that were handled long ago, up to limit of them, and reports whether there may be others.
+func ForgetNotices(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	return db.Forget(ctx, "forget notices of the payment processor", `
+		delete from processor_notices
+		where id in (
+			select id from processor_notices
+			where received_at <= now() - `+pg.Interval(noticesKept)+` and due_at is null
+			order by received_at limit $1 for update skip locked)`, limit)
+}

@@ -1,0 +1,45 @@
+package rentals
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+func TestABookingInAnyStateIsMovedAsItIsAndWas(t *testing.T) {
+	w := newRentalWorld(t)
+	begin, end := noon.Add(-time.Minute), noon // before its agreed start
+	for i, state := range []rental.BookingState{rental.Upcoming, rental.Active, rental.Completed, rental.Cancelled} {
+		d := draft(1, 1, 3)
+		d.Vehicle = telematics.VehicleID(i + 1)
+		before := w.book(d)
+		if state == rental.Active || state == rental.Completed {
+			before = w.amend(rental.BookingStart, before.ID, begin, beginAt(begin))
+		}
+		if state == rental.Completed {
+			before = w.amend(rental.BookingEnd, before.ID, end, finishAt(end))
+		}
+		if state == rental.Cancelled {
+			w.exec(`update bookings set state = 'cancelled' where id = $1`, before.ID)
+		}
+		for _, by := range []time.Duration{26 * time.Hour, -50 * time.Hour} {
+			if err := w.here.Redate(t.Context(), before.ID, by); err != nil {
+				t.Fatalf("%s, by %v: %v", state, by, err)
+			}
+			after, err := w.there.Dossier(t.Context(), before.ID)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case after.State != state, !after.Start.Equal(before.Start.Add(by)), !after.End.Equal(before.End.Add(by)), after.Created.After(before.Created):
+				t.Errorf("%s, by %v: %+v, was %+v", state, by, after.Booking, before.Booking)
+			case after.ActualStart.IsZero() != (state == rental.Upcoming || state == rental.Cancelled), after.ActualEnd.IsZero() != (state != rental.Completed):
+				t.Errorf("%s, by %v: from %v to %v in fact", state, by, after.ActualStart, after.ActualEnd)
+			case !after.ActualStart.IsZero() && after.ActualStart.Before(after.Start), !after.ActualEnd.IsZero() && after.ActualEnd.Before(after.ActualStart):
+				t.Errorf("%s, by %v: from %v to %v, but agreed from %v", state, by, after.ActualStart, after.ActualEnd, after.Start)
+			}
+			before = after
+		}
+	}
+}
