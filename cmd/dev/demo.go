@@ -25,7 +25,8 @@ var (
 	demoOperator = telematics.Actor{Subject: "dev", Role: telematics.Admin}
 )
 
-// wallets are the cards of the demo's clients, by the processor's published test ids; the first is the default.
+// wallets are the cards of the demo's clients, by the processor's published test ids; the first is
+// the default.
 var wallets = []struct {
 	client   telematics.Actor
 	cards    []string
@@ -107,8 +108,8 @@ func (d *demo) addCards(ctx context.Context, client telematics.Actor, cards []st
 	return nil
 }
 
-// makeSolvent makes a valid card the default, so that charges for a new booking are paid: the default may be one that is always
-// declined.
+// makeSolvent makes a valid card the default, so that charges for a new booking are paid: the
+// default may be one that is always declined.
 func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 	held, err := d.wallet.List(ctx, client)
 	if err != nil {
@@ -184,8 +185,8 @@ func onTime(there rental.Dossier) (rental.Change, error) {
 	return change, err
 }
 
-// redate moves a booking in time: an active one began this hour, unless it has not ended yet; an upcoming one has not
-// begun; a completed one is over.
+// redate moves a booking in time: an active one began this hour, unless it has not ended yet; an
+// upcoming one has not begun; a completed one is over.
 func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
@@ -214,8 +215,8 @@ func (*demo) line(actor telematics.Actor, activity string) telematics.Activity {
 	return telematics.Activity{At: time.Now().UTC(), Actor: actor, Agency: actor.Agency, Action: activity, Outcome: telematics.Executed}
 }
 
-// createDemo creates the demo's cards and bookings, and adds variables for them and for the app of agency 1. It
-// returns when the charges are paid.
+// createDemo creates the demo's cards and bookings, and adds variables for them and for the app of
+// agency 1. It returns when the charges are paid.
 func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB, key rental.AgencyKey, processorURL string) error {
 	here.env = append(here.env, variable{"AGENCY_KEY_ID", key.ID}, variable{"AGENCY_SECRET", hex.EncodeToString(key.Secret)},
 		variable{"SANDBOX_URL", processorURL})
@@ -233,8 +234,8 @@ func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB
 // settleWithin is how long a start waits for the payments of the demo's bookings.
 const settleWithin = 10 * time.Second
 
-// settle waits until they are paid. If the sandbox was made to fail, or lost its file, the environment starts
-// nevertheless.
+// settle waits until they are paid. If the sandbox was made to fail, or lost its file, the
+// environment starts nevertheless.
 func (e *environment) settle(ctx context.Context, here *endpoints, d *demo) error {
 	within, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()

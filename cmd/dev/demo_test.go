@@ -29,7 +29,8 @@ type rented struct {
 	Vehicle     struct{ ID int64 }
 }
 
-// ask sends a request as an administrator, or, with a client's token, signed by the app of agency 1.
+// ask sends a request as an administrator, or, with a client's token, signed by the app of agency
+// 1.
 func (l *live) ask(method, path, token, body string, into any) int {
 	l.Helper()
 	request, err := http.NewRequest(method, l.env["BASE_URL"]+path, strings.NewReader(body))
@@ -151,8 +152,8 @@ func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
 		t.Errorf("client-1's bookings are not newest first: %+v", newest)
 	}
 
-	// A developer ends one, and leaves a card as default that is meant to be refused; cancels another, and takes its vehicle;
-	// then the world lies idle for days.
+	// A developer ends one, and leaves a card as default that is meant to be refused; cancels
+	// another, and takes its vehicle; then the world lies idle for days.
 	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
 	first.must(http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN", `{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`)
 	first.must(http.MethodPost, "/api/v1/client/bookings/"+first.env["BOOKING_UPCOMING"]+"/cancel", "CLIENT_TOKEN", "")

@@ -45,7 +45,8 @@ type servers struct {
 func (e *environment) run(ctx context.Context) (err error) {
 	e.started = time.Now()
 	dir := e.flags.Dir
-	if err := os.MkdirAll(dir, 0o711); err != nil { // passable, so that Postgres as another user keeps its data inside
+	// Passable, so that Postgres as another user keeps its data inside.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	unlock, err := devstack.LockFolder(dir)

@@ -113,15 +113,16 @@ func (e *environment) reportingFirst() []telematics.VehicleID {
 // cars have it by then.
 const provisionEvery = 200 * time.Millisecond
 
-// provision gives the public halves of the signing keys to the cars, and writes them for other units, when the keys are
-// rotated. In production this is the operator's task.
+// provision gives the public halves of the signing keys to the cars, and writes them for other
+// units, when the keys are rotated. In production this is the operator's task.
 func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) error {
 	file := e.Path(world.SigningFile)
 	keys := keyfile.Source[signing.Keychain]{
 		Name: file, Every: provisionEvery, Parse: signing.ParseKeychain, Log: e.log,
 		Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
 	}
-	return keys.Watch(ctx, func(chain signing.Keychain) { // also the first time: they may have changed since the start
+	// Also the first time: they may have changed since the start.
+	return keys.Watch(ctx, func(chain signing.Keychain) {
 		cars.SetKeyring(chain.Keyring())
 		if err := world.WriteKeyring(e.Path(world.KeyringFile), chain); err != nil {
 			e.log.Error("public keys not written", "file", world.KeyringFile, "err", err)

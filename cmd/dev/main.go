@@ -1,5 +1,6 @@
-// Command dev runs Motorpool with everything around it in one process: an MQTT broker, a Redis, a real Postgres, the service and a
-// simulated fleet in which each car shows one outcome. It listens on this machine only.
+// Command dev runs Motorpool with everything around it in one process: an MQTT broker, a Redis, a
+// real Postgres, the service and a simulated fleet in which each car shows one outcome. It listens
+// on this machine only.
 package main
 
 import (

@@ -46,7 +46,8 @@ func readReadme(t *testing.T, heading string) (r readme) {
 	return r
 }
 
-// expected returns the status of the answer to each call that is pasted, as far as README.md says: 2 is any success.
+// expected returns the status of the answer to each call that is pasted, as far as README.md says:
+// 2 is any success.
 func (r readme) expected() (statuses []string, lines []string) {
 	for _, line := range calls.FindAllString(continued.ReplaceAllString(r.paste, " "), -1) {
 		status := "2"
@@ -58,8 +59,8 @@ func (r readme) expected() (statuses []string, lines []string) {
 	return statuses, lines
 }
 
-// pasted runs a script in a shell that has read the world's variables, as a newcomer would who has just cloned this, and
-// returns each answer with its status.
+// pasted runs a script in a shell that has read the world's variables, as a newcomer would who has
+// just cloned this, and returns each answer with its status.
 func (l *live) pasted(script string) (answers []struct{ body, status string }) {
 	l.Helper()
 	const mark = "\n--status "
@@ -84,7 +85,8 @@ set +u
 	return answers
 }
 
-// buildSigner puts the program where README.md builds it. It is built as this test is, so that what is built already is used.
+// buildSigner puts the program where README.md builds it. It is built as this test is, so that what
+// is built already is used.
 func (l *live) buildSigner() {
 	l.Helper()
 	args := []string{"build", "-o", filepath.Join(l.dir, "bin", "motorpool")}
@@ -96,8 +98,8 @@ func (l *live) buildSigner() {
 	}
 }
 
-// What README.md has to paste about bookings and cards works in the order in which it stands there: it is the first
-// thing that a newcomer tries.
+// What README.md has to paste about bookings and cards works in the order in which it stands there:
+// it is the first thing that a newcomer tries.
 func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
@@ -120,7 +122,8 @@ func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
 			t.Errorf("%s\nis answered with %s %s", lines[i], answer.status, answer.body)
 		}
 	}
-	// What stands between the dots of the answer that is shown, but for its beginning, which has ids.
+	// What stands between the dots of the answer that is shown, but for its beginning, which has
+	// ids.
 	shown := strings.Split(unspaced.ReplaceAllString(r.shown, ""), "…")
 	for _, piece := range shown[1:] {
 		if !strings.Contains(unspaced.ReplaceAllString(answers[0].body, ""), piece) {

@@ -169,8 +169,8 @@ func (l *live) showsEachPowertrain() {
 	}
 }
 
-// refreshLessons are what each car teaches about a refresh: what one cannot do for a command, it cannot do for its state
-// either; but a car that fails at everything still says how it is.
+// refreshLessons are what each car teaches about a refresh: what one cannot do for a command, it
+// cannot do for its state either; but a car that fails at everything still says how it is.
 var refreshLessons = map[telematics.VehicleID]lesson{
 	1: done, 2: done, 3: done, 4: done, 5: away, 6: done, 7: slowly, 8: unanswered, 9: noisily, 10: done,
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completion prints a script for a shell. It is made from the commands themselves, so it is always complete.
+// completion prints a script for a shell. It is made from the commands themselves, so it is always
+// complete.
 type completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -56,7 +57,8 @@ func completions(n *kong.Node, path string) []node {
 // bashCompletion finds the command among the words before the cursor, and offers what may follow.
 func bashCompletion(nodes []node) string {
 	var cases strings.Builder
-	for _, n := range slices.Backward(nodes) { // the program itself last: its pattern fits everything
+	// The program itself last: its pattern fits everything.
+	for _, n := range slices.Backward(nodes) {
 		pattern := `"` + n.path + `"`
 		if n.path == "" {
 			pattern = "*"

@@ -14,7 +14,7 @@ const (
 	exitRefused     = 3 // refused, or nothing was sent: nothing has happened
 	exitFailed      = 4 // it was tried and failed
 	exitUnknown     = 5 // it may have happened
-	exitUnavailable = 6 // the service, or a server that it needs, is not there; nothing has happened
+	exitUnavailable = 6 // the service or a server that it needs is unavailable; nothing has happened
 )
 
 // failure is an error with an exit code.
@@ -62,7 +62,8 @@ func (e envelope) exitCode(method string, status int) int {
 	return foreignExitCode(method, status)
 }
 
-// foreignExitCode returns the code of an answer that is not the service's, such as a proxy's, or that says too little.
+// foreignExitCode returns the code of an answer that is not the service's, such as a proxy's, or
+// that says too little.
 func foreignExitCode(method string, status int) int {
 	switch {
 	case status < http.StatusInternalServerError:

@@ -82,8 +82,8 @@ func insistently(ctx context.Context, do func() error) error {
 // give up at the first lock that it meets.
 const insist = 10 * time.Second
 
-// haltBudget is how long the service may take to answer: it waits until the halt holds. One that hangs is tried again soon,
-// or by --direct.
+// haltBudget is how long the service may take to answer: it waits until the halt holds. One that
+// hangs is tried again soon, or by --direct.
 const haltBudget = broker.HaltWithin + 6*time.Second
 
 // where says how to name the server, where it is unavailable.

@@ -15,8 +15,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// TestMain lets the tests' own program be the service, for tests that need it as a process: what is killed there is
-// what is built here, with the race detector where the tests have it.
+// TestMain lets the tests' own program be the service, for tests that need it as a process: what is
+// killed there is what is built here, with the race detector where the tests have it.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		main()

@@ -13,8 +13,8 @@ import (
 // maxCandidates is how many vehicles are looked through for a plate: a page of the service.
 const maxCandidates = 200
 
-// vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one, in any case: a command
-// moves a car, so none is guessed.
+// vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one, in
+// any case: a command moves a car, so none is guessed.
 func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return id, nil

@@ -14,7 +14,8 @@ import (
 	"motorpool/rental"
 )
 
-// sign does what an agency's app does with each request. Its variables are those of the app, not of an operator.
+// sign does what an agency's app does with each request. Its variables are those of the app, not of
+// an operator.
 type sign struct {
 	KeyID   string     `env:"AGENCY_KEY_ID" placeholder:"ID" help:"Id of the agency's key."`
 	Secret  app.Secret `env:"AGENCY_SECRET" placeholder:"HEX" help:"Its secret: 64 hexadecimal digits."`
@@ -61,7 +62,8 @@ func (s sign) Run() error {
 	return nil
 }
 
-// complete says what is missing, by its variable: a shell that has not read them is what happens, rather than a flag left out.
+// complete says what is missing, by its variable: a shell that has not read them is what happens,
+// rather than a flag left out.
 func (s sign) complete() error {
 	var missing []string
 	for _, need := range []struct{ value, name string }{

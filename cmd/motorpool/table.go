@@ -74,7 +74,8 @@ func member(value any, path string) any {
 	return value
 }
 
-// cell is one line without control characters: texts of others must not move the cursor of a terminal.
+// cell is one line without control characters: texts of others must not move the cursor of a
+// terminal.
 func cell(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -36,8 +36,8 @@ func isURL(from string) bool {
 	return strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://")
 }
 
-// loadKeyring waits for a URL that does not answer yet, as the service may start later than the fleet; cancelling ctx ends
-// the wait without an error.
+// loadKeyring waits for a URL that does not answer yet, as the service may start later than the
+// fleet; cancelling ctx ends the wait without an error.
 func loadKeyring(ctx context.Context, keys *keyfile.Source[signing.Keyring]) (signing.Keyring, error) {
 	if !isURL(keys.Name) {
 		ring, err := keys.Load(ctx)

@@ -1,5 +1,5 @@
-// Command simulate runs a simulated fleet against any MQTT broker: cars of a units file, or any number of them, with a
-// model of their radio, faults, and a flight recorder.
+// Command simulate runs a simulated fleet against any MQTT broker: cars of a units file, or any
+// number of them, with a model of their radio, faults, and a flight recorder.
 //
 // Ctrl-C is the evening of the fleet: every unit announces standby and disconnects.
 package main

@@ -181,7 +181,8 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		}
 	}
 	defer func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for ever.
+		// mochi takes a read lock twice when it closes: a client that leaves in between locks it
+		// for ever.
 		for deadline := time.Now().Add(20 * time.Second); server.Clients.Len() > 1 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}

@@ -18,8 +18,8 @@ func badToken(why string, cause error) *telematics.Error {
 	return &telematics.Error{Code: Unauthenticated, Message: why, Cause: cause}
 }
 
-// Authenticate verifies the token of an Authorization header. Its error is a *telematics.Error with Unauthenticated, or has a
-// method Unavailable() bool that returns true.
+// Authenticate verifies the token of an Authorization header. Its error is a *telematics.Error with
+// Unauthenticated, or has a method Unavailable() bool that returns true.
 func (t *Tokens) Authenticate(ctx context.Context, h http.Header) (Identity, error) {
 	token, err := bearer(h.Values("Authorization"))
 	if err != nil {
@@ -55,12 +55,12 @@ func notInJWT(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// signatureChallenge is of an agency's signature alone: a client of OAuth that meets the scheme Bearer exchanges its
-// good token for a new one, again and again.
+// signatureChallenge is of an agency's signature alone: a client of OAuth that meets the scheme
+// Bearer exchanges its good token for a new one, again and again.
 const signatureChallenge = `Motorpool-Signature realm="motorpool", header="` + rental.SignatureHeader + `"`
 
-// Challenge returns the header WWW-Authenticate for an error that is answered with 401: with a token (RFC 6750, section 3), or with
-// a signature. It is empty for other errors.
+// Challenge returns the header WWW-Authenticate for an error that is answered with 401: with a
+// token (RFC 6750, section 3), or with a signature. It is empty for other errors.
 func Challenge(err error) string {
 	var failure *telematics.Error
 	if !errors.As(err, &failure) {

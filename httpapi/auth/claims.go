@@ -30,8 +30,8 @@ func (c Claims) withDefaults() Claims {
 	}
 }
 
-// ParseClaimPath splits the path of a claim into the names of nested members: "realm_access.roles" has
-// two. A dot within a name is written \. and a name that begins with https:// or http://, as
+// ParseClaimPath splits the path of a claim into the names of nested members: "realm_access.roles"
+// has two. A dot within a name is written \. and a name that begins with https:// or http://, as
 // namespaced claims do, is one name whatever it contains.
 func ParseClaimPath(path string) ([]string, error) {
 	if strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
@@ -102,7 +102,8 @@ func texts(value any) ([]string, bool) {
 	return nil, false
 }
 
-// role returns the role of a token, empty where it has none of ours: no token acts as telematics.System.
+// role returns the role of a token, empty where it has none of ours: no token acts as
+// telematics.System.
 func (c Claims) role(token jwt.Token) (telematics.Role, *telematics.Error) {
 	value, has := claim(token, c.Role)
 	if !has {
@@ -125,8 +126,8 @@ func (c Claims) role(token jwt.Token) (telematics.Role, *telematics.Error) {
 }
 
 // agency returns the agency, zero where the token names none. A number, its decimal digits as text
-// (some issuers have no number claims), and an array of exactly one of them name an agency. Anything else
-// is refused, a named zero and null too: none must read as "no agency".
+// (some issuers have no number claims), and an array of exactly one of them name an agency.
+// Anything else is refused, a named zero and null too: none must read as "no agency".
 func (c Claims) agency(token jwt.Token) (telematics.AgencyID, *telematics.Error) {
 	value, has := claim(token, c.Agency)
 	if !has {
@@ -165,7 +166,8 @@ type Scopes []string
 // Has reports whether the token has a scope.
 func (s Scopes) Has(scope string) bool { return slices.Contains(s, scope) }
 
-// scopes returns the scopes, each one separated by spaces (RFC 6749, section 3.3) or an element of an array.
+// scopes returns the scopes, each one separated by spaces (RFC 6749, section 3.3) or an element of
+// an array.
 func (c Claims) scopes(token jwt.Token) (Scopes, *telematics.Error) {
 	value, has := claim(token, c.Scope)
 	if !has {

@@ -1,11 +1,13 @@
-// Package auth finds out who makes a request: the access token of the actor, and the signature of the agency whose app sends it.
+// Package auth finds out who makes a request: the access token of the actor, and the signature of
+// the agency whose app sends it.
 //
 //	Authorization ─► Tokens ─► Identity: actor, scopes, until when      (keys: Keys, read from the identity provider)
 //	X-Agency-Signature ─► Signatures.Check ─► Signed: key, agency code  (then Signatures.Use, once for each change)
 //
-// Refusals are *telematics.Error with one of the codes below. Where keys or signatures cannot be read, the error has a
-// method Unavailable() bool that returns true. Which HTTP status that is, and what the actor may do, is decided by the caller. All types are safe
-// for concurrent use. Keys.Run is a loop; its caller owns it.
+// Refusals are *telematics.Error with one of the codes below. Where keys or signatures cannot be
+// read, the error has a method Unavailable() bool that returns true. Which HTTP status that is, and
+// what the actor may do, is decided by the caller. All types are safe for concurrent use. Keys.Run
+// is a loop; its caller owns it.
 package auth
 
 import "motorpool/telematics"

@@ -23,7 +23,8 @@ type SignatureUses interface {
 	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
 }
 
-// Signatures checks the signatures of agencies' apps. Without Keys or Uses they are unavailable. Safe for concurrent use.
+// Signatures checks the signatures of agencies' apps. Without Keys or Uses they are unavailable.
+// Safe for concurrent use.
 type Signatures struct {
 	Keys    AgencyKeys
 	Uses    SignatureUses
@@ -45,14 +46,15 @@ const (
 // ErrTooManyUses says that the client has used as many fresh signatures as it may.
 var ErrTooManyUses = errors.New("too many signatures of the client are fresh")
 
-// unknownSecret is used for a key that does not exist or is not valid any more, so that the check takes the same time.
+// unknownSecret is used for a key that does not exist or is not valid any more, so that the check
+// takes the same time.
 var unknownSecret = make([]byte, rental.SecretSize)
 
-// Check checks the agency signature of a request: that it is of this very request, then that it is fresh. The key names the
-// agency, which must be that of the token. Check records nothing: see Use.
+// Check checks the agency signature of a request: that it is of this very request, then that it is
+// fresh. The key names the agency, which must be that of the token. Check records nothing: see Use.
 //
-// Failed attempts count against no limit: a secret cannot be guessed, an attempt costs memory alone, and counted, they would let a thief of
-// a token lock its owner out.
+// Failed attempts count against no limit: a secret cannot be guessed, an attempt costs memory
+// alone, and counted, they would let a thief of a token lock its owner out.
 func (s *Signatures) Check(r *http.Request, body []byte, agency telematics.AgencyID) (Signed, error) {
 	signature, err := readSignature(r.Header)
 	if err != nil {
@@ -85,8 +87,8 @@ func badSignature(why string) *telematics.Error {
 	return &telematics.Error{Code: SignatureInvalid, Message: fmt.Sprintf("The agency signature is not valid: %s.", why)}
 }
 
-// readSignature returns what the header says. What is encoded on the way cannot be signed: whether the text before or
-// after is meant, each library decides otherwise.
+// readSignature returns what the header says. What is encoded on the way cannot be signed: whether
+// the text before or after is meant, each library decides otherwise.
 func readSignature(h http.Header) (rental.Signature, error) {
 	headers := h.Values(rental.SignatureHeader)
 	if len(headers) == 0 {
@@ -106,7 +108,8 @@ func readSignature(h http.Header) (rental.Signature, error) {
 	return signature, nil
 }
 
-// signedPart returns the part of a request that its app has signed, as it was before anything was decoded.
+// signedPart returns the part of a request that its app has signed, as it was before anything was
+// decoded.
 func signedPart(r *http.Request, body []byte) rental.SignedRequest {
 	path, query := rental.SplitTarget(r.RequestURI)
 	token, _ := bearer(r.Header.Values("Authorization")) // it was read before
@@ -124,8 +127,9 @@ func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, erro
 	return key, err
 }
 
-// Use uses up the signature of a change, also where the context ends meanwhile. Call it after the client's limit of requests, so that a flood of
-// requests writes no more signatures than the limit lets through. A read is not recorded: repeated, it changes nothing.
+// Use uses up the signature of a change, also where the context ends meanwhile. Call it after the
+// client's limit of requests, so that a flood of requests writes no more signatures than the limit
+// lets through. A read is not recorded: repeated, it changes nothing.
 func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Actor) error {
 	if s.Uses == nil {
 		return errNoSignatureUses

@@ -24,8 +24,8 @@ type TokensConfig struct {
 	Issuer   string // iss
 	Audience string // one of aud
 	Keys     *Keys
-	// Types are the values of the header parameter typ that are accepted, in any case; AbsentType stands for none.
-	// Defaults to at+jwt and JWT.
+	// Types are the values of the header parameter typ that are accepted, in any case; AbsentType
+	// stands for none. Defaults to at+jwt and JWT.
 	Types []string
 	// Claims maps the claims of the issuer. Its zero value has the names of docs/http.md.
 	Claims Claims
@@ -35,8 +35,8 @@ type TokensConfig struct {
 	Now func() time.Time
 }
 
-// Tokens verifies access tokens: JWT signed with RS256, ES256 or EdDSA. It caches the verified ones: a caller sends the same
-// token with every request. Safe for concurrent use.
+// Tokens verifies access tokens: JWT signed with RS256, ES256 or EdDSA. It caches the verified
+// ones: a caller sends the same token with every request. Safe for concurrent use.
 type Tokens struct {
 	TokensConfig
 	mu       sync.RWMutex
@@ -119,7 +119,8 @@ func (t *Tokens) verify(ctx context.Context, token string) (Identity, error) {
 	if err := t.checkType(header); err != nil {
 		return Identity{}, err
 	}
-	if critical, _ := header.Critical(); len(critical) > 0 { // RFC 7515 §4.1.11: none is understood here
+	// RFC 7515 §4.1.11: none is understood here.
+	if critical, _ := header.Critical(); len(critical) > 0 {
 		return Identity{}, badToken("The access token has critical header parameters that are not known here.", nil)
 	}
 	keyID, _ := header.KeyID()
@@ -142,7 +143,8 @@ func (t *Tokens) verify(ctx context.Context, token string) (Identity, error) {
 // AbsentType stands for a token without typ among the accepted types.
 const AbsentType = "absent"
 
-// checkType refuses what the issuer signed for another purpose, such as a logout token (RFC 8725, section 3.11).
+// checkType refuses what the issuer signed for another purpose, such as a logout token (RFC 8725,
+// section 3.11).
 func (t *Tokens) checkType(header jws.Headers) error {
 	named, has := header.Type()
 	if !has {
@@ -194,7 +196,8 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 	switch {
 	case role == telematics.Client && agency == 0:
 		return id, badToken(fmt.Sprintf("The access token of a client needs %s.", t.Claims.Agency), nil)
-	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies): // a misspelt agency must not open all
+	// A misspelt agency must not open all.
+	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies):
 		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
 			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)
 	}

@@ -1,6 +1,7 @@
-// Package connections bounds how many connections of a listener are open, and keeps those of authenticated callers first.
+// Package connections bounds how many connections of a listener are open, and keeps those of
+// authenticated callers first.
 //
-//	Bound ─► Listener ─► http.Server with ConnContext = Context ─► handler calls Prove for each valid token
+//	Bound ─► Listener ─► http.Server (ConnContext: Context) ─► handler calls Prove for each valid token
 package connections
 
 import (
@@ -19,10 +20,11 @@ import (
 	"motorpool/telematics"
 )
 
-// Listener is a listener that bounds how many of its connections are open. At the bound a new connection takes the
-// place of the oldest one that is not proven: that has not carried a valid token of an actor within its share. Where all
-// are, the new one is closed. So neither idle unauthenticated connections nor those of one actor can use up the
-// process's open files, or lock callers out.
+// Listener is a listener that bounds how many of its connections are open. At the bound a new
+// connection takes the place of the oldest one that is not proven: that has not carried a valid
+// token of an actor within its share. Where all are, the new one is closed. So neither idle
+// unauthenticated connections nor those of one actor can use up the process's open files, or lock
+// callers out.
 type Listener struct {
 	net.Listener
 	max     int
@@ -36,15 +38,16 @@ type Listener struct {
 	warned   time.Time
 }
 
-// Bound returns a listener that keeps at most max connections open, and registers what it counts. A nil
-// registerer registers nothing; a nil log is slog.Default().
+// Bound returns a listener that keeps at most max connections open, and registers what it counts. A
+// nil registerer registers nothing; a nil log is slog.Default().
 func Bound(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Listener {
 	l := &Listener{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
 	l.metrics = newMetrics(registerer, l.openConnections, l.unprovenConnections)
 	return l
 }
 
-// share is how many connections one actor can prove: else a single client's token could hold them all.
+// share is how many connections one actor can prove: else a single client's token could hold them
+// all.
 func (l *Listener) share() int { return max(minShare, l.max/shares) }
 
 // Accept waits for the next connection.
@@ -159,8 +162,9 @@ func (c *connection) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// prove keeps the connection from being evicted: it has carried a valid token of the actor. Beyond the actor's share it
-// changes nothing; a later request may prove the connection, as behind a proxy, where many actors share one.
+// prove keeps the connection from being evicted: it has carried a valid token of the actor. Beyond
+// the actor's share it changes nothing; a later request may prove the connection, as behind a
+// proxy, where many actors share one.
 func (c *connection) prove(actor telematics.Actor) {
 	if c.proven.Load() {
 		return
@@ -183,9 +187,9 @@ func (c *connection) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Close closes the connection, and makes room for another. It first discards input that will not be read, such as a
-// request that the caller pipelined behind its last answered one: otherwise the kernel sends a reset, which can cost the
-// caller that answer.
+// Close closes the connection, and makes room for another. It first discards input that will not be
+// read, such as a request that the caller pipelined behind its last answered one: otherwise the
+// kernel sends a reset, which can cost the caller that answer.
 func (c *connection) Close() error {
 	if c.reads.TryLock() { // otherwise a Read waits for input, so there is none
 		discardInput(c.Conn)
@@ -204,7 +208,8 @@ func discardInput(c net.Conn) {
 	}
 }
 
-// CloseWrite lets net/http end its side before it closes the connection of a caller that is still sending.
+// CloseWrite lets net/http end its side before it closes the connection of a caller that is still
+// sending.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -23,8 +23,9 @@ type Docs struct {
 	policy string
 }
 
-// NewDocs returns the page for a path; the document must be at /openapi.yaml. A script that is not empty runs first, and must define
-// docsRequestInterceptor(request), which every request of the page passes.
+// NewDocs returns the page for a path; the document must be at /openapi.yaml. A script that is not
+// empty runs first, and must define docsRequestInterceptor(request), which every request of the
+// page passes.
 func NewDocs(path, script string) *Docs {
 	config := swgui.Config{
 		Title:       "Motorpool",

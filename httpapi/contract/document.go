@@ -1,9 +1,11 @@
-// Package contract checks requests against an OpenAPI document, and serves the document for reading.
+// Package contract checks requests against an OpenAPI document, and serves the document for
+// reading.
 //
 //	MustParse ─► Document ─► Operation ─► Validate: values of the body, or what breaks which rule (FieldErrors)
 //
-// Rules are checked by the library kin-openapi; its messages are about schemas, so callers get the rule instead. The package
-// knows no route and no HTTP status. All its values are safe for concurrent use, except FieldErrors.
+// Rules are checked by the library kin-openapi; its messages are about schemas, so callers get the
+// rule instead. The package knows no route and no HTTP status. All its values are safe for
+// concurrent use, except FieldErrors.
 package contract
 
 import (
@@ -29,13 +31,15 @@ type Document struct {
 	JSON []byte // the document as JSON
 
 	parsed *openapi3.T
-	// anyInteger are parameters of paths that may be any integer of 64 bits: the library need not check them.
+	// anyInteger are parameters of paths that may be any integer of 64 bits: the library need not
+	// check them.
 	anyInteger map[*openapi3.Parameter]bool
 	// anyText are headers that may be any text up to a number of bytes, if it is not empty.
 	anyText map[*openapi3.Parameter]int
 }
 
-// MustParse panics where the text is not a valid document: it is for one that is embedded in the program.
+// MustParse panics where the text is not a valid document: it is for one that is embedded in the
+// program.
 func MustParse(text []byte) *Document {
 	parsed, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
@@ -80,7 +84,8 @@ type Operation struct {
 	strictQuery bool // refuses parameters that it does not have
 }
 
-// Operation panics where the document has no such operation: routes are fixed when the program is built.
+// Operation panics where the document has no such operation: routes are fixed when the program is
+// built.
 func (d *Document) Operation(method, path string) *Operation {
 	item := d.parsed.Paths.Value(path)
 	if item == nil || item.GetOperation(method) == nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// refuseUnknown reports the members of a JSON object that its schema does not have, and removes them, so that the rules
-// of the others can be checked. It descends into objects; prefix is the path of this one, with a dot at its end.
+// refuseUnknown reports the members of a JSON object that its schema does not have, and removes
+// them, so that the rules of the others can be checked. It descends into objects; prefix is the
+// path of this one, with a dot at its end.
 func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
 	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
 		return
@@ -33,8 +34,9 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 	}
 }
 
-// refuseUnknownQuery reports the parameters of a query that the operation does not have: without the one that was meant,
-// the request would concern more than its caller wanted, such as the halt of all agencies.
+// refuseUnknownQuery reports the parameters of a query that the operation does not have: without
+// the one that was meant, the request would concern more than its caller wanted, such as the halt
+// of all agencies.
 func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Values) {
 	var known []string
 	for _, ref := range spec.Parameters {
@@ -61,7 +63,8 @@ func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Value
 // noMembers is the schema of a body where none is expected.
 var noMembers = &openapi3.Schema{AdditionalProperties: openapi3.AdditionalProperties{Has: new(bool)}}
 
-// refuseBody checks the body of a change that takes none: it may be empty, null, or an object without members.
+// refuseBody checks the body of a change that takes none: it may be empty, null, or an object
+// without members.
 func (f *FieldErrors) refuseBody(body []byte) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return
@@ -86,8 +89,8 @@ func unknownMember(name string, schema *openapi3.Schema) string {
 	return "is unknown: the members are " + strings.Join(known, ", ")
 }
 
-// nearest returns the name that was probably meant, or "". Letter case, _ and - do not count; of the rest, one
-// in three characters may differ, but at least one.
+// nearest returns the name that was probably meant, or "". Letter case, _ and - do not count; of
+// the rest, one in three characters may differ, but at least one.
 func nearest(name string, known []string) string {
 	if len(name) > maxGuessed {
 		return ""
@@ -107,8 +110,8 @@ func bare(name string) []rune {
 	return []rune(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name)))
 }
 
-// editDistance returns how many characters must be inserted, removed, replaced or swapped with their neighbour to make
-// one text of the other (optimal string alignment).
+// editDistance returns how many characters must be inserted, removed, replaced or swapped with
+// their neighbour to make one text of the other (optimal string alignment).
 func editDistance(a, b []rune) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -133,47 +136,40 @@ func editDistance(a, b []rune) int {
 	return rows[len(a)][len(b)]
 }
 
-// RepeatedName returns the path of the first member that comes twice in its object, and whether there is one. The text
-// must be JSON. Parsers disagree about which of the two counts (RFC 8259, section 4), so neither can.
+// RepeatedName returns the path of the first member that comes twice in its object, and whether there is
+// one. The text must be JSON. Parsers disagree about which of the two counts (RFC 8259, section 4).
 func RepeatedName(text []byte) (string, bool) {
-	type level struct {
-		names map[string]bool // nil: an array
-		name  string          // of the member that is being read; empty: none
-		named bool            // the name was read, its value was not
+	path := repeatedName(json.NewDecoder(bytes.NewReader(text)), nil)
+	return strings.Join(path, "."), path != nil
+}
+
+// repeatedName reads one value, whose path is given, to its end or to the first repetition. Its depth is
+// bounded: the text was decoded before, which fails beyond 10,000 levels.
+func repeatedName(decoder *json.Decoder, path []string) []string {
+	opening, err := decoder.Token()
+	delimiter, ok := opening.(json.Delim)
+	if err != nil || !ok {
+		return nil
 	}
-	var levels []level
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return "", false // the end
-		}
-		top := len(levels) - 1
-		if name, ok := token.(string); ok && top >= 0 && levels[top].names != nil && !levels[top].named {
-			repeated := levels[top].names[name]
-			levels[top].names[name], levels[top].name, levels[top].named = true, name, true
-			if repeated {
-				var path []string
-				for _, l := range levels {
-					if l.names != nil {
-						path = append(path, l.name)
-					}
-				}
-				return strings.Join(path, "."), true
+	names := map[string]bool{}
+	for decoder.More() {
+		member := path
+		if delimiter == '{' {
+			token, err := decoder.Token()
+			name, ok := token.(string)
+			if err != nil || !ok {
+				return nil
 			}
-			continue
+			member = append(slices.Clip(path), name)
+			if names[name] {
+				return member
+			}
+			names[name] = true
 		}
-		if top >= 0 {
-			levels[top].named = false // this is its value, or the end of the object
-		}
-		switch token {
-		case json.Delim('{'):
-			levels = append(levels, level{names: map[string]bool{}})
-		case json.Delim('['):
-			levels = append(levels, level{})
-		case json.Delim('}'), json.Delim(']'):
-			levels = levels[:top]
+		if repeated := repeatedName(decoder, member); repeated != nil {
+			return repeated
 		}
 	}
+	_, _ = decoder.Token() // the end of the object or the array
+	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// An object that is left open would take unknown members, and one in a list would not be looked into.
+// An object that is left open would take unknown members, and one in a list would not be looked
+// into.
 func TestEveryObjectOfARequestBodyIsClosed(t *testing.T) {
 	bodies := 0
 	var closed func(name string, s *openapi3.Schema)

@@ -29,8 +29,9 @@ type Request struct {
 	Param   func(name string) string // returns a parameter of the path
 }
 
-// Validate checks a request, and adds every rule that it breaks to wrong. It returns the members of the body without those that are null;
-// nil: the operation has none. Its error is about a body that cannot be read at all.
+// Validate checks a request, and adds every rule that it breaks to wrong. It returns the members of
+// the body without those that are null; nil: the operation has none. Its error is about a body that
+// cannot be read at all.
 func (o *Operation) Validate(r Request, wrong *FieldErrors) (values map[string]any, err error) {
 	isObject := false
 	if o.spec.RequestBody != nil {
@@ -53,8 +54,8 @@ func (o *Operation) Validate(r Request, wrong *FieldErrors) (values map[string]a
 
 const mediaJSON = "application/json"
 
-// readValues reads the body as a JSON object, and reports whether it is one. An empty body, and null, is an object without
-// members.
+// readValues reads the body as a JSON object, and reports whether it is one. An empty body, and
+// null, is an object without members.
 func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 	values := map[string]any{}
 	if len(bytes.TrimSpace(r.Content)) == 0 {
@@ -112,7 +113,8 @@ var everyRule = &openapi3filter.Options{MultiError: true, SkipSettingDefaults: t
 
 func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	input := &openapi3filter.RequestValidationInput{Request: r.Request, QueryParams: r.Query, Options: everyRule}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // its parts are dropped, filters among them
+	// Its parts are dropped, filters among them.
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		wrong.Add("query", "must be name=value pairs joined by &, percent-encoded")
 	}
 	if o.strictQuery {
@@ -133,7 +135,8 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 			wrong.Add(parameter.Name, "is required: "+rule(parameter.Schema.Value))
 			continue
 		}
-		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" { // the library takes 1 and T, too
+		// The library takes 1 and T, too.
+		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" {
 			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
 			continue
 		}
@@ -169,7 +172,8 @@ func isInteger(s string) bool {
 // ParseInteger reads an integer of 64 bits in decimal digits.
 func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
 
-// ParseTime reads a time of RFC 3339 whose year in UTC has four digits, so that it can be written in the same form.
+// ParseTime reads a time of RFC 3339 whose year in UTC has four digits, so that it can be written
+// in the same form.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -193,7 +197,8 @@ func ParseUUID(s string) (uuid.UUID, error) {
 	return uuid.Parse(s)
 }
 
-// absent reports whether a header or a parameter of the query was not sent, not even empty. A parameter that is an object has other names.
+// absent reports whether a header or a parameter of the query was not sent, not even empty. A
+// parameter that is an object has other names.
 func absent(parameter *openapi3.Parameter, input *openapi3filter.RequestValidationInput) bool {
 	switch schema := parameter.Schema; {
 	case schema == nil || !schema.Value.Type.Is(openapi3.TypeString) && !schema.Value.Type.Is(openapi3.TypeInteger) &&

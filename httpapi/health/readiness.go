@@ -1,4 +1,5 @@
-// Package health answers probes: /healthz says that the process lives, /readyz whether it can serve.
+// Package health answers probes: /healthz says that the process lives, /readyz whether it can
+// serve.
 package health
 
 import (
@@ -48,8 +49,8 @@ func (r *Readiness) Drain() { r.draining.Store(true) }
 // process lives, /readyz says which check fails and why.
 func (r *Readiness) Internal() http.Handler { return healthHandler(r.probe) }
 
-// Public returns the handler for probes of load balancers and orchestrators. It says which check fails and not why, since
-// errors name servers, and it runs the checks once a second at most.
+// Public returns the handler for probes of load balancers and orchestrators. It says which check
+// fails and not why, since errors name servers, and it runs the checks once a second at most.
 func (r *Readiness) Public() http.Handler { return healthHandler(r.recent) }
 
 func healthHandler(ready func(context.Context) probe) http.Handler {
@@ -88,7 +89,8 @@ func (r *Readiness) recent(ctx context.Context) probe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.probed) >= probeEvery {
-		r.last = r.probe(context.WithoutCancel(ctx)) // for all callers, whether this one waits or not
+		// For all callers, whether this one waits or not.
+		r.last = r.probe(context.WithoutCancel(ctx))
 		for name, text := range r.last.body.Checks {
 			if text != "ok" {
 				r.last.body.Checks[name] = "failed"

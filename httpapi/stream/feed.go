@@ -16,11 +16,12 @@ import (
 
 // Log is the log of events, which all instances write.
 type Log interface {
-	// After returns up to limit events after the one with an id, oldest first. It reports false where the log cannot
-	// say what came after it, or not any more.
+	// After returns up to limit events after the one with an id, oldest first. It reports false
+	// where the log cannot say what came after it, or not any more.
 	After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error)
-	// Follow calls begin with up to recent latest events, at least one, and then next with later ones, without a gap,
-	// until the context ends. Where the log has lost the position, it calls begin again. Calls are serial.
+	// Follow calls begin with up to recent latest events, at least one, and then next with later
+	// ones, without a gap, until the context ends. Where the log has lost the position, it calls
+	// begin again. Calls are serial.
 	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
 }
 
@@ -29,18 +30,21 @@ type Config struct {
 	Log Log
 	// Body returns the data of an event, which is encoded as JSON; nil for a reset.
 	Body func(telematics.Event) any
-	// PerActor is how many streams an actor may have open here. Negative: any number. Defaults to 10.
+	// PerActor is how many streams an actor may have open here. Negative: any number. Defaults to
+	// 10.
 	PerActor int
 	// Streams is how many may be open here. Defaults to 2,000.
 	Streams int
-	// Buffered is how many of the latest events are kept for subscribers; one that is further behind is cut. Defaults to
-	// 16,384, and never more than 16 MiB.
+	// Buffered is how many of the latest events are kept for subscribers; one that is further
+	// behind is cut. Defaults to 16,384, and never more than 16 MiB.
 	Buffered int
 	// PingEvery is between two signs of life. Defaults to 15 s.
 	PingEvery time.Duration
-	// WriteTimeout is how long one write to a subscriber may take before it is cut. Defaults to 10 s.
+	// WriteTimeout is how long one write to a subscriber may take before it is cut. Defaults to 10
+	// s.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long the log is followed after the last subscriber has left. Defaults to 1 min.
+	// IdleTimeout is how long the log is followed after the last subscriber has left. Defaults to 1
+	// min.
 	IdleTimeout time.Duration
 	// Logger logs lost events. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -48,8 +52,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Feed follows the log of events once, while there are subscribers, and sends it to any number of them. Safe for
-// concurrent use.
+// Feed follows the log of events once, while there are subscribers, and sends it to any number of
+// them. Safe for concurrent use.
 type Feed struct {
 	Config
 	ring   *ring
@@ -114,7 +118,8 @@ func (f *Feed) follow(ctx context.Context) error {
 	}, f.next)
 }
 
-// registerFollow makes stop end the Follow that begins. The returned function lets subscribers begin.
+// registerFollow makes stop end the Follow that begins. The returned function lets subscribers
+// begin.
 func (f *Feed) registerFollow(stop func()) (ready func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +139,8 @@ func (f *Feed) stopIfIdle() {
 	f.stop, f.ready = nil, make(chan struct{})
 }
 
-// End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown: streams would hold up Shutdown.
+// End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown:
+// streams would hold up Shutdown.
 func (f *Feed) End() { f.end() }
 
 func (f *Feed) openStreams() float64 {
@@ -143,8 +149,8 @@ func (f *Feed) openStreams() float64 {
 	return float64(f.open)
 }
 
-// begin adds the latest events, when a Follow begins or its position in the log was lost. In the latter case subscribers
-// get a reset.
+// begin adds the latest events, when a Follow begins or its position in the log was lost. In the
+// latter case subscribers get a reset.
 func (f *Feed) begin(events []telematics.Event) {
 	_, last := f.ring.end()
 	var added []telematics.Event
@@ -183,8 +189,9 @@ func (unavailableError) Unavailable() bool { return true }
 
 const errEnding unavailableError = "this process is about to end"
 
-// Admit reserves a stream for an actor; the caller must call release when it ends. Admit waits up to 3 s until the log is followed. Its errors are
-// a *LimitError, or have a method Unavailable() bool that returns true.
+// Admit reserves a stream for an actor; the caller must call release when it ends. Admit waits up
+// to 3 s until the log is followed. Its errors are a *LimitError, or have a method Unavailable()
+// bool that returns true.
 func (f *Feed) Admit(ctx context.Context, actor telematics.Actor) (release func(), err error) {
 	ready, err := f.reserve(actor)
 	if err != nil {

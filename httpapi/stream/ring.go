@@ -30,7 +30,8 @@ type cursor struct {
 	frames int
 }
 
-// ring is the latest events, which any number of subscribers read, each at its own speed. Safe for concurrent use.
+// ring is the latest events, which any number of subscribers read, each at its own speed. Safe for
+// concurrent use.
 type ring struct {
 	maxFrames int
 	maxBytes  int
@@ -49,7 +50,8 @@ func newRing(maxFrames, maxBytes int) *ring {
 	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, ids: map[string]cursor{}, more: make(chan struct{})}
 }
 
-// add appends a chunk, and drops the oldest ones beyond the bounds. The latest stays, however large it is.
+// add appends a chunk, and drops the oldest ones beyond the bounds. The latest stays, however large
+// it is.
 func (r *ring) add(c *chunk) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +107,8 @@ func (r *ring) find(id string) (cursor, bool) {
 	return at, ok
 }
 
-// from returns the chunk at a position, or nil and a channel that is closed by the next chunk. It reports false where the
-// position was dropped.
+// from returns the chunk at a position, or nil and a channel that is closed by the next chunk. It
+// reports false where the position was dropped.
 func (r *ring) from(at cursor) (c *chunk, more <-chan struct{}, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

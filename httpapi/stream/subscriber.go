@@ -28,8 +28,8 @@ type Subscription struct {
 
 // subscriber is one stream on its way through the events.
 //
-// It reads the log itself, in pages, until it reaches an event that is in the ring, and continues there. Both have the same
-// events in the same order, so none is missing and none is sent twice.
+// It reads the log itself, in pages, until it reaches an event that is in the ring, and continues
+// there. Both have the same events in the same order, so none is missing and none is sent twice.
 type subscriber struct {
 	Subscription
 	feed     *Feed
@@ -45,8 +45,9 @@ var (
 	errLogUnavailable = errors.New("the log of events cannot be read")
 )
 
-// Serve sends a stream that Admit has admitted, until the caller hangs up, is too slow, its token is not valid any more, or
-// End is called. It returns an error only where it has not written a response.
+// Serve sends a stream that Admit has admitted, until the caller hangs up, is too slow, its token
+// is not valid any more, or End is called. It returns an error only where it has not written a
+// response.
 func (f *Feed) Serve(ctx context.Context, w http.ResponseWriter, what Subscription) error {
 	s := &subscriber{Subscription: what, feed: f, response: w, control: http.NewResponseController(w)}
 	if err := s.begin(ctx); err != nil {
@@ -83,7 +84,8 @@ func (s *subscriber) begin(ctx context.Context) error {
 		if reset {
 			s.writeReset(text)
 		} else {
-			fmt.Fprintf(text, "id: %s\n\n", s.lastID) // so a caller that loses the stream before the first event resumes here
+			// So a caller that loses the stream before the first event resumes here.
+			fmt.Fprintf(text, "id: %s\n\n", s.lastID)
 		}
 		s.writePage(text, page)
 	})
@@ -124,7 +126,8 @@ func (s *subscriber) follow(ctx context.Context) {
 	}
 }
 
-// advance sends the available events, at most one write. The returned channel is closed when there are more.
+// advance sends the available events, at most one write. The returned channel is closed when there
+// are more.
 func (s *subscriber) advance(ctx context.Context) (more <-chan struct{}, err error) {
 	if s.inRing {
 		err = s.write(func(text *bytes.Buffer) { more = s.writeFromRing(text) })
@@ -146,8 +149,8 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// writeFromRing adds chunks until they are enough for one write, and then returns nil; or until there are no more, and then
-// returns a channel that is closed by the next one.
+// writeFromRing adds chunks until they are enough for one write, and then returns nil; or until
+// there are no more, and then returns a channel that is closed by the next one.
 func (s *subscriber) writeFromRing(text *bytes.Buffer) <-chan struct{} {
 	for text.Len() < maxWrite {
 		c, more, ok := s.feed.ring.from(s.next)
@@ -167,8 +170,9 @@ func (s *subscriber) isBehindRing() bool {
 	return !ok
 }
 
-// readLog sends a page of the log, unless the subscriber's position is in the ring now. Where the log has no more events
-// than the ring had before, it returns a channel that is closed by the next one.
+// readLog sends a page of the log, unless the subscriber's position is in the ring now. Where the
+// log has no more events than the ring had before, it returns a channel that is closed by the next
+// one.
 func (s *subscriber) readLog(ctx context.Context) (more <-chan struct{}, err error) {
 	end, _ := s.feed.ring.end()
 	if s.next, s.inRing = s.feed.ring.find(s.lastID); s.inRing {
@@ -203,7 +207,8 @@ func (s *subscriber) writePage(text *bytes.Buffer, events []telematics.Event) {
 	}
 }
 
-// writeChunk adds the matching events of a chunk, from one of its frames on, and moves on behind the chunk.
+// writeChunk adds the matching events of a chunk, from one of its frames on, and moves on behind
+// the chunk.
 func (s *subscriber) writeChunk(text *bytes.Buffer, c *chunk, from int) {
 	for _, f := range c.frames[from:] {
 		if s.Filter.matches(f) {
@@ -228,12 +233,14 @@ func (s *subscriber) fail(err error) {
 	case errors.Is(err, errTooSlow):
 		s.feed.metrics.cut.Inc()
 		s.end(tooSlow)
-	case errors.Is(err, os.ErrDeadlineExceeded): // part of an event may have been sent, so nothing can follow
+	// Part of an event may have been sent, so nothing can follow.
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.feed.metrics.cut.Inc()
 	}
 }
 
-// end sends why the stream ends. When this process ends, each client gets a random delay before it reconnects.
+// end sends why the stream ends. When this process ends, each client gets a random delay before it
+// reconnects.
 func (s *subscriber) end(reason string) {
 	_ = s.write(func(text *bytes.Buffer) { // the stream ends in any case
 		if reason == stopping {
@@ -250,7 +257,8 @@ func (s *subscriber) write(fill func(*bytes.Buffer)) error {
 	if buffer.Len() == 0 {
 		return nil
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.feed.WriteTimeout)) // not supported by recorders in tests
+	// Not supported by recorders in tests.
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.feed.WriteTimeout))
 	if _, err := s.response.Write(buffer.Bytes()); err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func ask(t *testing.T, request *http.Request) answer {
 
 var envelopeTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// checkEnvelope holds the answer against section 2.1 of the interface, and the errors' part of the contract.
+// checkEnvelope holds the answer against section 2.1 of the interface, and the errors' part of the
+// contract.
 func (a answer) checkEnvelope(ofClient bool) {
 	a.Helper()
 	success := a.status < 300

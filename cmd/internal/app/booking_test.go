@@ -19,7 +19,8 @@ func (i *instance) vehicleStatus(vehicle int) string {
 	return i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d", vehicle), "").wants(200, "").word("data.status")
 }
 
-// story returns what the history tells of a booking, the oldest line first: who, what, and the code of what went wrong.
+// story returns what the history tells of a booking, the oldest line first: who, what, and the code
+// of what went wrong.
 func (i *instance) story(booking int64) []string {
 	i.Helper()
 	var lines []string
@@ -112,8 +113,8 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 	})
 }
 
-// toldAll demands that the history tells of everything that happened to the booking, in its order; what happens by itself may come in
-// between.
+// toldAll demands that the history tells of everything that happened to the booking, in its order;
+// what happens by itself may come in between.
 func (r *rentals) toldAll(i *instance, booking int64) {
 	r.Helper()
 	story := i.story(booking)
@@ -139,7 +140,8 @@ func (r *rentals) toldAll(i *instance, booking int64) {
 	r.Logf("the history of booking %d:\n%s", booking, strings.Join(story, "\n"))
 }
 
-// An instance that is killed has answered: the car is handed over, and longer. It was about to charge for it.
+// An instance that is killed has answered: the car is handed over, and longer. It was about to
+// charge for it.
 func TestWhatAKilledInstanceHasAnsweredIsCarriedOutByAnother(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {

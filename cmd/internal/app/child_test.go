@@ -19,7 +19,8 @@ import (
 	"motorpool/telematics"
 )
 
-// childConfig is the variable with which these tests run themselves as a service that can be killed.
+// childConfig is the variable with which these tests run themselves as a service that can be
+// killed.
 const childConfig = "MOTORPOOL_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -64,7 +65,8 @@ func (r *rentals) openVictim() *instance {
 	return i
 }
 
-// serveChild runs an instance by a command that ends up in this program, and waits until it is ready. Its stop kills it.
+// serveChild runs an instance by a command that ends up in this program, and waits until it is
+// ready. Its stop kills it.
 func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
 	s.Helper()
 	var text strings.Builder

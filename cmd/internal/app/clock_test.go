@@ -11,7 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// An instance whose clock is wrong signs nothing and takes nothing from the MQTT broker: another one gets every answer. [LAW-11]
+// An instance whose clock is wrong signs nothing and takes nothing from the MQTT broker: another
+// one gets every answer. [LAW-11]
 func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 2)

@@ -11,7 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// A cluster that has lost a master heals by itself. Until then its own vehicles wait, and no others.
+// A cluster that has lost a master heals by itself. Until then its own vehicles wait, and no
+// others.
 func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Parallel()
 	const vehicles, masters = 24, 3

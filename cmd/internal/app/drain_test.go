@@ -120,7 +120,8 @@ func (i *instance) pipelined(requests int, path string) []int {
 
 func host(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// An instance that drains is not ready, is alive, and answers; towards the end it ends kept connections.
+// An instance that drains is not ready, is alive, and answers; towards the end it ends kept
+// connections.
 func TestAnInstanceThatDrainsServesOnAndIsNotReady(t *testing.T) {
 	s := embeddedStack(t, 1)
 	const drain = 6 * time.Second

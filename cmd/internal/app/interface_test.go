@@ -91,7 +91,8 @@ func flat(prefix string, value any, into map[string]any) {
 	}
 }
 
-// shows holds the object at a path against the fields of the interface, which are all that it has, and lists them.
+// shows holds the object at a path against the fields of the interface, which are all that it has,
+// and lists them.
 func (a answer) shows(path string, fields []shown) {
 	a.Helper()
 	got := map[string]any{}

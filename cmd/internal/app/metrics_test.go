@@ -17,7 +17,8 @@ import (
 	"motorpool/cmd/internal/app"
 )
 
-// The tables of docs/operating.md have each metric with its labels, and no other; and what may be dropped, by kind and reason.
+// The tables of docs/operating.md have each metric with its labels, and no other; and what may be
+// dropped, by kind and reason.
 func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
@@ -74,7 +75,8 @@ func labelNames(family *dto.MetricFamily) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
 }
 
-// documentedMetrics returns the labels of each metric, sorted, and what may be dropped, by kind and reason.
+// documentedMetrics returns the labels of each metric, sorted, and what may be dropped, by kind and
+// reason.
 func documentedMetrics(t *testing.T) (labels map[string]string, dropped map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/operating.md")

@@ -52,7 +52,8 @@ func (r *rentals) tell(i *instance, name, object string, change func(*notice)) a
 	return ask(i.T, request)
 }
 
-// incompressible returns a text of n random characters: Postgres compresses others before it indexes them.
+// incompressible returns a text of n random characters: Postgres compresses others before it
+// indexes them.
 func incompressible(n int) string {
 	var text strings.Builder
 	for text.Len() < n {
@@ -104,7 +105,8 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 			r.Errorf("%d notices were kept, want none", n)
 		}
 
-		// Of the other mode, of nothing that is kept, and of something unknown: taken, and nothing comes of it.
+		// Of the other mode, of nothing that is kept, and of something unknown: taken, and nothing
+		// comes of it.
 		tell(func(n *notice) { n.id, n.live = "evt_live", true }).wants(200, "")
 		r.tell(i, "customer.created", "cus_4711", id("evt_other")).wants(200, "")
 		for _, id := range []string{"evt_live", "evt_other"} {
@@ -152,7 +154,8 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 			r.Errorf("the processor's ledger: %+v", m)
 		}
 
-		// The processor makes a payment, its answers are lost, and what it tells comes before its id is written down.
+		// The processor makes a payment, its answers are lost, and what it tells comes before its
+		// id is written down.
 		r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Path: "/v1/payment_intents", Times: -1}))
 		early := c.book(i, 3, fromNow(time.Minute), "")
 		i.start(early)

@@ -13,7 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Idle connections without a token fill the public listener; the service still reaches its servers, and answers.
+// Idle connections without a token fill the public listener; the service still reaches its servers,
+// and answers.
 func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
 	s := embeddedStack(t, 1)
 	s.drive(nil, healthy)

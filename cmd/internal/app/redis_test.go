@@ -16,7 +16,8 @@ import (
 	"motorpool/store/redis"
 )
 
-// One call is repeated once at most, so it must not meet one connection after the other that Redis has ended.
+// One call is repeated once at most, so it must not meet one connection after the other that Redis
+// has ended.
 func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"))

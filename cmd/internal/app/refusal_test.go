@@ -229,7 +229,8 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 	}
 }
 
-// overLimit calls until it is refused: on a busy machine Redis may not count for a moment, and then nothing is refused for its rate.
+// overLimit calls until it is refused: on a busy machine Redis may not count for a moment, and then
+// nothing is refused for its rate.
 func overLimit(call func() answer) answer {
 	a := call()
 	for end := time.Now().Add(30 * time.Second); a.status != http.StatusTooManyRequests && time.Now().Before(end); a = call() {

@@ -23,8 +23,9 @@ import (
 	"motorpool/telematics"
 )
 
-// rentals is the commercial side of an installation: what vehicles cost, who holds cards and moves money, and the keys of the
-// agencies' apps. Vehicles with an odd number are of agency 1, where there are the stations 1 and 2; 3 is agency 2's.
+// rentals is the commercial side of an installation: what vehicles cost, who holds cards and moves
+// money, and the keys of the agencies' apps. Vehicles with an odd number are of agency 1, where
+// there are the stations 1 and 2; 3 is agency 2's.
 type rentals struct {
 	*stack
 	processor *sandbox.Server
@@ -40,7 +41,8 @@ func rentBothStacks(t *testing.T, vehicles int, test func(*rentals)) {
 	overBothStacks(t, vehicles, func(s *stack) { test(s.rent()) })
 }
 
-// rentOneStack runs a test of what is between Postgres and the processor, over the servers that start fastest.
+// rentOneStack runs a test of what is between Postgres and the processor, over the servers that
+// start fastest.
 func rentOneStack(t *testing.T, vehicles int, test func(*rentals)) {
 	test(embeddedStack(t, vehicles).rent())
 }
@@ -70,8 +72,8 @@ func (s *stack) rent() *rentals {
 	return r
 }
 
-// priceFleet gives the agencies stations and terms, and the vehicles what a booking shows of them: 15.00 an hour, 10 % tax, and
-// a deposit of 200.00.
+// priceFleet gives the agencies stations and terms, and the vehicles what a booking shows of them:
+// 15.00 an hour, 10 % tax, and a deposit of 200.00.
 func (s *stack) priceFleet() {
 	s.fleet.Stations = []telematics.Station{
 		{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Bahnhofplatz 1, 80335 München", Latitude: 48.1402, Longitude: 11.56},
@@ -156,7 +158,8 @@ func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
 	return customer{rentals: r, actor: actor, token: r.token(actor)}
 }
 
-// signedRequest is a request of an app and what it signs of it; a test changes it before it is sent.
+// signedRequest is a request of an app and what it signs of it; a test changes it before it is
+// sent.
 type signedRequest struct {
 	key     rental.AgencyKey
 	at      time.Time
@@ -279,7 +282,8 @@ func (c customer) awaitPayment(i *instance, booking int64, status string) answer
 	return a
 }
 
-// charge returns what an administrator reads of the newest charge of a kind of a booking; nil: there is none.
+// charge returns what an administrator reads of the newest charge of a kind of a booking; nil:
+// there is none.
 func (i *instance) charge(booking int64, kind string) map[string]any {
 	i.Helper()
 	var newest map[string]any
@@ -291,7 +295,8 @@ func (i *instance) charge(booking int64, kind string) map[string]any {
 	return newest
 }
 
-// movements returns what the processor's ledger says of the charges of a booking, by kind and number: start 1, fee 2 ….
+// movements returns what the processor's ledger says of the charges of a booking, by kind and
+// number: start 1, fee 2 ….
 func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	r.Helper()
 	rows, err := r.db.QueryContext(r.Context(), `select id, kind || ' ' || number from charges where booking_id = $1`, booking)

@@ -57,8 +57,9 @@ type stack struct {
 	postgres *devstack.Postgres // of a frail stack only
 }
 
-// overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it mostly waits. So do most
-// tests of this package, which run concurrently; those that measure time or load the machine run before them.
+// overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it
+// mostly waits. So do most tests of this package, which run concurrently; those that measure time
+// or load the machine run before them.
 func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +69,8 @@ func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 	}
 }
 
-// newDatabase returns the address of a separate database with the schema, on a server that the test must leave alone.
+// newDatabase returns the address of a separate database with the schema, on a server that the test
+// must leave alone.
 func newDatabase(t *testing.T) string {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -107,7 +109,8 @@ func realStack(t *testing.T, vehicles int) *stack {
 	return startReal(newStack(t, vehicles, newDatabase(t)))
 }
 
-// frailStack is a real stack whose Postgres is the test's own, to kill and to freeze like the other servers.
+// frailStack is a real stack whose Postgres is the test's own, to kill and to freeze like the other
+// servers.
 func frailStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -278,11 +281,12 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	return fleet
 }
 
-// unhurried lets a command take as long as it ever may: for tests that load the machine and are not about time.
+// unhurried lets a command take as long as it ever may: for tests that load the machine and are not
+// about time.
 func unhurried(c *app.Config) { c.Budget = telematics.MaxBudget }
 
-// starved reports whether a server of ours did not answer in time, so that nothing was sent: on a busy machine that happens, and
-// callers repeat the call.
+// starved reports whether a server of ours did not answer in time, so that nothing was sent: on a
+// busy machine that happens, and callers repeat the call.
 func (r reply) starved() bool {
 	return r.status == http.StatusServiceUnavailable && r.Error.Code == "telematics_unavailable"
 }
@@ -304,7 +308,8 @@ func healthy(telematics.VehicleID) simulator.Profile {
 	return simulator.Profile{Actions: simulator.AllActions}
 }
 
-// slower is how many times as long a busy machine may take than an idle one, for which limits are written.
+// slower is how many times as long a busy machine may take than an idle one, for which limits are
+// written.
 const slower = 6
 
 // eventually waits for a condition.

@@ -21,7 +21,8 @@ import (
 	"motorpool/telematics"
 )
 
-// tripCounter counts the trips to Postgres and Redis that an instance makes, by what they are for. It is safe for concurrent use.
+// tripCounter counts the trips to Postgres and Redis that an instance makes, by what they are for.
+// It is safe for concurrent use.
 type tripCounter struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -39,8 +40,8 @@ func (c *tripCounter) read() map[string]int {
 	return maps.Clone(c.count)
 }
 
-// relay forwards connections to the server of an address, and returns the address that leads through it. What a client sends passes
-// through forward, which counts its trips.
+// relay forwards connections to the server of an address, and returns the address that leads
+// through it. What a client sends passes through forward, which counts its trips.
 func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Reader, io.Writer, func(string)) error) string {
 	t.Helper()
 	server, err := url.Parse(address)
@@ -148,7 +149,8 @@ func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) er
 	}
 }
 
-// tripNames are what trips are for, by a part of the statement or the command. Trips for which no request waits have none.
+// tripNames are what trips are for, by a part of the statement or the command. Trips for which no
+// request waits have none.
 var tripNames = []struct{ part, name string }{
 	{"redis EVALSHA rate:", "redis limits"},
 	{"redis HGETALL", "redis state"},
@@ -212,8 +214,8 @@ var tripsOf = map[string]map[string]int{
 	},
 }
 
-// An agency's administrator and a client make requests with limits on, one at a time. What an instance does in the same time without them is
-// subtracted.
+// An agency's administrator and a client make requests with limits on, one at a time. What an
+// instance does in the same time without them is subtracted.
 func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s := realStack(t, 1)
 	r := s.rent()

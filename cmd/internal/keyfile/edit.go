@@ -107,7 +107,8 @@ func replace(old *os.File, path string, content []byte) error {
 	if err := removeAbandoned(dir, base); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, "."+base+"-*"+unfinished) // in the same folder: a rename does not cross file systems
+	// In the same folder: a rename does not cross file systems.
+	file, err := os.CreateTemp(dir, "."+base+"-*"+unfinished)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,8 @@ func fill(file *os.File, was os.FileInfo, content []byte) error {
 			return fmt.Errorf("keep the owner: %w", err)
 		}
 	}
-	if err := file.Chmod(was.Mode().Perm()); err != nil { // after the owner, whose change may take rights away
+	// After the owner, whose change may take rights away.
+	if err := file.Chmod(was.Mode().Perm()); err != nil {
 		return err
 	}
 	if _, err := file.Write(content); err != nil {
