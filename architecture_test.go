@@ -22,6 +22,8 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"rental":                      {"telematics"},
+	"rental/charging":             {"rental", "telematics"},
+	"rental/wallet":               {"rental", "telematics"},
 	"rental/rentaltest":           {"rental", "telematics"},
 	"rental/stripe":               {"rental", "telematics"},
 	"simulator/sandbox":           {},
@@ -69,7 +71,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":                {"rental"},
 	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
 	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},           // app: client_golang uses it
 	"github.com/prometheus/procfs":               {"cmd/bench/measure", "cmd/internal/app"}, // app: client_golang uses it
 	"github.com/HdrHistogram/":                   {"cmd/bench/load"},

@@ -13,6 +13,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/rental/wallet"
 	"motorpool/telematics"
 )
 
@@ -29,7 +30,7 @@ func newPurse(t *testing.T) purse {
 	t.Helper()
 	p := purse{cards: rentaltest.NewCards(), vault: rentaltest.NewVault()}
 	p.api = newAPI(t, func(c *httpapi.Config) {
-		c.Wallet = rental.NewWallet(rental.WalletConfig{Cards: p.cards, Processor: p.vault, Now: c.Now, Log: c.Log})
+		c.Wallet = wallet.New(wallet.Config{Cards: p.cards, Processor: p.vault, Now: c.Now, Log: c.Log})
 	})
 	return p
 }

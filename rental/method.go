@@ -78,3 +78,18 @@ type MethodRequest struct {
 	Key    *telematics.IdempotencyKey
 	Line   telematics.Activity // of the history
 }
+
+// Unfit says why a card cannot be kept; empty: it can.
+func (c Card) Unfit(now time.Time) string {
+	switch {
+	case c.Token == "" || !isDigits(c.LastFour, 4) || c.ExpMonth < 1 || c.ExpMonth > 12 || c.ExpYear < 2000 || c.ExpYear > 9999:
+		return "it is no card"
+	case !now.Before(time.Date(c.ExpYear, time.Month(c.ExpMonth)+1, 1, 0, 0, 0, 0, time.UTC)):
+		return "the card has expired"
+	}
+	return ""
+}
+
+func isDigits(s string, n int) bool {
+	return len(s) == n && strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
+}

@@ -193,3 +193,11 @@ func (d Decline) Refusal() *telematics.Error {
 	}
 	return &telematics.Error{Code: CardDeclined, Reason: d.Code, Message: "The card was refused: " + d.Message}
 }
+
+// Refusal returns what the client reads about a refused card.
+func (e *ProcessorError) Refusal() *telematics.Error {
+	if e.Decline == nil {
+		return Decline{Message: "the bank gives no reason."}.Refusal()
+	}
+	return e.Decline.Refusal()
+}

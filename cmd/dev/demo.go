@@ -11,6 +11,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/stripe"
+	"motorpool/rental/wallet"
 	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
@@ -61,7 +62,7 @@ var demoBookings = []demoBooking{
 // demo creates cards, then bookings.
 type demo struct {
 	bookings rentals.Bookings
-	wallet   *rental.Wallet
+	wallet   *wallet.Wallet
 	log      *slog.Logger
 
 	begun []rental.BookingID // that are charged for
@@ -222,7 +223,7 @@ func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB
 		variable{"SANDBOX_URL", processorURL})
 	processor := stripe.New(stripe.Config{Key: e.PaymentsKey, BaseURL: processorURL, Logger: e.log})
 	defer processor.Close()
-	d := &demo{bookings: rentals.Bookings{DB: db}, log: e.log, wallet: rental.NewWallet(rental.WalletConfig{Cards: rentals.Cards{DB: db}, Processor: processor, Log: e.log})}
+	d := &demo{bookings: rentals.Bookings{DB: db}, log: e.log, wallet: wallet.New(wallet.Config{Cards: rentals.Cards{DB: db}, Processor: processor, Log: e.log})}
 	ids, err := d.create(ctx)
 	if err != nil {
 		return err

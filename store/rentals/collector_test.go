@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/storetest"
 )
@@ -42,7 +43,7 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 		}
 	}
 	run := func(p *fixture) (stop func()) {
-		c := rental.NewCollector(rental.CollectorConfig{
+		c := charging.NewCollector(charging.Config{
 			Ledger: p, Notices: p, Processor: bank, Every: 50 * time.Millisecond, Lease: 1500 * time.Millisecond, Timeout: 200 * time.Millisecond,
 			Logger: slog.New(slog.DiscardHandler),
 		})

@@ -12,6 +12,7 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
+	"motorpool/rental/wallet"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
 	"motorpool/store/vehicles"
@@ -79,7 +80,7 @@ func (r *round) createBookings(ctx context.Context) error {
 	defer db.Close()
 	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
 	defer processor.Close()
-	wallet := rental.NewWallet(rental.WalletConfig{Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler)})
+	wallet := wallet.New(wallet.Config{Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler)})
 	if err := r.addClients(ctx, wallet); err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (r *round) fleet() vehicles.FleetFile {
 
 func agencyOf(i int) telematics.AgencyID { return telematics.AgencyID(1 + i%len(agencies)) }
 
-func (r *round) addClients(ctx context.Context, wallet *rental.Wallet) error {
+func (r *round) addClients(ctx context.Context, wallet *wallet.Wallet) error {
 	r.clients = make([]*client, clientsOf(r.Bookings))
 	return all(len(r.clients), func(i int) (err error) {
 		c := &client{actor: telematics.Actor{Subject: fmt.Sprintf("client-%d", i), Role: telematics.Client, Agency: agencyOf(i)}}

@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 	"motorpool/rental/stripe"
+	"motorpool/rental/wallet"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
 )
@@ -23,8 +25,8 @@ import (
 type money struct {
 	processor
 	live      bool // real money is moved
-	wallet    *rental.Wallet
-	collector *rental.Collector
+	wallet    *wallet.Wallet
+	collector *charging.Collector
 	notices   rentals.Notices
 }
 
@@ -35,8 +37,8 @@ func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Lo
 	if m.processor, m.live, err = c.processor(log); err != nil {
 		return nil, err
 	}
-	m.wallet = rental.NewWallet(rental.WalletConfig{Cards: cards, Processor: m.processor, Log: log})
-	m.collector = rental.NewCollector(rental.CollectorConfig{
+	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: m.processor, Log: log})
+	m.collector = charging.NewCollector(charging.Config{
 		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry,
 	})
 	if c.StripeKey == "" {

@@ -1,4 +1,5 @@
-package rental
+// Package charging carries out the charges that are due, on every instance, and handles what the processor notifies.
+package charging
 
 import (
 	"cmp"
@@ -8,14 +9,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/rental"
 )
 
-// CollectorConfig is what a collector is built of. All ports are needed.
-type CollectorConfig struct {
-	Ledger    Ledger
-	Notices   Notices
-	Cards     Cards
-	Processor Processor
+// Config is what a collector is built of. All ports are needed.
+type Config struct {
+	Ledger    rental.Ledger
+	Notices   rental.Notices
+	Cards     rental.Cards
+	Processor rental.Processor
 
 	Workers int              // charges that are carried out concurrently, and notices. Defaults to 8.
 	Lease   time.Duration    // for which a charge is taken. Defaults to 1 min.
@@ -28,7 +31,7 @@ type CollectorConfig struct {
 	Metrics prometheus.Registerer
 }
 
-func (c CollectorConfig) withDefaults() CollectorConfig {
+func (c Config) withDefaults() Config {
 	c.Workers = cmp.Or(c.Workers, 8)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Every = cmp.Or(c.Every, time.Second)
@@ -47,16 +50,16 @@ func (c CollectorConfig) withDefaults() CollectorConfig {
 // Collector carries out the charges that are due, and handles what the processor tells. Any number of them may
 // work on one record. It is safe for concurrent use.
 type Collector struct {
-	CollectorConfig
+	Config
 	metrics *metrics
 	charges chan struct{} // something may be due
 	notices chan struct{}
 }
 
 // NewCollector assembles a collector. It does nothing before Run.
-func NewCollector(c CollectorConfig) *Collector {
+func NewCollector(c Config) *Collector {
 	c = c.withDefaults()
-	return &Collector{CollectorConfig: c, metrics: newMetrics(c.Metrics),
+	return &Collector{Config: c, metrics: newMetrics(c.Metrics),
 		charges: make(chan struct{}, 1), notices: make(chan struct{}, 1)}
 }
 
@@ -88,12 +91,12 @@ func (c *Collector) Run(ctx context.Context) error {
 
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]Job, error) {
+		serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]rental.Job, error) {
 			return c.Ledger.TakeCharges(ctx, limit, c.Lease)
 		}, c.processCharge)
 	})
 	loops.Go(func() {
-		serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]Notice, error) {
+		serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]rental.Notice, error) {
 			return c.Notices.TakeNotices(ctx, limit, c.Lease)
 		}, c.handle)
 	})
@@ -169,4 +172,28 @@ func claim(ctx context.Context, free chan struct{}) int {
 			return n
 		}
 	}
+}
+
+// backoff is how long to wait after tries in a row that brought no news.
+var backoff = [...]time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
+
+// againAfter returns how long to wait after a number of tries without a result, counted from 1.
+func againAfter(tries int) time.Duration { return backoff[min(max(tries, 1), len(backoff))-1] }
+
+// dunning is how long to wait after successive declines of one card.
+var dunning = [...]time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour}
+
+// retryAfter returns how long to wait after a number of declines of one card, counted from 1; false: it is given up.
+func retryAfter(declines int) (time.Duration, bool) {
+	if declines > len(dunning) {
+		return 0, false
+	}
+	return dunning[max(declines, 1)-1], true
+}
+
+// untold is how long a charge waits for the processor to tell what others do about it, before it is looked at all the same:
+// notices may be lost.
+var untold = map[rental.ChargeState]time.Duration{
+	rental.RequiresAction: time.Hour,      // the card's owner confirms
+	rental.Authorized:     24 * time.Hour, // the processor gives the hold up
 }

@@ -1,4 +1,4 @@
-package rental_test
+package wallet_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/rental/wallet"
 )
 
 // The record decides; what it does not take is detached again.
@@ -164,7 +165,7 @@ func TestWhoHangsUpBreaksNothingOff(t *testing.T) {
 func TestWallet_AProcessorThatNeverAnswersTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cards := rentaltest.NewCards()
-		w := rental.NewWallet(rental.WalletConfig{Cards: cards, Processor: silent{}, Log: slog.New(slog.DiscardHandler)})
+		w := wallet.New(wallet.Config{Cards: cards, Processor: silent{}, Log: slog.New(slog.DiscardHandler)})
 		start := time.Now()
 		_, err := w.Add(t.Context(), rental.NewCard{Token: "pm_1", Actor: owner})
 		wantCode(t, err, rental.ProcessorUnavailable)
@@ -175,7 +176,7 @@ func TestWallet_AProcessorThatNeverAnswersTimesOut(t *testing.T) {
 }
 
 // silent never answers.
-type silent struct{ rental.Vault }
+type silent struct{ wallet.Vault }
 
 func (silent) CreateCustomer(ctx context.Context, _ string, _ rental.Client) (string, error) {
 	<-ctx.Done()

@@ -1,4 +1,4 @@
-package rental_test
+package charging_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 )
 
 // slowBank takes its time for each confirmation, and counts how many are in flight.
@@ -51,7 +52,7 @@ func TestCollector_RunsNoMoreChargesThanWorkers(t *testing.T) {
 		for range 10 {
 			charges = append(charges, w.add(client, rental.FeeCharge))
 		}
-		w.collect(func(c *rental.CollectorConfig) { c.Processor, c.Workers = bank, 3 })
+		w.collect(func(c *charging.Config) { c.Processor, c.Workers = bank, 3 })
 		w.after(39 * time.Second)
 		paid := 0
 		for _, c := range charges {
@@ -94,7 +95,7 @@ func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 				w := newWorld(t)
 				client, _ := w.client(pays)
 				charge := w.add(client, rental.FeeCharge)
-				c := rental.NewCollector(rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Timeout: 20 * time.Second,
+				c := charging.NewCollector(charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Timeout: 20 * time.Second,
 					Processor: &slowBank{Processor: w.bank, takes: story.takes}, Logger: quiet})
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
@@ -120,7 +121,7 @@ func TestCollector_GoesOnAfterTheLedgerWasUnavailable(t *testing.T) {
 		m := &mortal{}
 		m.ledger, m.notices = w.ledger, w.notices
 		m.kill()
-		w.collect(func(c *rental.CollectorConfig) { c.Ledger, c.Notices = m, heard{m} })
+		w.collect(func(c *charging.Config) { c.Ledger, c.Notices = m, heard{m} })
 		w.after(time.Minute)
 		w.wantState(charge, rental.Pending)
 		m.mu.Lock()
@@ -132,8 +133,8 @@ func TestCollector_GoesOnAfterTheLedgerWasUnavailable(t *testing.T) {
 }
 
 func TestATimeoutIsWellBelowTheLease(t *testing.T) {
-	c := rental.NewCollector(rental.CollectorConfig{Lease: 30 * time.Second, Timeout: time.Minute})
+	c := charging.NewCollector(charging.Config{Lease: 30 * time.Second, Timeout: time.Minute})
 	if c.Timeout > c.Lease/3 || c.Workers != 8 || c.Every != time.Second {
-		t.Errorf("config %+v", c.CollectorConfig)
+		t.Errorf("config %+v", c.Config)
 	}
 }

@@ -1,24 +1,28 @@
-package rental
+package charging
 
-import "context"
+import (
+	"context"
+
+	"motorpool/rental"
+)
 
 // judgeDeposit goes on from how the deposit is at the processor, towards what is wanted of it.
-func (h *chargeWorker) judgeDeposit(ctx context.Context, in Intent) (Result, error) {
+func (h *worker) judgeDeposit(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	switch in.Status {
-	case IntentSucceeded:
-		r := h.settled(Captured)
+	case rental.IntentSucceeded:
+		r := h.settled(rental.Captured)
 		r.Settled, r.Seen = in.Amount, in.Attempt
 		return h.withActivity(r), nil
-	case IntentCanceled:
-		r := h.settled(Released)
-		if h.job.Goal != Release {
+	case rental.IntentCanceled:
+		r := h.settled(rental.Released)
+		if h.job.Goal != rental.Release {
 			r.DeclineCode = holdExpired
 		}
 		return h.withActivity(r), nil
-	case IntentHeld:
+	case rental.IntentHeld:
 		return h.judgeHold(ctx, in)
-	case IntentPrepared, IntentAction:
-		if h.job.Goal == Hold {
+	case rental.IntentPrepared, rental.IntentAction:
+		if h.job.Goal == rental.Hold {
 			return h.judgeAttempt(ctx, in)
 		}
 		return h.release(ctx) // a payment that is given up holds nothing afterwards, whatever is still on its way to it
@@ -28,18 +32,18 @@ func (h *chargeWorker) judgeDeposit(ctx context.Context, in Intent) (Result, err
 }
 
 // judgeHold goes on with money that is held.
-func (h *chargeWorker) judgeHold(ctx context.Context, in Intent) (Result, error) {
-	wasHeld := h.job.State == Authorized
+func (h *worker) judgeHold(ctx context.Context, in rental.Intent) (rental.Result, error) {
+	wasHeld := h.job.State == rental.Authorized
 	h.job.Settled = in.Amount
 	switch {
-	case h.job.Goal == Hold:
-		r := h.settled(Authorized)
+	case h.job.Goal == rental.Hold:
+		r := h.settled(rental.Authorized)
 		r.Seen = in.Attempt
 		if wasHeld {
 			return r, nil
 		}
 		return h.withActivity(r), nil
-	case h.job.Goal == Capture && h.job.CaptureAmount > 0:
+	case h.job.Goal == rental.Capture && h.job.CaptureAmount > 0:
 		return h.capture(ctx)
 	default:
 		return h.release(ctx)
@@ -47,27 +51,27 @@ func (h *chargeWorker) judgeHold(ctx context.Context, in Intent) (Result, error)
 }
 
 // capture takes a part of what is held. The rest is free.
-func (h *chargeWorker) capture(ctx context.Context) (Result, error) {
-	return h.act(ctx, "capture", func(ctx context.Context, key string) (Intent, error) {
+func (h *worker) capture(ctx context.Context) (rental.Result, error) {
+	return h.act(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
 		return h.Processor.Capture(ctx, key, h.job.Intent, h.job.CaptureAmount, h.job.Currency)
 	})
 }
 
 // release gives the deposit up.
-func (h *chargeWorker) release(ctx context.Context) (Result, error) {
-	return h.act(ctx, "cancel", func(ctx context.Context, key string) (Intent, error) {
+func (h *worker) release(ctx context.Context) (rental.Result, error) {
+	return h.act(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
 		return h.Processor.Cancel(ctx, key, h.job.Intent)
 	})
 }
 
 // act asks for something that can happen to a payment once, whatever it is called: each time the key is a new one,
 // after a look.
-func (h *chargeWorker) act(ctx context.Context, doing string, do func(context.Context, string) (Intent, error)) (Result, error) {
+func (h *worker) act(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
 	if h.acted {
 		return h.again(), nil
 	}
 	if err := h.write(ctx, h.about()); err != nil {
-		return Result{}, err
+		return rental.Result{}, err
 	}
 	h.acted = true
 	bounded, cancel := h.call(ctx)
@@ -77,7 +81,7 @@ func (h *chargeWorker) act(ctx context.Context, doing string, do func(context.Co
 		return h.judge(ctx, in)
 	}
 	switch h.why(doing, err).Kind {
-	case WrongState, Refused, CardRefused:
+	case rental.WrongState, rental.Refused, rental.CardRefused:
 		return h.look(ctx)
 	default:
 		return h.again(), nil

@@ -1,4 +1,4 @@
-package rental_test
+package charging_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"motorpool/metrics/metricstest"
 	"motorpool/rental"
+	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
 	"motorpool/telematics"
 )
@@ -63,18 +64,18 @@ const (
 )
 
 // metric returns a sample of a collector, by its name without the prefix.
-func metric(t testing.TB, c *rental.Collector, sample string) int64 {
+func metric(t testing.TB, c *charging.Collector, sample string) int64 {
 	t.Helper()
 	return metricstest.Sum(t, c.Metrics, "motorpool_"+sample)
 }
 
 // collect runs a collector, over ports that may be others than the world's own.
-func (w *world) collect(change func(*rental.CollectorConfig)) *rental.Collector {
-	config := rental.CollectorConfig{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
+func (w *world) collect(change func(*charging.Config)) *charging.Collector {
+	config := charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
 	if change != nil {
 		change(&config)
 	}
-	c := rental.NewCollector(config)
+	c := charging.NewCollector(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

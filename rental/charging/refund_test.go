@@ -1,4 +1,4 @@
-package rental_test
+package charging_test
 
 import (
 	"fmt"

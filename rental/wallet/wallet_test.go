@@ -1,4 +1,4 @@
-package rental_test
+package wallet_test
 
 import (
 	"bytes"
@@ -12,14 +12,15 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/rental/wallet"
 	"motorpool/telematics"
 )
 
-var _ rental.Vault = rental.Processor(nil)
+var _ wallet.Vault = rental.Processor(nil)
 
 // purse is a wallet between fakes.
 type purse struct {
-	*rental.Wallet
+	*wallet.Wallet
 	t     *testing.T
 	cards *rentaltest.Cards
 	vault *rentaltest.Vault
@@ -30,7 +31,7 @@ var owner = telematics.Actor{Subject: "client-1", Role: telematics.Client, Agenc
 
 func newPurse(t *testing.T) *purse {
 	p := &purse{t: t, cards: rentaltest.NewCards(), vault: rentaltest.NewVault()}
-	p.Wallet = rental.NewWallet(rental.WalletConfig{
+	p.Wallet = wallet.New(wallet.Config{
 		Cards: p.cards, Processor: p.vault, Log: slog.New(slog.NewTextHandler(&p.log, nil)),
 		Now: func() time.Time { return time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC) },
 	})

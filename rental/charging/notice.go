@@ -1,15 +1,16 @@
-package rental
+package charging
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
 // handle follows what the processor told. Where that fails, the notice comes again.
-func (c *Collector) handle(ctx context.Context, n Notice) {
+func (c *Collector) handle(ctx context.Context, n rental.Notice) {
 	c.metrics.notices.Inc()
 	var again time.Time
 	if err := c.follow(ctx, n); err != nil {
@@ -22,11 +23,11 @@ func (c *Collector) handle(ctx context.Context, n Notice) {
 	}
 }
 
-func (c *Collector) follow(ctx context.Context, n Notice) error {
+func (c *Collector) follow(ctx context.Context, n rental.Notice) error {
 	switch n.Kind {
-	case AboutIntent, AboutRefund:
+	case rental.AboutIntent, rental.AboutRefund:
 		return c.wake(ctx, n)
-	case AboutCard:
+	case rental.AboutCard:
 		c.metrics.handled.cardChecked.Inc()
 		return c.lookAtCard(ctx, n.Object)
 	default:
@@ -36,7 +37,7 @@ func (c *Collector) follow(ctx context.Context, n Notice) error {
 }
 
 // wake has the charge looked at that a notice is about. What the notice itself says may be old.
-func (c *Collector) wake(ctx context.Context, n Notice) error {
+func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	state, woken, err := c.Ledger.WakeCharge(ctx, n.Object)
 	switch {
 	case err != nil:
@@ -59,16 +60,16 @@ func (c *Collector) lookAtCard(ctx context.Context, token string) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	card, customer, err := c.Processor.Card(bounded, token)
-	var failure *ProcessorError
+	var failure *rental.ProcessorError
 	switch {
 	case err == nil && customer != "":
 		return c.Cards.RefreshCard(ctx, card)
-	case errors.As(err, &failure) && failure.Kind == Refused: // no card, and so none of ours
+	case errors.As(err, &failure) && failure.Kind == rental.Refused: // no card, and so none of ours
 		c.metrics.handled.unknownObject.Inc()
 		return nil
-	case err == nil, failure != nil && failure.Kind == NotKnown:
+	case err == nil, failure != nil && failure.Kind == rental.NotKnown:
 		return c.Cards.DropCard(ctx, token, telematics.Activity{
-			At: c.Now(), Actor: System(), Action: MethodDropped, Outcome: telematics.Executed,
+			At: c.Now(), Actor: rental.System(), Action: rental.MethodDropped, Outcome: telematics.Executed,
 		})
 	default:
 		return err

@@ -1,8 +1,10 @@
-package rental
+package charging
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"motorpool/rental"
 )
 
 // metrics are what a collector counts. docs/operating.md explains each. Series with labels exist from the start, so that
@@ -53,15 +55,15 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 }
 
 // chargeResults are the states that a charge of a kind may come to.
-var chargeResults = map[ChargeKind][]ChargeState{
-	StartCharge:     {Unknown, RequiresAction, Declined, Failed, Paid},
-	ExtensionCharge: {Unknown, RequiresAction, Declined, Failed, Paid},
-	FeeCharge:       {Unknown, RequiresAction, Declined, Failed, Paid},
-	DepositCharge:   {Unknown, RequiresAction, Declined, Failed, Authorized, Captured, Released},
-	RefundCharge:    {Unknown, Failed, Paid},
+var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
+	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
+	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
+	rental.FeeCharge:       {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
+	rental.DepositCharge:   {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released},
+	rental.RefundCharge:    {rental.Unknown, rental.Failed, rental.Paid},
 }
 
 // settled counts a result of a charge that was recorded.
-func (m *metrics) settled(k ChargeKind, s ChargeState) {
+func (m *metrics) settled(k rental.ChargeKind, s rental.ChargeState) {
 	m.charges.WithLabelValues(string(k), string(s)).Inc()
 }

@@ -1,8 +1,10 @@
-package rental
+package charging
 
 import (
 	"context"
 	"time"
+
+	"motorpool/rental"
 )
 
 // refund carries a refund on. It cannot be prepared, so the record says that it may have happened before the processor
@@ -10,24 +12,24 @@ import (
 //
 // Its name is the same until the processor answers with an internal error, which it would repeat for ever. Then
 // no request with that key is in flight, and a refund that is not found a moment later has not happened.
-func (h *chargeWorker) refund(ctx context.Context) (Result, error) {
+func (h *worker) refund(ctx context.Context) (rental.Result, error) {
 	switch {
-	case h.job.State == Failed:
+	case h.job.State == rental.Failed:
 		return h.unchanged(), nil // another refund may have taken its place
 	case h.job.Payment == "":
 		return h.refundFailed("payment_not_known"), nil
 	case h.job.Intent != "":
 		return h.lookAtRefund(ctx)
-	case h.job.State == Unknown:
+	case h.job.State == rental.Unknown:
 		return h.findRefund(ctx)
 	}
 	if err := h.write(ctx, h.about()); err != nil {
-		return Result{}, err
+		return rental.Result{}, err
 	}
 	return h.giveBack(ctx)
 }
 
-func (h *chargeWorker) lookAtRefund(ctx context.Context) (Result, error) {
+func (h *worker) lookAtRefund(ctx context.Context) (rental.Result, error) {
 	bounded, cancel := h.call(ctx)
 	made, err := h.Processor.RefundByID(bounded, h.job.Intent)
 	cancel()
@@ -39,7 +41,7 @@ func (h *chargeWorker) lookAtRefund(ctx context.Context) (Result, error) {
 }
 
 // findRefund looks whether the refund was made, and makes it where it was not.
-func (h *chargeWorker) findRefund(ctx context.Context) (Result, error) {
+func (h *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	bounded, cancel := h.call(ctx)
 	made, found, err := h.Processor.RefundOf(bounded, h.job.Payment, h.job.ID)
 	cancel()
@@ -52,17 +54,17 @@ func (h *chargeWorker) findRefund(ctx context.Context) (Result, error) {
 	case h.acted:
 		return h.refundFailed(notAccepted), nil // it was refused just now, and is not there
 	}
-	if err := h.write(ctx, h.as(Unknown)); err != nil { // as it is, to be sure that the charge is still ours
-		return Result{}, err
+	if err := h.write(ctx, h.as(rental.Unknown)); err != nil { // as it is, to be sure that the charge is still ours
+		return rental.Result{}, err
 	}
 	return h.giveBack(ctx)
 }
 
 // giveBack asks for the refund.
-func (h *chargeWorker) giveBack(ctx context.Context) (Result, error) {
+func (h *worker) giveBack(ctx context.Context) (rental.Result, error) {
 	h.acted = true
 	bounded, cancel := h.call(ctx)
-	made, err := h.Processor.Refund(bounded, h.firstKey(h.job.Attempts-1), RefundRequest{
+	made, err := h.Processor.Refund(bounded, h.firstKey(h.job.Attempts-1), rental.RefundRequest{
 		Charge: h.job.ID, Intent: h.job.Payment, Amount: h.job.Amount, Currency: h.job.Currency,
 	})
 	cancel()
@@ -70,11 +72,11 @@ func (h *chargeWorker) giveBack(ctx context.Context) (Result, error) {
 		return h.judgeRefund(made), nil
 	}
 	switch h.why("refund", err).Kind {
-	case Refused, NotKnown, CardRefused:
+	case rental.Refused, rental.NotKnown, rental.CardRefused:
 		return h.refundFailed(notAccepted), nil
-	case WrongState:
+	case rental.WrongState:
 		return h.findRefund(ctx)
-	case BrokenThere:
+	case rental.BrokenThere:
 		r := h.again()
 		r.Asked = true // the next try needs another name
 		return r, nil
@@ -83,22 +85,22 @@ func (h *chargeWorker) giveBack(ctx context.Context) (Result, error) {
 	}
 }
 
-func (h *chargeWorker) judgeRefund(made Refund) Result {
+func (h *worker) judgeRefund(made rental.Refund) rental.Result {
 	h.job.Intent = made.ID
 	switch made.Status {
-	case RefundSucceeded:
-		if h.job.State == Paid {
+	case rental.RefundSucceeded:
+		if h.job.State == rental.Paid {
 			return h.unchanged()
 		}
-		r := h.settled(Paid)
+		r := h.settled(rental.Paid)
 		r.Intent, r.Settled = made.ID, made.Amount
 		return h.withActivity(r)
-	case RefundFailed:
+	case rental.RefundFailed:
 		r := h.refundFailed(made.Why)
 		r.Intent = made.ID
 		return r
 	default:
-		if h.job.State == Paid {
+		if h.job.State == rental.Paid {
 			return h.unchanged()
 		}
 		r := h.undecided()
@@ -107,8 +109,8 @@ func (h *chargeWorker) judgeRefund(made Refund) Result {
 	}
 }
 
-func (h *chargeWorker) refundFailed(why string) Result {
-	r := h.as(Failed)
+func (h *worker) refundFailed(why string) rental.Result {
+	r := h.as(rental.Failed)
 	r.DeclineCode, r.Settled, r.PaidAt = why, 0, time.Time{}
 	return h.withActivity(r)
 }

@@ -1,4 +1,5 @@
-package rental
+// Package wallet keeps the payment methods of clients, in the record and at the processor.
+package wallet
 
 import (
 	"cmp"
@@ -6,20 +7,21 @@ import (
 	"log/slog"
 	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
 // Vault is what of a [Processor] holds cards.
 type Vault interface {
-	CreateCustomer(ctx context.Context, key string, c Client) (string, error)
-	Attach(ctx context.Context, customer, token string) (Card, error)
+	CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error)
+	Attach(ctx context.Context, customer, token string) (rental.Card, error)
 	Detach(ctx context.Context, token string) error
-	Card(ctx context.Context, token string) (Card, string, error)
+	Card(ctx context.Context, token string) (rental.Card, string, error)
 }
 
-// WalletConfig assembles a wallet. Cards and Processor are required.
-type WalletConfig struct {
-	Cards     Cards
+// Config assembles a wallet. Cards and Processor are required.
+type Config struct {
+	Cards     rental.Cards
 	Processor Vault
 	// Budget is how long a change may take, with all that the processor is asked. Defaults to 20 s.
 	Budget time.Duration
@@ -36,10 +38,10 @@ type WalletConfig struct {
 // that is never charged, not one on record that does not exist.
 //
 // It is safe for concurrent use. A caller that hangs up does not break off a change.
-type Wallet struct{ WalletConfig }
+type Wallet struct{ Config }
 
-// NewWallet assembles a wallet.
-func NewWallet(config WalletConfig) *Wallet {
+// New assembles a wallet.
+func New(config Config) *Wallet {
 	config.Budget = cmp.Or(config.Budget, 20*time.Second)
 	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Now == nil {
@@ -49,7 +51,7 @@ func NewWallet(config WalletConfig) *Wallet {
 }
 
 // List returns the client's payment methods, newest first.
-func (w *Wallet) List(ctx context.Context, actor telematics.Actor) ([]Method, error) {
+func (w *Wallet) List(ctx context.Context, actor telematics.Actor) ([]rental.Method, error) {
 	client, err := w.Cards.Client(ctx, actor.Agency, actor.Subject)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (w *Wallet) List(ctx context.Context, actor telematics.Actor) ([]Method, er
 }
 
 // Remove removes a payment method. It fails with MethodNotFound, DefaultMethod or MethodInUse.
-func (w *Wallet) Remove(ctx context.Context, r MethodRequest) error {
+func (w *Wallet) Remove(ctx context.Context, r rental.MethodRequest) error {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
 	client, err := w.Cards.Client(ctx, r.Actor.Agency, r.Actor.Subject)
@@ -75,12 +77,12 @@ func (w *Wallet) Remove(ctx context.Context, r MethodRequest) error {
 
 // SetDefault makes a payment method the default. It reports true where an earlier request under the same idempotency
 // key did; the method is then as it is now. It fails with MethodNotFound.
-func (w *Wallet) SetDefault(ctx context.Context, r MethodRequest) (Method, bool, error) {
+func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental.Method, bool, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
 	client, err := w.Cards.Client(ctx, r.Actor.Agency, r.Actor.Subject)
 	if err != nil {
-		return Method{}, false, err
+		return rental.Method{}, false, err
 	}
 	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Line), r.Key)
 }
@@ -103,7 +105,7 @@ const detachBudget = 5 * time.Second
 
 // detach makes useless what the record does not name. A card that stays attached is never charged: charges
 // use the record.
-func (w *Wallet) detach(ctx context.Context, client ClientID, token string) {
+func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
 	defer cancel()
 	if err := w.Processor.Detach(ctx, token); err != nil {

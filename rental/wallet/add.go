@@ -1,4 +1,4 @@
-package rental
+package wallet
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
 // Add attaches a card to the client, and writes it down. It fails with CardDeclined, which an idempotency key keeps,
 // MethodInvalid, MethodLimit or ProcessorUnavailable; after the last, the same again is safe.
-func (w *Wallet) Add(ctx context.Context, n NewCard) (Added, error) {
+func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
 	client, err := w.Cards.Client(ctx, n.Actor.Agency, n.Actor.Subject)
 	if err != nil {
-		return Added{}, err
+		return rental.Added{}, err
 	}
 	if n.Key != nil { // before the processor is asked: a card that was declined is not tried again
 		if added, found, err := w.Cards.AddedUnder(ctx, client.ID, *n.Key); found || err != nil {
@@ -26,31 +26,31 @@ func (w *Wallet) Add(ctx context.Context, n NewCard) (Added, error) {
 		}
 	}
 	if !isToken(n.Token) {
-		return Added{}, InvalidMethod("the processor does not know it", nil)
+		return rental.Added{}, rental.InvalidMethod("the processor does not know it", nil)
 	}
 	methods, err := w.Cards.Methods(ctx, client.ID)
 	if err != nil {
-		return Added{}, err
+		return rental.Added{}, err
 	}
 	if err := w.room(ctx, methods, n.Token); err != nil {
-		return Added{}, err
+		return rental.Added{}, err
 	}
 	card, err := w.attach(ctx, client, n.Token)
 	if err != nil {
-		return Added{}, w.refuse(ctx, n, err)
+		return rental.Added{}, w.refuse(ctx, n, err)
 	}
-	if why := card.unfit(w.Now()); why != "" {
-		if !slices.ContainsFunc(methods, func(m Method) bool { return m.Token == card.Token }) {
+	if why := card.Unfit(w.Now()); why != "" {
+		if !slices.ContainsFunc(methods, func(m rental.Method) bool { return m.Token == card.Token }) {
 			w.detach(ctx, client.ID, card.Token)
 		}
-		return Added{}, InvalidMethod(why, nil)
+		return rental.Added{}, rental.InvalidMethod(why, nil)
 	}
-	added, err := w.Cards.AddMethod(ctx, Addition{
+	added, err := w.Cards.AddMethod(ctx, rental.Addition{
 		Client: client.ID, Card: card, Default: n.Default, Key: n.Key, Line: w.late(n.Line), Now: w.Now(),
 	})
 	var refusal *telematics.Error
 	switch {
-	case errors.As(err, &refusal) && refusal.Code == MethodLimit: // others took the last places meanwhile
+	case errors.As(err, &refusal) && refusal.Code == rental.MethodLimit: // others took the last places meanwhile
 		w.detach(ctx, client.ID, card.Token)
 	case err == nil && added.Unused != "":
 		w.detach(ctx, client.ID, added.Unused)
@@ -66,35 +66,35 @@ func isToken(s string) bool {
 }
 
 // room reports whether there may be one more method. Where there is none, the card may still be one that the client has.
-func (w *Wallet) room(ctx context.Context, methods []Method, token string) error {
-	if len(methods) < MaxMethods {
+func (w *Wallet) room(ctx context.Context, methods []rental.Method, token string) error {
+	if len(methods) < rental.MaxMethods {
 		return nil
 	}
 	card, _, err := w.Processor.Card(ctx, token)
 	if err != nil {
-		card = Card{Token: token}
+		card = rental.Card{Token: token}
 	}
-	if slices.ContainsFunc(methods, func(m Method) bool {
+	if slices.ContainsFunc(methods, func(m rental.Method) bool {
 		return m.Token == card.Token || card.Fingerprint != "" && m.Fingerprint == card.Fingerprint
 	}) {
 		return nil
 	}
-	return TooManyMethods()
+	return rental.TooManyMethods()
 }
 
 // attach binds a card to the client's customer at the processor, where it is bound already too.
-func (w *Wallet) attach(ctx context.Context, client Client, token string) (Card, error) {
+func (w *Wallet) attach(ctx context.Context, client rental.Client, token string) (rental.Card, error) {
 	client, err := w.customer(ctx, client)
 	if err != nil {
-		return Card{}, err
+		return rental.Card{}, err
 	}
 	card, err := w.Processor.Attach(ctx, client.Customer, token)
-	if kind := kindOf(err); kind == Refused || kind == WrongState { // because an earlier request may have come so far
+	if kind := kindOf(err); kind == rental.Refused || kind == rental.WrongState { // because an earlier request may have come so far
 		bound, customer, errLook := w.Processor.Card(ctx, token)
 		switch {
 		case errLook == nil && customer == client.Customer:
 			card, err = bound, nil
-		case errLook != nil && kindOf(errLook) != NotKnown && kindOf(errLook) != Refused:
+		case errLook != nil && kindOf(errLook) != rental.NotKnown && kindOf(errLook) != rental.Refused:
 			err = errLook
 		}
 	}
@@ -106,17 +106,17 @@ func (w *Wallet) attach(ctx context.Context, client Client, token string) (Card,
 const customerTries = 3
 
 // customer makes the client known to the processor, once. All requests use the same keys, so they make the same customer.
-func (w *Wallet) customer(ctx context.Context, client Client) (Client, error) {
+func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Client, error) {
 	if client.Customer != "" {
 		return client, nil
 	}
 	key := "client-" + client.Key
 	customer, err := w.Processor.CreateCustomer(ctx, key, client)
-	for try := 2; kindOf(err) == BrokenThere && try <= customerTries; try++ { // that key answers this for ever
+	for try := 2; kindOf(err) == rental.BrokenThere && try <= customerTries; try++ { // that key answers this for ever
 		customer, err = w.Processor.CreateCustomer(ctx, fmt.Sprintf("%s-%d", key, try), client)
 	}
 	switch kindOf(err) {
-	case CardRefused, NotKnown, Refused, WrongState:
+	case rental.CardRefused, rental.NotKnown, rental.Refused, rental.WrongState:
 		return client, telematics.Broken(fmt.Errorf("create a customer: %w", err))
 	}
 	if err != nil {
@@ -126,8 +126,8 @@ func (w *Wallet) customer(ctx context.Context, client Client) (Client, error) {
 }
 
 // kindOf returns what is known after a call to the processor; empty: it went well, or the error is not the processor's.
-func kindOf(err error) ProcessorFailure {
-	var failure *ProcessorError
+func kindOf(err error) rental.ProcessorFailure {
+	var failure *rental.ProcessorError
 	if !errors.As(err, &failure) {
 		return ""
 	}
@@ -135,15 +135,15 @@ func kindOf(err error) ProcessorFailure {
 }
 
 // refuse returns the error for a card that was not attached. A decline is kept under the request's key.
-func (w *Wallet) refuse(ctx context.Context, n NewCard, err error) error {
-	var failure *ProcessorError
+func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error {
+	var failure *rental.ProcessorError
 	var told *telematics.Error
 	if errors.As(err, &told) || !errors.As(err, &failure) {
 		return err
 	}
 	switch failure.Kind {
-	case CardRefused:
-		decline := failure.refusal()
+	case rental.CardRefused:
+		decline := failure.Refusal()
 		if n.Key == nil {
 			return decline
 		}
@@ -151,35 +151,12 @@ func (w *Wallet) refuse(ctx context.Context, n NewCard, err error) error {
 			w.Log.WarnContext(ctx, "decline not kept", "err", err)
 		}
 		return decline
-	case NotKnown:
-		return InvalidMethod("the processor does not know it", err)
-	case Refused, WrongState:
-		return InvalidMethod("it is no card that can be saved, or it belongs to another customer", err)
-	case NotOurs:
+	case rental.NotKnown:
+		return rental.InvalidMethod("the processor does not know it", err)
+	case rental.Refused, rental.WrongState:
+		return rental.InvalidMethod("it is no card that can be saved, or it belongs to another customer", err)
+	case rental.NotOurs:
 		w.Log.ErrorContext(ctx, "payment processor rejected the api key", "err", err)
 	}
-	return Away(err)
-}
-
-// refusal returns what the client reads about a refused card.
-func (e *ProcessorError) refusal() *telematics.Error {
-	if e.Decline == nil {
-		return Decline{Message: "the bank gives no reason."}.Refusal()
-	}
-	return e.Decline.Refusal()
-}
-
-// unfit says why a card cannot be kept; empty: it can.
-func (c Card) unfit(now time.Time) string {
-	switch {
-	case c.Token == "" || !isDigits(c.LastFour, 4) || c.ExpMonth < 1 || c.ExpMonth > 12 || c.ExpYear < 2000 || c.ExpYear > 9999:
-		return "it is no card"
-	case !now.Before(time.Date(c.ExpYear, time.Month(c.ExpMonth)+1, 1, 0, 0, 0, 0, time.UTC)):
-		return "the card has expired"
-	}
-	return ""
-}
-
-func isDigits(s string, n int) bool {
-	return len(s) == n && strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
+	return rental.Away(err)
 }

@@ -1,4 +1,4 @@
-package rental
+package charging
 
 import (
 	"testing"

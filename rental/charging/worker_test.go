@@ -1,4 +1,4 @@
-package rental_test
+package charging_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 )
 
 var errDead = errors.New("the process is dead")
@@ -174,6 +175,8 @@ func (b dyingBank) RefundByID(ctx context.Context, id string) (rental.Refund, er
 // collectUntil runs a collector whose process dies at a step, and returns it.
 func (w *world) collectUntil(m *mortal) *mortal {
 	m.ledger, m.notices = w.ledger, w.notices
-	w.collect(func(c *rental.CollectorConfig) { c.Ledger, c.Notices, c.Processor = m, heard{m}, dyingBank{w.bank, m} })
+	w.collect(func(c *charging.Config) {
+		c.Ledger, c.Notices, c.Processor = m, heard{m}, dyingBank{w.bank, m}
+	})
 	return m
 }

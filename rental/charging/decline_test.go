@@ -1,4 +1,4 @@
-package rental_test
+package charging_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
 )
 
@@ -222,7 +223,7 @@ func TestASecondCardWhoseOwnerMustConfirmIsTriedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(asksFor)
 		charge := w.add(client, rental.StartCharge)
-		w.collect(func(c *rental.CollectorConfig) { c.Processor = nameless{w.bank} })
+		w.collect(func(c *charging.Config) { c.Processor = nameless{w.bank} })
 		w.after(time.Minute)
 		w.wantState(charge, rental.RequiresAction)
 		w.ledger.SetDefault(client, w.card(client, asksFor))
@@ -300,7 +301,7 @@ func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
-		c := w.collect(func(config *rental.CollectorConfig) { config.Processor = refusing{w.bank} })
+		c := w.collect(func(config *charging.Config) { config.Processor = refusing{w.bank} })
 		w.after(time.Hour)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); !is.NextAttempt.IsZero() || is.DeclineCode != "refused" {
