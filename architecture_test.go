@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"store":                       {"telematics", "telematics/v1", "telematics/delivery", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/redis", "store/groupcommit", "store/unavailable"},
 	"store/activity":              {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/agencykeys":            {"telematics", "rental", "store/pg", "store/unavailable"},
+	"store/events":                {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
 	"store/idempotency":           {"telematics", "rental", "store/pg"},
 	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/pg", "store/groupcommit", "store/unavailable"},

@@ -25,7 +25,6 @@ var (
 	_ ingest.Twins        = (*Twins)(nil)
 	_ ingest.UnknownUnits = (*Postgres)(nil)
 	_ ingest.Contacts     = (*Postgres)(nil)
-	_ broker.Events       = (*Events)(nil)
 )
 
 func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
@@ -116,27 +115,6 @@ func TestPostgresKeepsTheContractOfContacts(t *testing.T) {
 	add := storetest.Vehicles(t, here.DB)
 	brokertest.ContactsContract(t, func(*testing.T) brokertest.ContactRecord {
 		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
-	})
-}
-
-func TestMiniredisKeepsTheContractOfEvents(t *testing.T) {
-	eventsContract(t, storetest.StartMiniredis(t).URL())
-}
-
-func TestRedisKeepsTheContractOfEvents(t *testing.T) {
-	eventsContract(t, storetest.StartRedis(t).URL())
-}
-
-func eventsContract(t *testing.T, address string) {
-	here, there := openRedis(t, address), openRedis(t, address)
-	brokertest.EventsContract(t, func(t *testing.T) brokertest.EventLogs {
-		empty := func() {
-			if err := here.Client.FlushAll(context.Background()).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		empty()
-		return brokertest.EventLogs{Here: NewEvents(here), There: NewEvents(there), Empty: empty}
 	})
 }
 

@@ -17,7 +17,7 @@
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment: nothing but waiting time is lost. [Events] keeps the latest events there; subscribers
+// Redis may be emptied at any moment: nothing but waiting time is lost. [motorpool/store/events] keeps the latest events there; subscribers
 // that may have missed one get a reset. The rest is in [motorpool/store/redis].
 //
 // # Errors
@@ -29,6 +29,7 @@
 //
 //	activity     the audit log
 //	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
+//	events       the log of events, in Redis
 //	idempotency  what was made under an idempotency key
 //	rentals      bookings, charges, payment methods, notices of the payment processor
 //	vehicles     vehicles, units, stations, addresses, unknown units; the import of fleet files

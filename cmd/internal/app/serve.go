@@ -20,6 +20,7 @@ import (
 	"motorpool/httpapi/stream"
 	"motorpool/store"
 	"motorpool/store/agencykeys"
+	"motorpool/store/events"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
@@ -79,14 +80,14 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
-		Contacts: postgres, Events: store.NewEvents(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
+		Contacts: postgres, Events: events.New(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
 		Air: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
 	agencyKeys := agencykeys.New(postgres.DB, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: store.NewEvents(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
+	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"encoding/json"
@@ -13,14 +13,15 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
 )
 
 // eventField is the one field of an entry in the stream of events.
 const eventField = "e"
 
-// maxTold bounds a value in an event, in bytes of JSON. What one vehicle likes to say must fill
-// neither Redis, which keeps the last 100,000, nor what is at hand for readers.
-const maxTold = 2 << 10
+// maxValue bounds a value in an event, in bytes of JSON. What one vehicle says must fill
+// neither Redis, which keeps the last 100,000, nor the buffers of subscribers.
+const maxValue = 2 << 10
 
 // eventRow is the JSON of an event. Names are short: there are many.
 type eventRow struct {
@@ -82,15 +83,19 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 }
 
 func newEventCommandRow(c *telematics.Command) *eventCommandRow {
-	return &eventCommandRow{
+	row := &eventCommandRow{
 		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject,
-		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Reported: encodeReported(c.Reported), Late: c.Late, Attempts: c.Attempts,
+		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline),
 	}
+	if c.Reported != nil {
+		row.Reported = v1.EncodeReport(*c.Reported)
+	}
+	return row
 }
 
-// bySize parts what is told from what is too large to be. Lists and objects alone can be.
+// bySize separates the fields that an event carries from those that are too large for one. Only lists and objects can be too large.
 func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []telematics.Field, err error) {
 	for field, reading := range fields {
 		switch reading.Value.(type) {
@@ -99,7 +104,7 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 			if err != nil {
 				return nil, nil, fmt.Errorf("encode %s: %w", field, err)
 			}
-			if len(text) > maxTold {
+			if len(text) > maxValue {
 				large = append(large, field)
 			}
 		}
@@ -113,8 +118,8 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 	return small, large, nil
 }
 
-// decodeEvents makes an entry that this version of the program cannot read a reset: whoever
-// follows must know that there was something.
+// decodeEvents makes an entry that this version of the program cannot read a reset: subscribers
+// must learn that there was something.
 func decodeEvents(entries []goredis.XMessage) []telematics.Event {
 	events := make([]telematics.Event, len(entries))
 	for i, entry := range entries {
@@ -168,9 +173,10 @@ func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics
 	if len(r.Reported) == 0 {
 		return c, nil
 	}
-	message := string(r.Reported)
-	reported, err := decodeReported(&message)
-	c.Reported = reported
+	reported, _, err := v1.RereadReport(r.Reported, time.Now())
+	if err == nil {
+		c.Reported = &reported
+	}
 	return c, err
 }
 

@@ -1,4 +1,8 @@
-package store
+// Package events is the log of what has changed, in a stream of Redis that all instances write and follow.
+//
+// A position in the log is the id of an entry. What comes after it is complete if and only if that entry is still there: a log that
+// was emptied, or cut off beyond the position, does not have it any more.
+package events
 
 import (
 	"context"
@@ -19,34 +23,25 @@ import (
 const eventsKey = "motorpool:events"
 
 const (
-	// eventsKept is about how many events can be asked for again: at about 400 bytes each,
-	// 40 MB of Redis, and a quarter of an hour of a fleet that has 100 events a second.
+	// eventsKept is about how many events can be read again: at about 400 bytes each, 40 MB of Redis, and a quarter of an hour of a
+	// fleet that has 100 events a second.
 	eventsKept = 100_000
-	// followPace is between two readings while events come: what comes meanwhile comes
-	// together, which costs everybody less than it costs in time.
+	// followPace is between two readings while events come, so that a reading brings several.
 	followPace = 20 * time.Millisecond
-	// followPage bounds one reading, and with it the time for which Redis serves nobody else.
+	// followPage bounds one reading, and with it the time for which Redis serves no other client.
 	followPage = 1000
-	// knock is for how long Redis is asked to wait for the next event.
-	knock = 500 * time.Millisecond
+	// blockFor is how long Redis waits for the next event before it answers.
+	blockFor = 500 * time.Millisecond
 )
 
-// Events is the log of what has changed, in a stream of Redis that all instances write and
-// follow. Safe for concurrent use.
-//
-// A position in the log is the id of an entry, and what comes after it is complete if and only
-// if that entry is still there: a log that was emptied, or cut off beyond the position, does
-// not have it any more.
-type Events struct {
-	db   *redis.DB
-	kept int64
-}
+// Log is the log of events. It is safe for concurrent use.
+type Log struct{ db *redis.DB }
 
-// NewEvents returns the log in Redis.
-func NewEvents(db *redis.DB) *Events { return &Events{db: db, kept: eventsKept} }
+// New returns the log in Redis.
+func New(db *redis.DB) *Log { return &Log{db} }
 
 // Tell adds events, in their order: all of them, or none.
-func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
+func (l *Log) Tell(ctx context.Context, events []telematics.Event) error {
 	rows := make([][]byte, len(events))
 	for i := range events {
 		row, err := encodeEvent(&events[i])
@@ -55,9 +50,9 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 		}
 		rows[i] = row
 	}
-	_, err := e.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+	_, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: eventsKey, MaxLen: e.kept, Approx: true, Values: []any{eventField, row}})
+			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: eventsKey, MaxLen: eventsKept, Approx: true, Values: []any{eventField, row}})
 		}
 		return nil
 	})
@@ -66,11 +61,11 @@ func (e *Events) Tell(ctx context.Context, events []telematics.Event) error {
 
 // After returns up to limit events after the one with an id, oldest first. It reports false
 // where the log cannot say, or cannot say any more, what came after it.
-func (e *Events) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
+func (l *Log) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
 	if !isEventID(id) {
 		return nil, false, nil
 	}
-	entries, err := e.db.Client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
+	entries, err := l.db.Client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
 	if err != nil {
 		return nil, false, unavailable.Wrap("read events", err)
 	}
@@ -90,11 +85,11 @@ func isEventID(s string) bool {
 
 // Follow calls begin with up to recent latest events, at least one, and then next with
 // what follows, without a gap, until the context ends. Where the log has lost the place, it
-// calls begin again. Calls come one after another. While Redis is away it keeps trying.
-func (e *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
+// calls begin again. Calls come one after another. While Redis is unavailable it keeps trying.
+func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	at := ""
-	e.db.Retry(ctx, func(ctx context.Context, answered func()) error {
-		return e.follow(ctx, recent, &at, answered, begin, next)
+	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+		return l.follow(ctx, recent, &at, answered, begin, next)
 	},
 		"events not read from redis, reconnecting")
 	return nil
@@ -102,19 +97,19 @@ func (e *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 
 // follow follows from a position, or from the end where it is empty, until Redis fails. It
 // calls heard each time that Redis has answered.
-func (e *Events) follow(ctx context.Context, recent int, at *string, heard func(), begin, next func([]telematics.Event)) error {
+func (l *Log) follow(ctx context.Context, recent int, at *string, heard func(), begin, next func([]telematics.Event)) error {
 	for {
-		events, complete, err := e.After(ctx, *at, followPage)
+		events, complete, err := l.After(ctx, *at, followPage)
 		switch {
 		case err != nil:
 			return err
 		case !complete:
-			if events, err = e.latest(ctx, recent); err != nil {
+			if events, err = l.latest(ctx, recent); err != nil {
 				return err
 			}
 			begin(events)
 		case len(events) == 0:
-			if err := e.await(ctx, *at); err != nil {
+			if err := l.await(ctx, *at); err != nil {
 				return err
 			}
 			heard()
@@ -134,9 +129,9 @@ func (e *Events) follow(ctx context.Context, recent int, at *string, heard func(
 
 // latest returns up to n latest events, oldest first. An empty log is given its first: there
 // must be a position to go on from.
-func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) {
+func (l *Log) latest(ctx context.Context, n int) ([]telematics.Event, error) {
 	for {
-		entries, err := e.db.Client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
+		entries, err := l.db.Client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
 		if err != nil {
 			return nil, unavailable.Wrap("read latest events", err)
 		}
@@ -144,18 +139,18 @@ func (e *Events) latest(ctx context.Context, n int) ([]telematics.Event, error) 
 			slices.Reverse(entries)
 			return decodeEvents(entries), nil
 		}
-		if err := e.Tell(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
+		if err := l.Tell(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // await returns when there is an event after a position, or after a while without one.
-func (e *Events) await(ctx context.Context, at string) error {
+func (l *Log) await(ctx context.Context, at string) error {
 	// The library would wait longer for a server that is gone.
-	ctx, cancel := context.WithTimeout(ctx, knock+redis.PingAfter)
+	ctx, cancel := context.WithTimeout(ctx, blockFor+redis.PingAfter)
 	defer cancel()
-	err := e.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: knock}).Err()
+	err := l.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: blockFor}).Err()
 	if errors.Is(err, goredis.Nil) {
 		return nil
 	}
