@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"simulator/sandbox":           {},
 	"broker":                      {"telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/ingest"},
 	"broker/ingest":               {"telematics", "telematics/delivery"},
+	"broker/link/linktest":        {"telematics"},
 	"broker/link":                 {"telematics", "telematics/dialects", "telematics/v1"},
 	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
 	"httpapi":                     {"telematics", "telematics/dialects", "telematics/delivery", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/stream"},
@@ -58,8 +59,8 @@ var arrows = map[string][]string{
 
 // Third-party names stay in one place each; "store/..." is the package and those in its folder.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
-	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                 // bench: floors with the service's library
+	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "broker/link/linktest", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
+	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                                         // bench: floors with the service's library
 	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
 	"github.com/jmoiron/sqlx":                    {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover"},                       // bench reads what is stored without the service
 	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	mqttlink "motorpool/broker/link"
+	"motorpool/broker/link/linktest"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -246,63 +247,29 @@ pattern write morse/%u/%u/metric/+
 pattern write morse/%u/%u/connected
 `
 
-const servicePassword, unitPassword = "service-secret", "unit-secret"
-
-func unitClient(t *testing.T, url string) mqtt.Client {
-	t.Helper()
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(unit)).
-		SetUsername(string(unit)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
-	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("connect unit: %v", token.Error())
-	}
-	t.Cleanup(func() { client.Disconnect(0) })
-	return client
-}
-
-func say(t *testing.T, client mqtt.Client, channel v1.Channel, retained bool, payload string) {
-	t.Helper()
-	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("publish %s: %v", channel, token.Error())
-	}
-}
-
-func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not: %s", within, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
-		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: servicePassword,
-		UnitsAccess: mosquitto.UnitsACL + morseUnitsAccess, UnitPassword: func(user string) (string, bool) { return unitPassword, user == string(unit) },
+		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: linktest.ServicePassword,
+		UnitsAccess: mosquitto.UnitsACL + morseUnitsAccess, UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	speaker := unitClient(t, server.UnitsURL())
+	speaker := linktest.Connect(t, server.UnitsURL(), unit)
 	root := morseTopic(unit)
 	publish := func(topic, payload string) {
 		t.Helper()
-		if token := speaker.Publish(topic, 0, true, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-			t.Fatalf("publish %s: %v", topic, token.Error())
-		}
+		linktest.Await(t, "publish "+topic, speaker.Publish(topic, 0, true, payload))
 	}
 	publish(root+"connected", "yes") // before the service is there
 	told := make(chan string, 4)
 	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { told <- m.Topic() + " " + string(m.Payload()) })
-	if !subscribed.WaitTimeout(5*time.Second) || subscribed.Error() != nil {
-		t.Fatalf("subscribe: %v", subscribed.Error())
-	}
+	linktest.Await(t, "subscribe", subscribed)
 
 	var to hall
 	l := mqttlink.New(mqttlink.Config{
-		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword, Dialects: spoken,
+		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
 		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -314,13 +281,13 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
-	eventually(t, 10*time.Second, "ready", func() bool { return l.AllReady() == nil })
+	brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return l.AllReady() == nil })
 
 	publish(root+"metric/soc", "81")
 	publish(root+"response/7", "done")
 	publish("morse/van-43/van-43/metric/soc", "1") // another's: the access rules swallow it
-	say(t, speaker, v1.TelemetryChannel, false, "{}")
-	eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
+	linktest.Publish(t, speaker, v1.TelemetryChannel.Topic(unit), false, "{}")
+	brokertest.Eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
 		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
 	})
 	for _, m := range append(to.of("report"), to.of("answer")...) {

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
-
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	mqttlink "motorpool/broker/link"
+	"motorpool/broker/link/linktest"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -54,11 +53,11 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 	t.Helper()
 	passwords := map[string]string{}
 	for i := range fleet {
-		passwords[fmt.Sprintf("unit-%d", i)] = unitPassword
+		passwords[fmt.Sprintf("unit-%d", i)] = linktest.UnitPassword
 	}
 	if !real {
 		server, err := devstack.StartMQTT(devstack.MQTTConfig{
-			ServicePassword: servicePassword, UnitPassword: func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
+			ServicePassword: linktest.ServicePassword, UnitPassword: func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +66,7 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 		return server
 	}
 	devstack.NeedServer(t, devstack.MosquittoServer)
-	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: servicePassword})
+	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: linktest.ServicePassword})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
 			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 			link := mqttlink.New(mqttlink.Config{
-				URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
+				URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 				Group:       func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 				ReplayAfter: 50 * time.Millisecond, Logger: logger,
 			})
@@ -100,7 +99,7 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 			running.Go(func() { _ = link.Run(ctx, b) })
 			defer running.Wait()
 			defer stop()
-			eventually(t, time.Minute, "the presence of the whole fleet is taken", func() bool { return m.count() == fleet })
+			brokertest.Eventually(t, time.Minute, "the presence of the whole fleet is taken", func() bool { return m.count() == fleet })
 			if n := metric(t, b, `motorpool_dropped_total{kind="presence", reason="queue_full"}`); n == 0 {
 				t.Error("all fitted: nothing was tried")
 			}
@@ -110,14 +109,8 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 
 func sayRetained(t *testing.T, url string, of telematics.Unit) {
 	t.Helper()
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(of)).
-		SetUsername(string(of)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
-	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("connect unit: %v", token.Error())
-	}
-	defer client.Disconnect(0)
+	client := linktest.Connect(t, url, of)
 	online := v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "0123456789abcdef", At: time.Now()})
-	if token := client.Publish(v1.PresenceChannel.Topic(of), 1, true, online); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("publish presence: %v", token.Error())
-	}
+	linktest.Publish(t, client, v1.PresenceChannel.Topic(of), true, string(online))
+	client.Disconnect(0)
 }

@@ -42,25 +42,7 @@ type world struct {
 	air     *air
 	brokers []*broker.Broker
 	stops   []func() // of each instance; returns when it has ended
-	log     alarms
-}
-
-// alarms are the warnings and errors that instances log.
-type alarms struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (a *alarms) Write(line []byte) (int, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.text.Write(line)
-}
-
-func (a *alarms) String() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.text.String()
+	log     brokertest.Log
 }
 
 // stores is what an instance stands on.

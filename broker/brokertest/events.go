@@ -96,18 +96,8 @@ func follow(t *testing.T, log EventLog, recent int) *followed {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	within(t, "the follower begins", func() bool { _, begins := f.heard(); return begins > 0 })
+	Eventually(t, timeout, "the follower begins", func() bool { _, begins := f.heard(); return begins > 0 })
 	return f
-}
-
-// within polls until something holds, for a bounded time.
-func within(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
 }
 
 func presenceOf(vehicle telematics.VehicleID) telematics.Event {
@@ -161,7 +151,7 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 	if err := l.Here.Tell(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "all have come", func() bool {
+	Eventually(t, timeout, "all have come", func() bool {
 		got, _ := f.heard()
 		return len(vehiclesOf(got)) == 4 && got[len(got)-1].Kind == telematics.ResetEvent
 	})
@@ -192,7 +182,7 @@ func followedEverywhere(t *testing.T, l EventLogs) {
 	}
 	want := numbers(0, 499)
 	for _, f := range []*followed{a, b} {
-		within(t, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) >= len(want) })
+		Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) >= len(want) })
 		got, begins := f.heard()
 		if !slices.Equal(vehiclesOf(got), want) || begins != 1 {
 			t.Errorf("heard %v in %d goes", vehiclesOf(got), begins)
@@ -218,7 +208,7 @@ func beginsWithLatest(t *testing.T, l EventLogs) {
 func readInPages(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 1)
 	tell(t, l.Here, numbers(1, 25)...)
-	within(t, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 25 })
+	Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 25 })
 	all, _ := f.heard()
 	var read []telematics.Event
 	for at := all[0].ID; ; at = read[len(read)-1].ID {
@@ -260,16 +250,16 @@ func emptyHasPlace(t *testing.T, l EventLogs) {
 func emptiedLog(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
 	tell(t, l.Here, 1, 2)
-	within(t, "both have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 2 })
+	Eventually(t, timeout, "both have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 2 })
 	heard, _ := f.heard()
 	l.Empty()
 	tell(t, l.There, 3)
-	within(t, "it begins again", func() bool { got, begins := f.heard(); return begins == 2 && slices.Contains(vehiclesOf(got), 3) })
+	Eventually(t, timeout, "it begins again", func() bool { got, begins := f.heard(); return begins == 2 && slices.Contains(vehiclesOf(got), 3) })
 	if _, complete, err := l.Here.After(t.Context(), heard[len(heard)-1].ID, 10); err != nil || complete {
 		t.Errorf("what was forgotten is complete: %v, %v", complete, err)
 	}
 	tell(t, l.Here, 4)
-	within(t, "it goes on", func() bool { got, _ := f.heard(); return slices.Contains(vehiclesOf(got), 4) })
+	Eventually(t, timeout, "it goes on", func() bool { got, _ := f.heard(); return slices.Contains(vehiclesOf(got), 4) })
 	got, begins := f.heard()
 	if begins != 2 || !slices.Equal(vehiclesOf(got), numbers(1, 4)) {
 		t.Errorf("%d goes: %s", begins, fmt.Sprint(vehiclesOf(got)))

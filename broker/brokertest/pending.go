@@ -131,7 +131,7 @@ func entryOutlivesDeadline(t *testing.T, tables PendingTables) {
 	gone.Deadline = gone.Deadline.Add(-69 * time.Second)
 	register(t, tables.Here, late)
 	register(t, tables.Here, gone)
-	eventually(t, "the entry goes", func() bool {
+	Eventually(t, timeout, "the entry goes", func() bool {
 		_, ok, err := tables.Here.Lookup(t.Context(), gone.Unit, gone.Command)
 		return err == nil && !ok
 	})
@@ -159,7 +159,7 @@ func wakeReachesItsInstance(t *testing.T, tables PendingTables) {
 	if err := tables.There.Wake(t.Context(), "a", id); err != nil {
 		t.Fatalf("Wake: %v", err)
 	}
-	eventually(t, "the hint arrives", func() bool { return a.heard(id) })
+	Eventually(t, timeout, "the hint arrives", func() bool { return a.heard(id) })
 	b.awaken(t, tables.Here) // whatever was sent before has arrived now
 	if b.heard(id) {
 		t.Error("the hint for a reached b too")
@@ -223,7 +223,7 @@ func listen(t *testing.T, table broker.PendingTable, instance string) *ear {
 			if err != nil {
 				t.Errorf("Listen = %v, want nil when its context ends", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Error("Listen does not end with its context")
 		}
 	})
@@ -239,7 +239,7 @@ func (e *ear) heard(id telematics.CommandID) bool {
 // awaken wakes the instance until it hears: hints get lost before it listens.
 func (e *ear) awaken(t *testing.T, table broker.PendingTable) {
 	t.Helper()
-	eventually(t, e.instance+" listens", func() bool {
+	Eventually(t, timeout, e.instance+" listens", func() bool {
 		id := uuid.New()
 		if err := table.Wake(t.Context(), e.instance, id); err != nil {
 			t.Fatalf("Wake: %v", err)
@@ -252,17 +252,4 @@ func (e *ear) awaken(t *testing.T, table broker.PendingTable) {
 		}
 		return false
 	})
-}
-
-// patience bounds every wait of the contracts.
-const patience = 10 * time.Second
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for: %s", patience, what)
-		}
-	}
 }

@@ -13,17 +13,20 @@ import (
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"go.uber.org/goleak"
 
+	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
+	"motorpool/broker/link/linktest"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
 
-const unit = telematics.Unit("358240051111110")
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const servicePassword, unitPassword = "service-secret", "unit-secret"
+const unit = telematics.Unit("358240051111110")
 
 // mqttServer is an MQTT broker with the rules of production.
 type mqttServer interface {
@@ -42,8 +45,8 @@ func overBothBrokers(t *testing.T, test func(t *testing.T, server mqttServer)) {
 func embeddedMQTT(t *testing.T, serviceAccess string) *devstack.MQTT {
 	t.Helper()
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
-		ServiceAccess: serviceAccess, ServicePassword: servicePassword,
-		UnitPassword: func(user string) (string, bool) { return unitPassword, user == string(unit) },
+		ServiceAccess: serviceAccess, ServicePassword: linktest.ServicePassword,
+		UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +59,7 @@ func realMosquitto(t *testing.T) *devstack.Mosquitto {
 	t.Helper()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{
-		Dir: t.TempDir(), Units: map[string]string{string(unit): unitPassword}, ServicePassword: servicePassword,
+		Dir: t.TempDir(), Units: map[string]string{string(unit): linktest.UnitPassword}, ServicePassword: linktest.ServicePassword,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +93,7 @@ func command(payload []byte) telematics.Transmission {
 func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	t.Helper()
 	link := link.New(link.Config{
-		URL: url, Username: mosquitto.ServiceUser, Password: servicePassword,
+		URL: url, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -108,42 +111,14 @@ func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 // unitClient is a unit that counts the commands that it hears.
 func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
 	t.Helper()
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID(string(unit)).
-		SetUsername(string(unit)).SetPassword(unitPassword).SetCleanSession(true).SetAutoReconnect(false))
-	if token := client.Connect(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("connect unit: %v", token.Error())
-	}
-	t.Cleanup(func() { client.Disconnect(0) })
-	if commands != nil {
-		token := client.Subscribe(v1.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) })
-		if !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-			t.Fatalf("subscribe unit: %v", token.Error())
-		}
-	}
+	client := linktest.Connect(t, url, unit)
+	linktest.Await(t, "subscribe", client.Subscribe(v1.CommandChannel.Topic(unit), 1, func(mqtt.Client, mqtt.Message) { commands.Add(1) }))
 	return client
-}
-
-func say(t *testing.T, client mqtt.Client, channel v1.Channel, retained bool, payload string) {
-	t.Helper()
-	if token := client.Publish(channel.Topic(unit), 1, retained, payload); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-		t.Fatalf("publish %s: %v", channel, token.Error())
-	}
-}
-
-// eventually waits for a condition, for no longer than it may take.
-func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not: %s", within, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 func awaitReady(t *testing.T, link *link.Link) {
 	t.Helper()
-	eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
+	brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
 func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
@@ -151,15 +126,15 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		var to ears
 		var commands atomic.Int64
 		car := unitClient(t, server.UnitsURL(), &commands)
-		say(t, car, v1.PresenceChannel, true, "online") // before the service is there
+		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online") // before the service is there
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
 		if err := link.Publish(command([]byte("lock"))); err != nil {
 			t.Fatal(err)
 		}
-		say(t, car, v1.AckChannel, false, "done")
-		say(t, car, v1.TelemetryChannel, false, "here")
-		eventually(t, 5*time.Second, "one of each", func() bool {
+		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+		linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
+		brokertest.Eventually(t, 5*time.Second, "one of each", func() bool {
 			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
 		})
 	})
@@ -170,14 +145,14 @@ func TestTwoInstancesShareAnswersAndBothHearPresence(t *testing.T) {
 		var one, two ears
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
 		awaitReady(t, startLink(t, server.ServiceURL(), &two))
-		car := unitClient(t, server.UnitsURL(), nil)
+		car := linktest.Connect(t, server.UnitsURL(), unit)
 		const n = 100
 		for range n {
-			say(t, car, v1.AckChannel, false, "done")
-			say(t, car, v1.TelemetryChannel, false, "here")
+			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+			linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
 		}
-		say(t, car, v1.PresenceChannel, true, "online")
-		eventually(t, 5*time.Second, "everything heard", func() bool {
+		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
+		brokertest.Eventually(t, 5*time.Second, "everything heard", func() bool {
 			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
 				one.presence.Load() == 1 && two.presence.Load() == 1
 		})
@@ -192,7 +167,7 @@ func TestADeniedSubscriptionIsNotReady(t *testing.T) {
 	server := embeddedMQTT(t, strings.ReplaceAll(mosquitto.ServiceACL, "topic read motorpool/v1/+/ack", ""))
 	var to ears
 	link := startLink(t, server.ServiceURL(), &to)
-	eventually(t, 10*time.Second, "telemetry and presence up", func() bool {
+	brokertest.Eventually(t, 10*time.Second, "telemetry and presence up", func() bool {
 		err := link.AllReady()
 		return err != nil && strings.Contains(err.Error(), "answers") && !strings.Contains(err.Error(), "telemetry") && !strings.Contains(err.Error(), "presence")
 	})
@@ -216,7 +191,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "outage noticed", func() bool { return link.Ready() != nil })
+	brokertest.Eventually(t, 10*time.Second, "outage noticed", func() bool { return link.Ready() != nil })
 	for range 10 {
 		if err := link.Publish(command([]byte("late"))); err == nil {
 			t.Fatal("a command was taken during the outage")
@@ -233,7 +208,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 		if err := link.Publish(command([]byte("now"))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 5*time.Second, "a command after the outage", func() bool { return commands.Load() > n })
+		brokertest.Eventually(t, 5*time.Second, "a command after the outage", func() bool { return commands.Load() > n })
 	}
 	if n := commands.Load(); n != 2 {
 		t.Errorf("%d commands were delivered, want only the two after the outage", n)
@@ -250,7 +225,7 @@ func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
 	cut.stop()
 	big := make([]byte, 60<<10)
 	taken := 0
-	eventually(t, 30*time.Second, "the stuck connection is dropped", func() bool {
+	brokertest.Eventually(t, 30*time.Second, "the stuck connection is dropped", func() bool {
 		start := time.Now()
 		err := link.Publish(command(big))
 		if took := time.Since(start); took > 10*time.Second {
@@ -272,7 +247,7 @@ func TestLink_NoticesASilentBroker(t *testing.T) {
 	link := startLink(t, cut.url(), &to)
 	awaitReady(t, link)
 	cut.stop()
-	eventually(t, 30*time.Second, "the silence is noticed", func() bool { return link.Ready() != nil })
+	brokertest.Eventually(t, 30*time.Second, "the silence is noticed", func() bool { return link.Ready() != nil })
 	cut.resume()
 	awaitReady(t, link)
 }
@@ -282,15 +257,15 @@ func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		to := ears{slow: 10 * time.Millisecond}
 		awaitReady(t, startLink(t, server.ServiceURL(), &to))
-		car := unitClient(t, server.UnitsURL(), nil)
+		car := linktest.Connect(t, server.UnitsURL(), unit)
 		for i := range 2000 { // 20 s of work for the receiver
 			car.Publish(v1.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
 		}
 		start := time.Now()
 		for range 50 {
-			say(t, car, v1.AckChannel, false, "done")
+			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 		}
-		eventually(t, 10*time.Second, "all answers heard", func() bool { return to.answers.Load() == 50 })
+		brokertest.Eventually(t, 10*time.Second, "all answers heard", func() bool { return to.answers.Load() == 50 })
 		if to.reports.Load() >= 2000 {
 			t.Errorf("all reports were handled within %v: there was no flood", time.Since(start))
 		}

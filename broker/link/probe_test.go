@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
+	"motorpool/broker/link/linktest"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -18,14 +20,14 @@ import (
 func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	var deaf atomic.Bool
 	deaf.Store(true)
-	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: servicePassword, NothingShared: deaf.Load})
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: linktest.ServicePassword, NothingShared: deaf.Load})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	var log alarms
+	var log brokertest.Log
 	link := link.New(link.Config{
-		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: servicePassword,
+		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
@@ -47,7 +49,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, 30*time.Second, "the log names the cause on both lines, again and again", func() bool {
+	brokertest.Eventually(t, 30*time.Second, "the log names the cause on both lines, again and again", func() bool {
 		if link.Ready() == nil {
 			t.Fatal("ready, though no answer would be received")
 		}
@@ -60,7 +62,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 		t.Errorf("AllReady: %v; want the cause for answers and telemetry, and presence there", err)
 	}
 	deaf.Store(false)
-	eventually(t, 30*time.Second, "ready", func() bool { return link.AllReady() == nil })
+	brokertest.Eventually(t, 30*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
 // Each instance's probe is its own: members of the group, and those who hear all of presence, neither get nor see it.
