@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"motorpool/cmd/internal/app"
@@ -44,7 +46,7 @@ func (s sealing) sealer() (*agencykeys.Sealer, error) {
 	return sealer, nil
 }
 
-// withAgencyKeys lends the keys of the database.
+// withAgencyKeys calls use with the keys of the database.
 func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys.Keys) error) error {
 	postgres, err := d.open()
 	if err != nil {
@@ -54,8 +56,37 @@ func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys
 	return where(use(agencykeys.New(postgres.DB, sealer)))
 }
 
-// holds waits until every instance acts upon a change.
-func holds(ctx context.Context) error {
+// keyCommand is a command about keys, through the service or the database.
+type keyCommand struct {
+	remote
+	direct
+}
+
+// change has the service change a key; with --direct it writes to the database.
+func (k keyCommand) change(
+	ctx context.Context, path string, body any, sealer *agencykeys.Sealer, write func(*agencykeys.Keys) (rental.AgencyKey, error),
+) (key rental.AgencyKey, err error) {
+	if k.Direct {
+		err = k.withAgencyKeys(sealer, func(keys *agencykeys.Keys) (err error) {
+			key, err = write(keys)
+			return err
+		})
+		return key, err
+	}
+	e, err := k.ask(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return key, orDirect(err)
+	}
+	var made keyJSON
+	err = json.Unmarshal(e.Data, &made)
+	return made.key(), err
+}
+
+// holds returns when every instance acts upon a change. The service has waited for that itself.
+func (k keyCommand) holds(ctx context.Context) error {
+	if !k.Direct {
+		return nil
+	}
 	select {
 	case <-time.After(agencykeys.Within):
 		return nil
@@ -87,25 +118,15 @@ func newKeyJSON(k rental.AgencyKey, now time.Time) keyJSON {
 
 func (k keyJSON) key() rental.AgencyKey {
 	key := rental.AgencyKey{ID: k.ID, Agency: telematics.AgencyID(k.AgencyID), AgencyCode: k.AgencyCode, State: k.State, Created: k.CreatedAt}
+	key.Secret, _ = hex.DecodeString(k.Secret)
 	if k.RetiresAt != nil {
 		key.Retires = *k.RetiresAt
 	}
 	return key
 }
 
-// changeKey has the service change a key, and returns it.
-func (r remote) changeKey(ctx context.Context, path string, body any) (keyJSON, error) {
-	var key keyJSON
-	e, err := r.ask(ctx, http.MethodPost, path, body)
-	if err == nil {
-		err = json.Unmarshal(e.Data, &key)
-	}
-	return key, orDirect(err)
-}
-
 type addAgencyKey struct {
-	remote
-	direct
+	keyCommand
 	sealing
 	Agency int64 `arg:"" help:"Number of the agency."`
 }
@@ -115,81 +136,68 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
 	}
+	var sealer *agencykeys.Sealer
 	if a.Direct {
-		return a.throughDatabase(ctx)
+		var err error
+		if sealer, err = a.sealer(); err != nil {
+			return err
+		}
 	}
-	key, err := a.changeKey(ctx, fmt.Sprintf("agencies/%d/keys", a.Agency), nil)
+	key, err := a.change(ctx, fmt.Sprintf("agencies/%d/keys", a.Agency), nil, sealer, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
+		return a.write(ctx, keys)
+	})
 	if err != nil {
 		return err
 	}
-	a.print(key.key(), key.Secret)
-	return nil
-}
-
-func (a addAgencyKey) print(key rental.AgencyKey, secret string) {
-	fmt.Printf("AGENCY_KEY_ID=%s\nAGENCY_SECRET=%s\n", key.ID, secret)
+	fmt.Printf("AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
 	say(`
 The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %v.
 
   1. build both into the app of agency %d (%s); try them: motorpool sign --help
   2. once the apps with it are out, let the agency's former key end, say in 30 days: motorpool agency key retire --agency %d FORMER_ID 720h
   3. motorpool agency key list --agency %d`, agencykeys.Within, key.Agency, key.AgencyCode, key.Agency, key.Agency)
+	return a.holds(ctx)
 }
 
-func (a addAgencyKey) throughDatabase(ctx context.Context) error {
-	sealer, err := a.sealer()
-	if err != nil {
-		return err
+func (a addAgencyKey) write(ctx context.Context, keys *agencykeys.Keys) (rental.AgencyKey, error) {
+	// With another sealing key than the service's, every request that is signed with the new key
+	// would get 503.
+	if opened, all, err := keys.Opened(ctx); err != nil {
+		return rental.AgencyKey{}, err
+	} else if all > 0 && opened == 0 {
+		return rental.AgencyKey{}, refused("--agency-secrets-key opens none of the %d keys on record, so the service has another one; nothing was made. "+
+			"Give the key that the service has; where that is lost, revoke those keys first, then give the service this one", all)
 	}
-	return a.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
-		// The service would open it as little, and answer every request that it signs with 503.
-		if opened, all, err := keys.Opened(ctx); err != nil {
-			return err
-		} else if all > 0 && opened == 0 {
-			return refused("--agency-secrets-key opens none of the %d keys on record, so the service has another one; nothing was made. "+
-				"Give the key that the service has; where that is lost, revoke those keys first, then give the service this one", all)
-		}
-		key, known, err := keys.Add(ctx, telematics.AgencyID(a.Agency), a.author())
-		switch {
-		case err != nil:
-			return err
-		case !known:
-			return refused("there is no agency %d", a.Agency)
-		}
-		a.print(key, hex.EncodeToString(key.Secret))
-		return holds(ctx)
-	})
+	key, exists, err := keys.Add(ctx, telematics.AgencyID(a.Agency), a.author())
+	if err == nil && !exists {
+		err = refused("there is no agency %d", a.Agency)
+	}
+	return key, err
 }
 
 // agencyFlag names the agency of a key.
 type agencyFlag struct {
+	keyCommand
 	Agency int64 `env:"-" placeholder:"N" help:"Number of the agency; needed but with --direct."`
 }
 
-// ofService returns the path of the agency's keys.
-func (a agencyFlag) ofService(more string) (string, error) {
-	if a.Agency < 1 {
+// path returns where the service has the agency's keys, or one of them.
+func (a agencyFlag) path(more ...string) (string, error) {
+	if a.Agency < 1 && !a.Direct {
 		return "", badUsage("--agency: want the number of the agency")
 	}
-	return fmt.Sprintf("agencies/%d/keys", a.Agency) + more, nil
+	return strings.Join(append([]string{"agencies", strconv.FormatInt(a.Agency, 10), "keys"}, more...), "/"), nil
 }
 
-type listAgencyKeys struct {
-	remote
-	direct
-	agencyFlag
-}
+type listAgencyKeys struct{ agencyFlag }
 
 func (l listAgencyKeys) Run(ctx context.Context) error {
-	if err := l.check(); err != nil {
+	path, err := l.path()
+	if err := errors.Join(l.check(), err); err != nil {
 		return err
 	}
 	columns := []column{{"ID", "id"}, {"AGENCY", "agency_id"}, {"CODE", "agency_code"}, {"STATE", "state"}, {"UNTIL", "retires_at"}, {"CREATED", "created_at"}}
 	if !l.Direct {
-		path, err := l.ofService("")
-		if err != nil {
-			return err
-		}
 		return orDirect(l.list(ctx, path, columns))
 	}
 	return l.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
@@ -211,7 +219,7 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 	})
 }
 
-// keyState says of a key whose date has come what it is by now.
+// keyState returns the state of a key; "retired" once its date has come.
 func keyState(k rental.AgencyKey, now time.Time) string {
 	if k.State == rental.KeyRetiring && !k.Valid(now) {
 		return "retired"
@@ -219,15 +227,9 @@ func keyState(k rental.AgencyKey, now time.Time) string {
 	return string(k.State)
 }
 
-type agencyKeyID struct {
-	ID string `arg:"" help:"Id of the key."`
-}
-
 type retireAgencyKey struct {
-	remote
-	direct
 	agencyFlag
-	agencyKeyID
+	ID    string `arg:"" help:"Id of the key."`
 	Until string `arg:"" help:"Until when it is still good: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z."`
 }
 
@@ -243,40 +245,26 @@ func (r retireAgencyKey) Run(ctx context.Context) error {
 	if !until.After(now) {
 		return badUsage("%s is over; to end the key now: motorpool agency key revoke %s", date(until), r.ID)
 	}
-	if r.Direct {
-		return r.throughDatabase(ctx, until)
-	}
-	path, err := r.ofService("/" + url.PathEscape(r.ID) + "/retire")
+	path, err := r.path(url.PathEscape(r.ID), "retire")
 	if err != nil {
 		return err
 	}
-	key, err := r.changeKey(ctx, path, map[string]any{"until": until.UTC().Format(time.RFC3339)})
+	body := map[string]any{"until": until.UTC().Format(time.RFC3339)}
+	key, err := r.change(ctx, path, body, nil, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
+		key, exists, err := keys.Retire(ctx, telematics.AgencyID(r.Agency), r.ID, until, r.author())
+		if err == nil && !exists {
+			err = refused("there is no key %s, or it is revoked; see: motorpool agency key list", r.ID)
+		}
+		return key, err
+	})
 	if err != nil {
 		return err
 	}
-	r.print(key.key())
-	return nil
-}
-
-func (r retireAgencyKey) print(key rental.AgencyKey) {
 	fmt.Printf("%s of agency %d is good until %s\n", key.ID, key.Agency, date(key.Retires))
 	say(`
 Apps that sign with it get 401 agency_signature_invalid from then on. The date can be moved, by retiring it again,
 before it has come and after; to end it now: motorpool agency key revoke --agency %d %s`, key.Agency, key.ID)
-}
-
-func (r retireAgencyKey) throughDatabase(ctx context.Context, until time.Time) error {
-	return r.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
-		key, known, err := keys.Retire(ctx, telematics.AgencyID(r.Agency), r.ID, until, r.author())
-		switch {
-		case err != nil:
-			return err
-		case !known:
-			return refused("there is no key %s, or it is revoked; see: motorpool agency key list", r.ID)
-		}
-		r.print(key)
-		return holds(ctx)
-	})
+	return r.holds(ctx)
 }
 
 // untilWhen reads a duration from now, a date or a time.
@@ -293,53 +281,33 @@ func untilWhen(text string, now time.Time) (time.Time, error) {
 }
 
 type revokeAgencyKey struct {
-	remote
-	direct
 	agencyFlag
-	agencyKeyID
+	ID string `arg:"" help:"Id of the key."`
 }
 
 // Run returns when the key is refused at every instance.
 func (r revokeAgencyKey) Run(ctx context.Context) error {
-	if err := r.check(); err != nil {
+	path, err := r.path(url.PathEscape(r.ID), "revoke")
+	if err := errors.Join(r.check(), err); err != nil {
 		return err
 	}
-	if r.Direct {
-		return r.throughDatabase(ctx)
+	key, err := r.change(ctx, path, nil, nil, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
+		key, exists, err := keys.Revoke(ctx, telematics.AgencyID(r.Agency), r.ID, r.author())
+		if err == nil && !exists {
+			err = refused("there is no key %s; see: motorpool agency key list", r.ID)
+		}
+		return key, err
+	})
+	if err == nil {
+		err = r.holds(ctx)
 	}
-	path, err := r.ofService("/" + url.PathEscape(r.ID) + "/revoke")
 	if err != nil {
 		return err
 	}
-	key, err := r.changeKey(ctx, path, nil)
-	if err != nil {
-		return err
-	}
-	r.print(key.key())
-	return nil
-}
-
-func (r revokeAgencyKey) print(key rental.AgencyKey) {
 	fmt.Printf("%s of agency %d is revoked, at every instance\n", key.ID, key.Agency)
 	say(`
 Apps that sign with it get 401 agency_signature_invalid. Another one for them: motorpool agency key add %d`, key.Agency)
-}
-
-func (r revokeAgencyKey) throughDatabase(ctx context.Context) error {
-	return r.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
-		key, known, err := keys.Revoke(ctx, telematics.AgencyID(r.Agency), r.ID, r.author())
-		switch {
-		case err != nil:
-			return err
-		case !known:
-			return refused("there is no key %s; see: motorpool agency key list", r.ID)
-		}
-		if err := holds(ctx); err != nil {
-			return err
-		}
-		r.print(key)
-		return nil
-	})
+	return nil
 }
 
 type resealKeys struct {

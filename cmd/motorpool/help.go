@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -37,4 +38,119 @@ func helpFor(err error) error {
 		}
 	}
 	return fmt.Errorf("see: %s", strings.Join(words, " "))
+}
+
+// completion prints a script for a shell. It is made from the commands themselves, so it is always
+// complete.
+type completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// node is a command, by its whole name, with what may follow it.
+type node struct {
+	path  string // empty: the program
+	next  []word // commands
+	flags []word
+}
+
+type word struct{ name, help string }
+
+func (c completion) Run(parser *kong.Kong) error {
+	nodes := completions(parser.Model.Node, "")
+	switch c.Shell {
+	case "bash":
+		fmt.Print(bashCompletion(nodes))
+	case "zsh":
+		fmt.Print("#compdef motorpool\nautoload -U +X bashcompinit && bashcompinit\n" + bashCompletion(nodes))
+	case "fish":
+		fmt.Print(fishCompletion(nodes))
+	}
+	return nil
+}
+
+func completions(n *kong.Node, path string) []node {
+	here := node{path: path}
+	var below []node
+	for _, child := range n.Children {
+		if child.Hidden || child.Type != kong.CommandNode {
+			continue
+		}
+		here.next = append(here.next, word{child.Name, child.Help})
+		below = append(below, completions(child, strings.TrimSpace(path+" "+child.Name))...)
+	}
+	for _, group := range n.AllFlags(true) {
+		for _, flag := range group {
+			here.flags = append(here.flags, word{"--" + flag.Name, flag.Help})
+		}
+	}
+	return append([]node{here}, below...)
+}
+
+// bashCompletion finds the command among the words before the cursor, and offers what may follow.
+func bashCompletion(nodes []node) string {
+	var cases strings.Builder
+	// The program itself last: its pattern fits everything.
+	for _, n := range slices.Backward(nodes) {
+		pattern := `"` + n.path + `"`
+		if n.path == "" {
+			pattern = "*"
+		}
+		fmt.Fprintf(&cases, "    %s) words=%q ;;\n", pattern, strings.Join(append(names(n.next), names(n.flags)...), " "))
+	}
+	return `_motorpool() {
+  local current="${COMP_WORDS[COMP_CWORD]}" command="" words word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$word" in
+      -*) ;;
+      *) case " ` + strings.Join(paths(nodes), " | ") + ` " in *"| ${command:+$command }$word |"*) command="${command:+$command }$word" ;; esac ;;
+    esac
+  done
+  case "$command" in
+` + cases.String() + `  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current"))
+}
+complete -F _motorpool motorpool
+`
+}
+
+func names(words []word) []string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = w.name
+	}
+	return list
+}
+
+// paths begins and ends with nothing, so that each name stands between two bars.
+func paths(nodes []node) []string {
+	list := []string{""}
+	for _, n := range nodes {
+		if n.path != "" {
+			list = append(list, n.path)
+		}
+	}
+	return append(list, "")
+}
+
+func fishCompletion(nodes []node) string {
+	var script strings.Builder
+	for _, n := range nodes {
+		condition := "__fish_use_subcommand"
+		if n.path != "" {
+			last := n.path[strings.LastIndex(n.path, " ")+1:]
+			condition = "__fish_seen_subcommand_from " + last
+		}
+		for _, w := range n.next {
+			fmt.Fprintf(&script, "complete -c motorpool -n '%s' -f -a %s -d %s\n", condition, w.name, fishText(w.help))
+		}
+		for _, w := range n.flags {
+			fmt.Fprintf(&script, "complete -c motorpool -n '%s' -l %s -d %s\n", condition, strings.TrimPrefix(w.name, "--"), fishText(w.help))
+		}
+	}
+	return script.String()
+}
+
+func fishText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }

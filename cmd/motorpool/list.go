@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -120,4 +121,15 @@ func (b bookings) Run(ctx context.Context) error {
 	})
 }
 
-var unitColumns = []column{{"UNIT", "unit"}, {"FIRST SEEN", "first_seen"}, {"LAST SEEN", "last_seen"}, {"MESSAGES", "messages"}}
+type units struct {
+	Unknown unknownUnits `cmd:"" help:"List units that talk to us and belong to no vehicle, newest acquaintance first."`
+}
+
+type unknownUnits struct {
+	remote
+	Limit int `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`
+}
+
+func (u unknownUnits) Run(ctx context.Context) error {
+	return u.list(ctx, fmt.Sprintf("units/unknown?limit=%d", u.Limit), []column{{"UNIT", "unit"}, {"FIRST SEEN", "first_seen"}, {"LAST SEEN", "last_seen"}, {"MESSAGES", "messages"}})
+}
