@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/Rhymond/go-money"
 )
 
 // Minor is an amount of money in minor units of the currency next to it: cents for EUR,
@@ -99,3 +101,53 @@ func parseDecimal(text string, digits int, limit int64) (int64, error) {
 }
 
 const maxExponent = 1000
+
+// Currency is an ISO 4217 code, such as EUR.
+type Currency string
+
+// DefaultCurrency is that of an agency that names none.
+const DefaultCurrency Currency = "EUR"
+
+// ParseCurrency returns the currency with a code, in capitals.
+func ParseCurrency(code string) (Currency, error) {
+	known := money.GetCurrency(code)
+	if known == nil || known.Code != code || known.NumericCode == "" || noMoney[code] {
+		return "", fmt.Errorf("currency %.10q: want an ISO 4217 code such as EUR", code)
+	}
+	return Currency(code), nil
+}
+
+// noMoney has codes of the standard for which it gives no minor unit: they are no means of payment.
+var noMoney = map[string]bool{"XAG": true, "XAU": true, "XDR": true}
+
+// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what ParseCurrency
+// never returned: an amount without a known currency must not be shown or charged.
+func (c Currency) Digits() int {
+	known := money.GetCurrency(string(c))
+	if known == nil {
+		panic(fmt.Sprintf("rental: currency %q was not parsed", string(c)))
+	}
+	return known.Fraction
+}
+
+// TaxRate is a share in millionths: 190000 is 19 %.
+type TaxRate int64
+
+// FullTax is 100 %.
+const FullTax TaxRate = 1_000_000
+
+// percentDigits is how many decimals a percentage has at most.
+const percentDigits = 4
+
+// ParseTaxPercent reads a percentage that is written as a JSON number, exactly: 19, or 7.7. An error goes on from the
+// name of what was read.
+func ParseTaxPercent(text string) (TaxRate, error) {
+	n, err := parseDecimal(text, percentDigits, int64(FullTax))
+	switch {
+	case errors.Is(err, errDecimals):
+		return 0, fmt.Errorf("must have at most %d decimals", percentDigits)
+	case errors.Is(err, errRange):
+		return 0, errors.New("must be at most 100")
+	}
+	return TaxRate(n), err
+}

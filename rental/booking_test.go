@@ -11,7 +11,7 @@ import (
 )
 
 // life is a booking with whatever happens to it, and what is to be true of it, counted apart.
-type life struct {
+type model struct {
 	rental.Dossier
 	now      time.Time
 	tariff   rental.Tariff
@@ -20,8 +20,8 @@ type life struct {
 	started  bool
 }
 
-func newLife(t *rapid.T) *life {
-	l := &life{Dossier: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
+func newModel(t *rapid.T) *model {
+	l := &model{Dossier: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
 	l.tariff.Currency = "EUR"
 	price, err := l.tariff.Over(l.Start, l.End)
 	if err != nil {
@@ -42,7 +42,7 @@ func newLife(t *rapid.T) *life {
 }
 
 // take takes a change over, if there is one, and reports whether there is. A refusal changes nothing.
-func (l *life) take(t *rapid.T, c rental.Change, err error) bool {
+func (l *model) take(t *rapid.T, c rental.Change, err error) bool {
 	if err != nil {
 		if c.Booking != (rental.Booking{}) || c.Charges != nil || c.Amended != nil {
 			t.Fatalf("refused, and changed: %+v", c)
@@ -71,7 +71,7 @@ func (l *life) take(t *rapid.T, c rental.Change, err error) bool {
 	return true
 }
 
-func (l *life) decisions() map[string]func(*rapid.T) {
+func (l *model) decisions() map[string]func(*rapid.T) {
 	drawMoney := func(t *rapid.T) rental.Minor {
 		return rental.Minor(rapid.Int64Range(-1, 40_000).Draw(t, "money"))
 	}
@@ -149,7 +149,7 @@ func (l *life) decisions() map[string]func(*rapid.T) {
 }
 
 // processor does to a charge whatever a processor may do.
-func (l *life) processor(t *rapid.T, c *rental.Charge) {
+func (l *model) processor(t *rapid.T, c *rental.Charge) {
 	if c.NextAttempt.IsZero() && c.State != rental.RequiresAction || c.State.IsFinal() {
 		return
 	}
@@ -176,7 +176,7 @@ func (l *life) processor(t *rapid.T, c *rental.Charge) {
 }
 
 // check holds the booking against what must be true at any time.
-func (l *life) check(t *rapid.T) {
+func (l *model) check(t *rapid.T) {
 	price, err := l.tariff.Over(l.Start, l.End)
 	if err != nil || price != l.Price {
 		t.Fatalf("the price is %+v, want %+v, %v", l.Price, price, err)
@@ -235,7 +235,7 @@ func (l *life) check(t *rapid.T) {
 
 func TestWhateverHappensToABookingItsMoneyIsRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLife(t)
+		l := newModel(t)
 		actions := l.decisions()
 		actions[""] = l.check
 		t.Repeat(actions)

@@ -5,7 +5,69 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/telematics"
 )
+
+func TestTheStartChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
+	for what, now := range map[string]time.Time{
+		"on time": start, "a day early": start.Add(-24 * time.Hour), "late": start.Add(3 * time.Hour), "at the last moment": start.Add(8*time.Hour - 1),
+	} {
+		d := upcoming()
+		change := do(t)(d.Begin(now))
+		b := d.Booking
+		b.State, b.ActualStart = rental.Active, now
+		if change.Booking != b {
+			t.Errorf("%s: %+v, want %+v", what, change.Booking, b)
+		}
+		charge := rental.Charge{Booking: 42, State: rental.Pending, Currency: "EUR", NextAttempt: now, Created: now}
+		paid, held := charge, charge
+		paid.Kind, paid.Amount = rental.StartCharge, 13_200
+		held.Kind, held.Amount, held.Goal = rental.DepositCharge, 20_000, rental.Hold
+		if len(change.Charges) != 2 || change.Charges[0] != paid || change.Charges[1] != held || len(change.Amended) > 0 {
+			t.Errorf("%s: %+v", what, change.Charges)
+		}
+	}
+}
+
+func TestAZeroChargeIsPaidWithoutTheProcessor(t *testing.T) {
+	d := upcoming()
+	d.Price = rental.Price{Tariff: rental.Tariff{Currency: "EUR"}, Hours: 800}
+	change := do(t)(d.Begin(start))
+	if len(change.Charges) != 1 {
+		t.Fatalf("%+v", change.Charges) // a deposit of nothing is none
+	}
+	c := change.Charges[0]
+	if c.Kind != rental.StartCharge || c.State != rental.Paid || c.PaidAt != start || !c.NextAttempt.IsZero() || c.Amount != 0 || c.Settled != 0 {
+		t.Errorf("%+v", c)
+	}
+	if p := after(d, change).Payment(); p.Status != rental.PaymentPaid || p.PaidAt != start {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestWhenABookingIsNotStarted(t *testing.T) {
+	for what, c := range map[string]struct {
+		now  time.Time
+		with func(*rental.Dossier)
+		code telematics.Code
+		says string
+	}{
+		"active":       {start, func(d *rental.Dossier) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
+		"completed":    {start, func(d *rental.Dossier) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
+		"cancelled":    {start, func(d *rental.Dossier) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
+		"over":         {start.Add(8 * time.Hour), func(*rental.Dossier) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
+		"overdue car":  {start, func(d *rental.Dossier) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
+		"other before": {start.Add(-time.Hour), func(d *rental.Dossier) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
+		"maintenance":  {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
+		"inactive":     {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"moved":        {start, func(d *rental.Dossier) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
+		"no card":      {start, func(d *rental.Dossier) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+	} {
+		d := upcoming()
+		c.with(&d)
+		refused(t, what, c.code, c.says)(d.Begin(c.now))
+	}
+}
 
 func TestWhenABookingCanBeExtended(t *testing.T) {
 	type dossier = rental.Dossier
@@ -126,4 +188,92 @@ func TestHowFarABookingIsExtended(t *testing.T) {
 	}
 	d.Price.HourlyRate = rental.MaxAmount / 10
 	refused(t, "too dear", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(d.Extend(start, start.Add(12*time.Hour)))
+}
+
+func TestTheEndReleasesTheDepositAndChangesNoPrice(t *testing.T) {
+	for what, now := range map[string]time.Time{"early": start.Add(time.Hour), "on time": start.Add(8 * time.Hour), "late": start.Add(80 * time.Hour)} {
+		d := active(t)
+		change := do(t)(d.Finish(now))
+		b := d.Booking
+		b.State, b.ActualEnd = rental.Completed, now
+		if change.Booking != b || len(change.Charges) > 0 || len(change.Amended) != 1 {
+			t.Fatalf("%s: %+v", what, change)
+		}
+		want := d.Charges[1]
+		want.Goal, want.NextAttempt = rental.Release, now
+		if change.Amended[0] != want {
+			t.Errorf("%s: %+v, want %+v", what, change.Amended[0], want)
+		}
+	}
+}
+
+func TestOnlyAnActiveBookingIsEnded(t *testing.T) {
+	for _, state := range []rental.BookingState{rental.Upcoming, rental.Completed, rental.Cancelled} {
+		d := active(t)
+		d.State = state
+		refused(t, string(state), rental.BookingNotActive, "The booking is "+string(state)+"; only an active one can be ended.")(d.Finish(start.Add(time.Hour)))
+	}
+}
+
+// Whatever has become of it, a deposit that is not held yet is not to be held any more.
+func TestTheEndGivesADepositUpInEachState(t *testing.T) {
+	for state, release := range map[rental.ChargeState]bool{
+		rental.Pending: true, rental.Unknown: true, rental.RequiresAction: true, rental.Declined: true, rental.Failed: true, rental.Authorized: true,
+		rental.Released: false, rental.Captured: false, // the processor was faster
+	} {
+		d := active(t)
+		d.Charges[1].State = state
+		if c := do(t)(d.Finish(start.Add(time.Hour))); (len(c.Amended) == 1) != release {
+			t.Errorf("%s: %+v", state, c.Amended)
+		}
+	}
+	d := active(t)
+	d = after(d, do(t)(d.CaptureDeposit(start, 5_000, "scratch")))
+	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {
+		t.Errorf("a capture in flight: %+v", c.Amended)
+	}
+	d.Charges = nil
+	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {
+		t.Errorf("without a deposit: %+v", c.Amended)
+	}
+}
+
+func TestABookingIsCancelledUntilTheCutoff(t *testing.T) {
+	const late = "The booking starts in less than 1h0m0s; it cannot be cancelled any more."
+	const over = "The booking should have started; it cannot be cancelled any more."
+	for _, c := range []struct {
+		state  rental.BookingState
+		cutoff time.Duration
+		now    time.Time
+		why    string // empty: it can
+	}{
+		{rental.Upcoming, time.Hour, start.Add(-48 * time.Hour), ""},
+		{rental.Upcoming, time.Hour, start.Add(-time.Hour - 1), ""},
+		{rental.Upcoming, time.Hour, start.Add(-time.Hour), late},
+		{rental.Upcoming, time.Hour, start.Add(-1), late},
+		{rental.Upcoming, time.Hour, start, over},
+		{rental.Upcoming, 0, start.Add(-1), ""},
+		{rental.Upcoming, 0, start, over},
+		{rental.Upcoming, 0, start.Add(100 * time.Hour), over},
+		{rental.Active, 0, start.Add(-time.Hour), "The booking is active; only an upcoming one can be cancelled."},
+		{rental.Completed, 0, start.Add(-time.Hour), "The booking is completed; only an upcoming one can be cancelled."},
+		{rental.Cancelled, 0, start.Add(-time.Hour), "The booking is cancelled; only an upcoming one can be cancelled."},
+	} {
+		d := upcoming()
+		d.State, d.Terms.CancelCutoff = c.state, c.cutoff
+		what := string(c.state) + " at " + c.now.Sub(start).String()
+		if d.CanCancel(c.now) != (c.why == "") {
+			t.Errorf("%s: can be cancelled: %v", what, d.CanCancel(c.now))
+		}
+		if c.why != "" {
+			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now))
+			continue
+		}
+		change := do(t)(d.Cancel(c.now))
+		want := d.Booking
+		want.State = rental.Cancelled
+		if change.Booking != want || len(change.Charges)+len(change.Amended) > 0 {
+			t.Errorf("%s: %+v", what, change)
+		}
+	}
 }

@@ -1,0 +1,140 @@
+package rental
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where no other booking has a claim on
+// the vehicle until the start, or late; the price stays as agreed.
+func (d Dossier) Begin(now time.Time) (Change, error) {
+	switch {
+	case d.State != Upcoming:
+		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
+	case !now.Before(d.End):
+		return Change{}, Forbids(BookingStateConflict, "The booking's time is over; it cannot be started any more.")
+	case d.InOther:
+		return Change{}, NotAvailable("The vehicle is still in the hands of another booking.")
+	case d.Before:
+		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
+	case d.Vehicle.AgencyID != d.Agency: // an import has moved it: no command of this client may open it
+		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
+	case d.Vehicle.Withdrawn():
+		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", d.Vehicle.Status))
+	case d.Card == nil:
+		return Change{}, NoMethod()
+	}
+	b := d.Booking
+	b.State, b.ActualStart = Active, now
+	c := Change{Booking: b, Charges: []Charge{d.charge(StartCharge, b.Price.Rental(), now)}}
+	if b.Price.Deposit > 0 {
+		deposit := d.charge(DepositCharge, b.Price.Deposit, now)
+		deposit.Goal = Hold
+		c.Charges = append(c.Charges, deposit)
+	}
+	return c, nil
+}
+
+// notice is how long before the vehicle's next booking an extension must still be possible.
+const notice = 30 * time.Minute
+
+// CanExtend reports whether the client may ask for a later end: the booking is upcoming or active, its time is not over, it was
+// extended less than MaxExtensions times, nothing that it costs was refused and is still owed, and the vehicle's next booking
+// leaves half an hour more, and the agency's buffer.
+func (d Dossier) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
+
+func (d Dossier) whyNotExtended(now time.Time) string {
+	switch {
+	case !d.State.IsLive():
+		return fmt.Sprintf("The booking is %s; only an upcoming or active one can be extended.", d.State)
+	case !now.Before(d.End):
+		return "The booking's time is over; it cannot be extended any more."
+	case d.Extensions >= MaxExtensions:
+		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
+	case slices.ContainsFunc(d.Charges, Charge.isOwed):
+		return "A payment of the booking failed; set another default payment method first."
+	case d.taken(d.End.Add(notice)):
+		return "The vehicle is booked again too soon after the booking's end."
+	}
+	return ""
+}
+
+// taken reports whether the vehicle's next booking begins sooner after an end than the agency's buffer.
+func (d Dossier) taken(end time.Time) bool {
+	return !d.Next.IsZero() && d.Next.Before(end.Add(d.Terms.Buffer))
+}
+
+// Extend moves the end. The present end changes nothing, and costs nothing. The new price is that of the whole time at the
+// booking's own tariff. What it adds to an active booking is charged now, what it adds to an upcoming one when it starts.
+func (d Dossier) Extend(now, end time.Time) (Change, error) {
+	b, end := d.Booking, instant(end)
+	if end.Equal(d.End) && d.State.IsLive() {
+		return Change{Booking: b}, nil
+	}
+	if why := d.whyNotExtended(now); why != "" {
+		return Change{}, Forbids(BookingNotExtendable, why)
+	}
+	if end.Before(d.End) {
+		return Change{}, Forbids(BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")
+	}
+	if d.taken(end) {
+		return Change{}, NotAvailable("The vehicle has another booking before that end.")
+	}
+	if end.Sub(d.Start) > MaxLength {
+		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("A booking lasts at most %d days.", MaxLength/(24*time.Hour)))
+	}
+	price, err := d.Price.Over(d.Start, end)
+	if err != nil {
+		return Change{}, Forbids(BookingNotExtendable, "The booking would cost more than can be charged.")
+	}
+	b.End, b.Price, b.Extensions = end, price, b.Extensions+1
+	c := Change{Booking: b, Details: map[string]any{"end_date": end.Format(time.RFC3339Nano)}}
+	if more := price.Rental() - d.Price.Rental(); d.State == Active {
+		c.Charges = []Charge{d.charge(ExtensionCharge, more, now)}
+	}
+	return c, nil
+}
+
+// Finish takes the vehicle back. The deposit is released, unless a part of it is to be captured: the processor releases the
+// rest then. Early or late, the price stays as agreed.
+func (d Dossier) Finish(now time.Time) (Change, error) {
+	if d.State != Active {
+		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
+	}
+	b := d.Booking
+	b.State, b.ActualEnd = Completed, now
+	c := Change{Booking: b}
+	if deposit, ok := d.deposit(); ok && deposit.Goal == Hold && !deposit.State.IsFinal() {
+		deposit.Goal, deposit.NextAttempt = Release, now
+		c.Amended = []Charge{deposit}
+	}
+	return c, nil
+}
+
+// CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's cutoff before its start is
+// not reached.
+func (d Dossier) CanCancel(now time.Time) bool {
+	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
+}
+
+// Cancel gives the booking up before it began.
+func (d Dossier) Cancel(now time.Time) (Change, error) {
+	if !d.CanCancel(now) {
+		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
+	}
+	b := d.Booking
+	b.State = Cancelled
+	return Change{Booking: b}, nil
+}
+
+func (d Dossier) whyNotCancelled(now time.Time) string {
+	switch {
+	case d.State != Upcoming:
+		return fmt.Sprintf("The booking is %s; only an upcoming one can be cancelled.", d.State)
+	case now.Before(d.Start):
+		return fmt.Sprintf("The booking starts in less than %v; it cannot be cancelled any more.", d.Terms.CancelCutoff)
+	default:
+		return "The booking should have started; it cannot be cancelled any more."
+	}
+}
