@@ -17,10 +17,10 @@ import (
 // list answers GET /admin/bookings.
 func (b bookings) list(c *call) error {
 	p := c.page("bookings")
-	var found []rental.Dossier
+	var found []rental.BookingDetails
 	if agency, visible := c.queryAgency(); visible {
 		var err error
-		found, err = b.record.Dossiers(c.ctx(), rental.BookingQuery{
+		found, err = b.record.FindBookings(c.ctx(), rental.BookingQuery{
 			Agency:  agency,
 			Client:  c.QueryParam("client"),
 			State:   rental.BookingState(c.QueryParam("status")),
@@ -34,7 +34,7 @@ func (b bookings) list(c *call) error {
 	now := c.now()
 	listed, meta := cut(p, found, position)
 	return c.answerWith(counted(len(listed), "booking"),
-		bodies(listed, func(d rental.Dossier) bookingBody { return newAdminBookingBody(d, now) }), meta)
+		bodies(listed, func(d rental.BookingDetails) bookingBody { return newAdminBookingBody(d, now) }), meta)
 }
 
 // open answers POST /admin/bookings.
@@ -46,7 +46,7 @@ func (b bookings) open(c *call) error {
 	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Line: entry, Key: c.key, Now: entry.At})
 	if err = asFields(err); err != nil {
 		entry.Agency = draft.Agency
-		b.audit.bookingRefused(ctx, entry, 0, rental.Dossier{}, err)
+		b.audit.bookingRefused(ctx, entry, 0, rental.BookingDetails{}, err)
 		return err
 	}
 	if replayed {
@@ -78,34 +78,34 @@ func checkDraft(c *call, wrong *contract.FieldErrors) error {
 }
 
 func startBooking(_ *call, now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Begin(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Begin(now) }
 }
 
 func endBooking(_ *call, now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Finish(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(now) }
 }
 
 func fineBooking(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		return d.Fine(now, rental.Fee{Kind: c.text("kind"), Amount: amount, Reason: c.text("reason")})
 	})
 }
 
 func refundBooking(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		return d.Refund(now, amount, c.text("reason"))
 	})
 }
 
 func captureDeposit(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.Dossier, amount rental.Minor) (rental.Change, error) {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		return d.CaptureDeposit(now, amount, c.text("reason"))
 	})
 }
 
 // about decides by the amount of the body, which is in the booking's currency.
-func (c *call) about(decide func(rental.Dossier, rental.Minor) (rental.Change, error)) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) {
+func (c *call) about(decide func(rental.BookingDetails, rental.Minor) (rental.Change, error)) rental.Decision {
+	return func(d rental.BookingDetails) (rental.Change, error) {
 		amount, err := c.amount(d.Price.Currency)
 		if err != nil {
 			return rental.Change{}, err
@@ -164,7 +164,7 @@ type chargeBody struct {
 	RefundOf    *string            `json:"refund_of"`
 }
 
-func newAdminBookingBody(d rental.Dossier, now time.Time) bookingBody {
+func newAdminBookingBody(d rental.BookingDetails, now time.Time) bookingBody {
 	body := newBookingBody(d, now)
 	body.adminBookingBody = &adminBookingBody{
 		AgencyID: int64(d.Agency), Client: d.Subject, Extensions: d.Extensions, Charges: bodies(d.Charges, newChargeBody),

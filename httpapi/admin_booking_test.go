@@ -140,9 +140,9 @@ func TestABookingStartsAndEnds(t *testing.T) {
 		t.Error(ended.text)
 	}
 	a.post("/api/v1/admin/bookings/43/end").wants(409, "booking_not_active")
-	a.set(43, func(d *rental.Dossier) { d.State, d.ActualEnd, d.InOther = rental.Upcoming, time.Time{}, true })
+	a.set(43, func(d *rental.BookingDetails) { d.State, d.ActualEnd, d.InOther = rental.Upcoming, time.Time{}, true })
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "vehicle_not_available")
-	a.set(43, func(d *rental.Dossier) { d.InOther, d.Card = false, nil })
+	a.set(43, func(d *rental.BookingDetails) { d.InOther, d.Card = false, nil })
 	a.post("/api/v1/admin/bookings/43/start").wants(422, "payment_method_required")
 }
 
@@ -182,7 +182,7 @@ func TestAmountsAreReadExactly(t *testing.T) {
 	} {
 		for literal, want := range amounts {
 			a := newBookingAPI(t)
-			a.set(42, func(d *rental.Dossier) { d.Price.Currency, d.Terms.FeeLimit = currency, rental.MaxAmount })
+			a.set(42, func(d *rental.BookingDetails) { d.Price.Currency, d.Terms.FeeLimit = currency, rental.MaxAmount })
 			r := a.post(adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`), withHeader("Idempotency-Key", "k"))
 			charges := a.bookings.byID[42].Charges
 			switch {
@@ -280,9 +280,9 @@ func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
 	}
 	move("/refund", `{"full":true,"reason":"x"}`, "c").wants(422, "refund_exceeds_paid")
 	move("/deposit/capture", `{"amount":200.01,"reason":"x"}`, "d").wants(409, "booking_state_conflict")
-	a.set(42, func(d *rental.Dossier) { d.Charges[1].State = rental.Released })
+	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].State = rental.Released })
 	move("/deposit/capture", `{"amount":1,"reason":"x"}`, "e").wants(409, "booking_state_conflict")
-	a.set(42, func(d *rental.Dossier) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
+	a.set(42, func(d *rental.BookingDetails) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
 	move("/fees", `{"kind":"other","amount":1,"reason":"x"}`, "f").wants(409, "booking_state_conflict")
 	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid || lines[4].Action != rental.BookingFee {
 		t.Errorf("history %+v", lines)

@@ -33,11 +33,11 @@ func (b bookings) amends(activity string, decide amendment) handler {
 	return func(c *call) error {
 		ctx, cancel := unhurried(c, b.readBudget)
 		defer cancel()
-		var seen rental.Dossier
+		var seen rental.BookingDetails
 		entry := c.entry(activity, 0)
 		decision := decide(c, entry.At)
 		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Line: entry, Key: c.key, Now: entry.At}
-		after, replayed, err := b.record.Amend(ctx, request, func(d rental.Dossier) (rental.Change, error) {
+		after, replayed, err := b.record.Amend(ctx, request, func(d rental.BookingDetails) (rental.Change, error) {
 			seen = d
 			return decision(d)
 		})
@@ -62,7 +62,7 @@ func unhurried(c *call, budget time.Duration) (context.Context, context.CancelFu
 
 // bookingRefused records that a booking was not changed, or that it is unknown whether it was. seen
 // is zero where the actor may not see the booking.
-func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.Dossier, refusal error) {
+func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error) {
 	entry.Booking, entry.Code = int64(id), asError(refusal).Code
 	entry.Outcome = notChanged(entry.Code)
 	if seen.ID != 0 {
@@ -72,17 +72,17 @@ func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, i
 }
 
 // bookingReplayed records that a request was answered from an earlier one.
-func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.Dossier) {
+func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.BookingDetails) {
 	entry.Booking, entry.Agency, entry.Vehicle, entry.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
 	a.note(ctx, entry)
 }
 
 // visibleBooking returns the booking that the path names. One that the actor may not see does not
 // exist for it.
-func visibleBooking(c *call, record Bookings) (rental.Dossier, error) {
-	d, err := record.Dossier(c.ctx(), c.bookingID())
+func visibleBooking(c *call, record Bookings) (rental.BookingDetails, error) {
+	d, err := record.BookingDetails(c.ctx(), c.bookingID())
 	if err == nil && !d.VisibleTo(c.actor) {
-		return rental.Dossier{}, rental.NoSuchBooking(c.bookingID())
+		return rental.BookingDetails{}, rental.NoSuchBooking(c.bookingID())
 	}
 	return d, err
 }
@@ -97,7 +97,7 @@ func (b bookings) get(c *call) error {
 }
 
 // answerBooking answers with as much of a booking as the actor may see.
-func answerBooking(c *call, status int, message string, d rental.Dossier) error {
+func answerBooking(c *call, status int, message string, d rental.BookingDetails) error {
 	if c.actor.Role == telematics.Client {
 		return c.answerClient(status, message, newBookingBody(d, c.now()))
 	}
@@ -114,12 +114,12 @@ func asFields(err error) error {
 }
 
 // describe names the state of a booking.
-func describe(d rental.Dossier) string {
+func describe(d rental.BookingDetails) string {
 	return fmt.Sprintf("The booking %s is %s.", d.Reference, d.State)
 }
 
 // changed says what was changed of a booking.
-func changed(activity string, d rental.Dossier) string {
+func changed(activity string, d rental.BookingDetails) string {
 	switch activity {
 	case rental.BookingExtend:
 		return fmt.Sprintf("The booking %s ends at %s.", d.Reference, timestamp(d.End))
@@ -204,7 +204,7 @@ type feeBody struct {
 	At     string             `json:"at"`
 }
 
-func newBookingBody(d rental.Dossier, now time.Time) bookingBody {
+func newBookingBody(d rental.BookingDetails, now time.Time) bookingBody {
 	payment := d.Payment()
 	return bookingBody{
 		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: timestamp(d.Start), EndDate: timestamp(d.End),

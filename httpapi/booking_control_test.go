@@ -73,16 +73,18 @@ func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
 
 func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
 	for what, c := range map[string]struct {
-		change func(*rental.Dossier)
+		change func(*rental.BookingDetails)
 		code   string
 	}{
-		"overdue beyond the grace": {func(d *rental.Dossier) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour }, "booking_overdue"},
-		"overdue within the grace": {func(d *rental.Dossier) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour+1), time.Hour }, ""},
-		"rental declined":          {func(d *rental.Dossier) { d.Charges[0].State = rental.Declined }, "payment_required"},
-		"deposit refused":          {func(d *rental.Dossier) { d.Charges[1].State = rental.Failed }, "payment_required"},
-		"owner to confirm":         {func(d *rental.Dossier) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
-		"open payment":             {func(d *rental.Dossier) { d.Charges[0].State = rental.Unknown }, ""},
-		"fee declined":             {func(d *rental.Dossier) { d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined }, ""},
+		"overdue beyond the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour }, "booking_overdue"},
+		"overdue within the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour+1), time.Hour }, ""},
+		"rental declined":          {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined }, "payment_required"},
+		"deposit refused":          {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Failed }, "payment_required"},
+		"owner to confirm":         {func(d *rental.BookingDetails) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
+		"open payment":             {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown }, ""},
+		"fee declined": {func(d *rental.BookingDetails) {
+			d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined
+		}, ""},
 	} {
 		a := newBookingAPI(t)
 		a.set(42, c.change)

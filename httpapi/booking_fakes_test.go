@@ -19,7 +19,7 @@ import (
 // does nothing else.
 type bookings struct {
 	mu    sync.Mutex
-	byID  map[rental.BookingID]rental.Dossier
+	byID  map[rental.BookingID]rental.BookingDetails
 	keys  map[string]telematics.IdempotencyKey
 	about map[string]rental.BookingID
 	err   error
@@ -28,27 +28,27 @@ type bookings struct {
 	lines []telematics.Activity
 }
 
-func (b *bookings) Dossier(_ context.Context, id rental.BookingID) (rental.Dossier, error) {
+func (b *bookings) BookingDetails(_ context.Context, id rental.BookingID) (rental.BookingDetails, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d, ok := b.byID[id]; ok || b.err != nil {
 		return d, b.err
 	}
-	return rental.Dossier{}, rental.NoSuchBooking(id)
+	return rental.BookingDetails{}, rental.NoSuchBooking(id)
 }
 
-func (b *bookings) Dossiers(_ context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
+func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]rental.BookingDetails, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = q
-	var found []rental.Dossier
+	var found []rental.BookingDetails
 	for _, d := range b.byID {
 		if (q.Agency == 0 || q.Agency == d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State) &&
 			(q.Before == 0 || int64(d.ID) < q.Before) {
 			found = append(found, d)
 		}
 	}
-	slices.SortFunc(found, func(x, y rental.Dossier) int { return cmp.Compare(y.ID, x.ID) })
+	slices.SortFunc(found, func(x, y rental.BookingDetails) int { return cmp.Compare(y.ID, x.ID) })
 	return found[:min(q.Limit, len(found))], b.err
 }
 
@@ -71,14 +71,14 @@ func (b *bookings) keep(k *telematics.IdempotencyKey, id rental.BookingID, line 
 	b.lines = append(b.lines, line)
 }
 
-func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
+func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.draft = draft
 	if id, used, err := b.repeated(r.Key); err != nil || used || b.err != nil {
 		return b.byID[id], used, cmp.Or(err, b.err)
 	}
-	d := dossier(func(d *rental.Dossier) {
+	d := details(func(d *rental.BookingDetails) {
 		d.ID, d.State, d.Charges, d.ActualStart = 100, rental.Upcoming, nil, time.Time{}
 		d.Agency, d.Subject, d.VehicleID, d.Start, d.End = draft.Agency, draft.Client, draft.Vehicle, draft.Start, draft.End
 	})
@@ -87,22 +87,22 @@ func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.R
 	return d, false, nil
 }
 
-func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
+func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, ok := b.byID[r.Booking]
 	switch {
 	case b.err != nil:
-		return rental.Dossier{}, false, b.err
+		return rental.BookingDetails{}, false, b.err
 	case !ok || !d.VisibleTo(r.Actor):
-		return rental.Dossier{}, false, rental.NoSuchBooking(r.Booking)
+		return rental.BookingDetails{}, false, rental.NoSuchBooking(r.Booking)
 	}
 	if _, used, err := b.repeated(r.Key); err != nil || used {
 		return d, used, err
 	}
 	change, err := decide(d)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	d.Booking = change.Booking
 	for _, c := range change.Charges {
@@ -137,21 +137,21 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 	t.Helper()
 	b := &bookingAPI{
 		bookings: &bookings{
-			byID: map[rental.BookingID]rental.Dossier{}, keys: map[string]telematics.IdempotencyKey{}, about: map[string]rental.BookingID{},
+			byID: map[rental.BookingID]rental.BookingDetails{}, keys: map[string]telematics.IdempotencyKey{}, about: map[string]rental.BookingID{},
 		},
 		payments: &payments{byID: map[string]rental.Intent{}},
 	}
-	for id, change := range map[rental.BookingID]func(*rental.Dossier){
-		42: func(*rental.Dossier) {},
-		43: func(d *rental.Dossier) {
+	for id, change := range map[rental.BookingID]func(*rental.BookingDetails){
+		42: func(*rental.BookingDetails) {},
+		43: func(d *rental.BookingDetails) {
 			d.State, d.ActualStart, d.Charges = rental.Upcoming, time.Time{}, nil
 			d.Start, d.End = now.Add(time.Hour), now.Add(9*time.Hour)
 		},
-		44: func(d *rental.Dossier) { d.Subject = "client-2" },
-		45: func(d *rental.Dossier) { d.Agency, d.AgencyCode = 2, "BER" },
-		46: func(d *rental.Dossier) { d.State, d.ActualEnd = rental.Completed, now },
+		44: func(d *rental.BookingDetails) { d.Subject = "client-2" },
+		45: func(d *rental.BookingDetails) { d.Agency, d.AgencyCode = 2, "BER" },
+		46: func(d *rental.BookingDetails) { d.State, d.ActualEnd = rental.Completed, now },
 	} {
-		b.bookings.byID[id] = dossier(func(d *rental.Dossier) { d.ID = id; change(d) })
+		b.bookings.byID[id] = details(func(d *rental.BookingDetails) { d.ID = id; change(d) })
 	}
 	b.api = newAPI(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
 		c.Bookings, c.Payments, c.Nudge = b.bookings, b.payments, func() { b.nudges++ }
@@ -160,18 +160,18 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 }
 
 // set changes a booking.
-func (b *bookingAPI) set(id rental.BookingID, change func(*rental.Dossier)) {
+func (b *bookingAPI) set(id rental.BookingID, change func(*rental.BookingDetails)) {
 	d := b.bookings.byID[id]
 	d.Charges = slices.Clone(d.Charges)
 	change(&d)
 	b.bookings.byID[id] = d
 }
 
-// dossier is the booking of the interface's example: active since two hours, paid, its deposit
+// details is the booking of the interface's example: active since two hours, paid, its deposit
 // held.
-func dossier(change func(*rental.Dossier)) rental.Dossier {
+func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 	start := now.Add(-2*time.Hour - 250*time.Millisecond)
-	d := rental.Dossier{
+	d := rental.BookingDetails{
 		Booking: rental.Booking{
 			ID: 42, Reference: "BK-2026-00042", State: rental.Active, Agency: 1, Client: 7, VehicleID: 42, PickupID: 1, DropoffID: 2,
 			Start: start, End: start.Add(8 * time.Hour), ActualStart: start.Add(2100 * time.Millisecond), Created: start.Add(-23 * time.Hour),

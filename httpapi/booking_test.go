@@ -55,7 +55,7 @@ func TestABookingHasEveryFieldOfTheInterface(t *testing.T) {
 
 func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
 	a := newBookingAPI(t)
-	a.set(43, func(d *rental.Dossier) {
+	a.set(43, func(d *rental.BookingDetails) {
 		d.Card, d.Vehicle.Year, d.Vehicle.Color, d.Vehicle.Category, d.Vehicle.Image, d.Vehicle.Features = nil, 0, "", "", "", nil
 	})
 	r := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").wants(200, "")
@@ -80,14 +80,14 @@ func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
 		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,"rental_total":13.200,"currency":"BHD"`,
 	} {
 		a := newBookingAPI(t)
-		a.set(43, func(d *rental.Dossier) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
+		a.set(43, func(d *rental.BookingDetails) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
 		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", currency, got)
 		}
 	}
 	for hundredths, want := range map[rental.Hundredths]string{1: "0.01", 10: "0.1", 25: "0.25", 750: "7.5", 800: "8", 100_005: "1000.05"} {
 		a := newBookingAPI(t)
-		a.set(43, func(d *rental.Dossier) { d.Price.Hours = hundredths })
+		a.set(43, func(d *rental.BookingDetails) { d.Price.Hours = hundredths })
 		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, `"duration_hours":`+want+`,`) {
 			t.Errorf("%d: %s", hundredths, got)
 		}
@@ -96,7 +96,7 @@ func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
 
 func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
 	a := newBookingAPI(t)
-	a.set(42, func(d *rental.Dossier) {
+	a.set(42, func(d *rental.BookingDetails) {
 		d.Extensions = 1
 		d.Charges = append(d.Charges[:1], rental.Charge{
 			ID: d.Charges[1].ID, Kind: rental.FeeCharge, Number: 2, State: rental.Declined, Currency: "EUR", Amount: 4_550, Fee: "cleaning", Reason: "Dog hair",

@@ -14,7 +14,7 @@ import (
 // ofClient answers GET /client/bookings.
 func (b bookings) ofClient(c *call) error {
 	p := c.page("bookings")
-	found, err := b.record.Dossiers(c.ctx(), rental.BookingQuery{
+	found, err := b.record.FindBookings(c.ctx(), rental.BookingQuery{
 		Agency: c.actor.Agency, Client: c.actor.Subject, State: rental.BookingState(c.QueryParam("status")), Page: p.query(),
 	})
 	if err != nil {
@@ -23,19 +23,19 @@ func (b bookings) ofClient(c *call) error {
 	now := c.now()
 	listed, meta := cut(p, found, position)
 	return c.answerClient(http.StatusOK, counted(len(listed), "booking"),
-		bodies(listed, func(d rental.Dossier) bookingBody { return newBookingBody(d, now) }), meta)
+		bodies(listed, func(d rental.BookingDetails) bookingBody { return newBookingBody(d, now) }), meta)
 }
 
 // position is a booking's in a page.
-func position(d rental.Dossier) int64 { return int64(d.ID) }
+func position(d rental.BookingDetails) int64 { return int64(d.ID) }
 
 func cancelBooking(_ *call, now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Cancel(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now) }
 }
 
 func extendBooking(c *call, now time.Time) rental.Decision {
 	end := c.time("end_date")
-	return func(d rental.Dossier) (rental.Change, error) { return d.Extend(now, end) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(now, end) }
 }
 
 // paymentActionBody is what an app needs to let the card's owner confirm a payment.
@@ -116,7 +116,7 @@ func (k clientControl) answer(c *call, command *telematics.Command) error {
 }
 
 // booking returns the booking that the path names. Where it cannot be read, nothing is sent.
-func (k clientControl) booking(c *call) (rental.Dossier, error) {
+func (k clientControl) booking(c *call) (rental.BookingDetails, error) {
 	d, err := visibleBooking(c, k.record)
 	if refusal := (*telematics.Error)(nil); err != nil && !errors.As(err, &refusal) {
 		err = telematics.Unavailable("Postgres", err)
@@ -126,7 +126,7 @@ func (k clientControl) booking(c *call) (rental.Dossier, error) {
 
 // mayControl refuses a command on a vehicle that is not in the client's hands now, and one over the
 // vehicle's limit. A repetition under its idempotency key wakes no vehicle.
-func (k clientControl) mayControl(c *call, d rental.Dossier, a telematics.Action) error {
+func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics.Action) error {
 	if refusal := d.Control(c.now(), a); refusal != nil {
 		return refusal
 	}
@@ -150,7 +150,7 @@ func (k clientControl) ordered(c *call) (telematics.Command, bool) {
 }
 
 // repeat answers with the result of a command that was ordered while the booking was still active.
-func (k clientControl) repeat(c *call, entry telematics.Activity, d rental.Dossier, earlier telematics.Command) error {
+func (k clientControl) repeat(c *call, entry telematics.Activity, d rental.BookingDetails, earlier telematics.Command) error {
 	entry.Command = earlier.ID
 	k.audit.bookingReplayed(c.ctx(), entry, d)
 	c.markReplayed(true)

@@ -56,9 +56,9 @@ func TestAClientExtendsABooking(t *testing.T) {
 		t.Errorf("charge %+v", charge)
 	}
 	extend("2026-01-02T18:00:00Z").wants(409, "booking_not_extendable")
-	a.set(42, func(d *rental.Dossier) { d.Next = now.Add(10 * time.Hour) })
+	a.set(42, func(d *rental.BookingDetails) { d.Next = now.Add(10 * time.Hour) })
 	extend("2026-01-02T20:30:00Z").wants(409, "vehicle_not_available")
-	a.set(42, func(d *rental.Dossier) { d.Extensions = rental.MaxExtensions })
+	a.set(42, func(d *rental.BookingDetails) { d.Extensions = rental.MaxExtensions })
 	extend("2026-01-02T19:30:00Z").wants(409, "booking_not_extendable")
 	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`, `{"end_date":""}`, `{"end_date":"tomorrow"}`, `{"end_date":"2026-01-02"}`,
 		`{"end_date":"2026-02-30T10:00:00Z"}`, `{"end_date":"2026-01-02T18:00:00"}`} {
@@ -97,7 +97,7 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if r := action().wants(409, "booking_state_conflict"); !strings.Contains(r.body.Message, "No payment of the booking waits") {
 		t.Error(r.body.Message)
 	}
-	a.set(42, func(d *rental.Dossier) {
+	a.set(42, func(d *rental.BookingDetails) {
 		d.Charges[0].State, d.Charges[1].State = rental.RequiresAction, rental.RequiresAction
 	})
 	a.payments.byID["pi_1"] = rental.Intent{ID: "pi_1", Status: rental.IntentSucceeded, Secret: "pi_1_secret"} // confirmed a moment ago
@@ -115,9 +115,9 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
 		t.Errorf("payment.status %v", got)
 	}
-	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Release }) // it is not needed any more
+	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Release }) // it is not needed any more
 	action().wants(409, "booking_state_conflict")
-	a.set(42, func(d *rental.Dossier) { d.Charges[1].Goal = rental.Hold })
+	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Hold })
 	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}
 	failed := action().wants(503, "payment_processor_unavailable").wantsRetryAfter("10")
 	if !failed.body.Error.Retryable || strings.Contains(failed.text, "example.com") {

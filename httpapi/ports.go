@@ -107,16 +107,16 @@ type Refusals interface {
 // Bookings stores bookings and their charges. One that the actor may not see does not exist for it:
 // a *telematics.Error with rental.BookingNotFound.
 type Bookings interface {
-	// Dossier returns a booking with all that belongs to it.
-	Dossier(context.Context, rental.BookingID) (rental.Dossier, error)
-	// Dossiers returns bookings by descending id, which is the position of a page.
-	Dossiers(context.Context, rental.BookingQuery) ([]rental.Dossier, error)
+	// BookingDetails returns a booking with all that belongs to it.
+	BookingDetails(context.Context, rental.BookingID) (rental.BookingDetails, error)
+	// FindBookings returns bookings by descending id, which is the position of a page.
+	FindBookings(context.Context, rental.BookingQuery) ([]rental.BookingDetails, error)
 	// OpenBooking makes a booking. It reports true where an earlier request under the same
 	// idempotency key has made it.
-	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.Dossier, bool, error)
+	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.BookingDetails, bool, error)
 	// Amend changes a booking as it is decided while it is locked, and returns it as it is then. It
 	// reports true where an earlier request under the same idempotency key did.
-	Amend(context.Context, rental.Request, rental.Decision) (rental.Dossier, bool, error)
+	Amend(context.Context, rental.Request, rental.Decision) (rental.BookingDetails, bool, error)
 }
 
 // Wallet stores the payment methods of clients.

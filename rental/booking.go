@@ -63,8 +63,8 @@ type BookingQuery struct {
 	telematics.Page
 }
 
-// Dossier is everything that is known of a booking: enough to show it, and to decide about it.
-type Dossier struct {
+// BookingDetails is everything that is known of a booking: enough to show it, and to decide about it.
+type BookingDetails struct {
 	Booking
 	AgencyCode string
 	Terms      Terms
@@ -80,7 +80,7 @@ type Dossier struct {
 }
 
 // VisibleTo reports whether an actor may know of the booking: its client, and administrators of its agency.
-func (d Dossier) VisibleTo(a telematics.Actor) bool {
+func (d BookingDetails) VisibleTo(a telematics.Actor) bool {
 	if a.Role == telematics.Client {
 		return a.Agency == d.Agency && a.Subject == d.Subject
 	}

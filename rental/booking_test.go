@@ -10,9 +10,9 @@ import (
 	"motorpool/rental"
 )
 
-// life is a booking with whatever happens to it, and what is to be true of it, counted apart.
+// model is a booking with whatever happens to it, and what is to be true of it, counted apart.
 type model struct {
-	rental.Dossier
+	rental.BookingDetails
 	now      time.Time
 	tariff   rental.Tariff
 	fees     rental.Minor // that were decided
@@ -21,7 +21,7 @@ type model struct {
 }
 
 func newModel(t *rapid.T) *model {
-	l := &model{Dossier: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
+	l := &model{BookingDetails: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
 	l.tariff.Currency = "EUR"
 	price, err := l.tariff.Over(l.Start, l.End)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *model) take(t *rapid.T, c rental.Change, err error) bool {
 			t.Fatalf("amended: %+v", amended)
 		}
 	}
-	l.Dossier = after(l.Dossier, c)
+	l.BookingDetails = after(l.BookingDetails, c)
 	return true
 }
 
@@ -221,7 +221,7 @@ func (l *model) check(t *rapid.T) {
 	}
 	if l.started != (l.State == rental.Active || l.State == rental.Completed) || l.Extensions > rental.MaxExtensions ||
 		count[rental.StartCharge] > 1 || count[rental.DepositCharge] > 1 || count[rental.ExtensionCharge] > l.Extensions || back > taken {
-		t.Fatalf("%+v", l.Dossier)
+		t.Fatalf("%+v", l.BookingDetails)
 	}
 	p := l.Payment()
 	settled := p.Status == rental.PaymentPaid || p.Status == rental.PaymentRefunded || p.Status == rental.PaymentPartiallyRefunded

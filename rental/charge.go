@@ -138,7 +138,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 }
 
 // charge returns a new charge of the booking that is due immediately. A charge of zero is paid without the processor.
-func (d Dossier) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
+func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
 	c := Charge{Booking: d.ID, Kind: kind, State: Pending, Currency: d.Price.Currency, Amount: amount, NextAttempt: now, Created: now}
 	if amount == 0 {
 		c.State, c.PaidAt, c.NextAttempt = Paid, now, time.Time{}
@@ -166,7 +166,7 @@ func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.St
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
 // CaptureDeposit takes a part of the deposit, or all of it, while it is held: before the booking ends, and once.
-func (d Dossier) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
+func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
@@ -182,7 +182,7 @@ func (d Dossier) CaptureDeposit(now time.Time, amount Minor, reason string) (Cha
 		Details: map[string]any{"amount": d.Price.Currency.Format(amount), "currency": string(d.Price.Currency)}}, nil
 }
 
-func (d Dossier) deposit() (Charge, bool) {
+func (d BookingDetails) deposit() (Charge, bool) {
 	for _, c := range d.Charges {
 		if c.Kind == DepositCharge {
 			return c, true
@@ -203,7 +203,7 @@ type Fee struct {
 const feeLimitHours = 100
 
 // FeeLimit is the highest single fee.
-func (d Dossier) FeeLimit() Minor {
+func (d BookingDetails) FeeLimit() Minor {
 	if d.Terms.FeeLimit > 0 {
 		return d.Terms.FeeLimit
 	}
@@ -211,7 +211,7 @@ func (d Dossier) FeeLimit() Minor {
 }
 
 // Fine charges a fee of a booking that is not upcoming: one that was cancelled may cost a fee, too.
-func (d Dossier) Fine(now time.Time, f Fee) (Change, error) {
+func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 	if f.Amount <= 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
@@ -230,7 +230,7 @@ func (d Dossier) Fine(now time.Time, f Fee) (Change, error) {
 
 // Refund gives money back to the cards that paid it, of the newest charges first; zero: all that is left. Each charge gives back
 // at most what it took, less what was refunded of it; a refund that failed does not count.
-func (d Dossier) Refund(now time.Time, amount Minor, reason string) (Change, error) {
+func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount < 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
@@ -261,7 +261,7 @@ func (d Dossier) Refund(now time.Time, amount Minor, reason string) (Change, err
 }
 
 // refundable returns what of each charge can still be given back.
-func (d Dossier) refundable() []Minor {
+func (d BookingDetails) refundable() []Minor {
 	left := make([]Minor, len(d.Charges))
 	for i, c := range d.Charges {
 		if !c.isTaken() {

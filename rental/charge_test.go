@@ -173,7 +173,7 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 }
 
 // expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three charges, in addition to the deposit.
-func expensive(t *testing.T) rental.Dossier {
+func expensive(t *testing.T) rental.BookingDetails {
 	d := active(t)
 	d = after(d, do(t)(d.Extend(start.Add(time.Hour), start.Add(10*time.Hour))))
 	d = after(d, do(t)(d.Fine(start.Add(2*time.Hour), rental.Fee{Kind: "other", Amount: 2_550})))
@@ -220,15 +220,15 @@ func TestNoMoreIsRefundedThanWasPaid(t *testing.T) {
 // What a refund leaves depends on what has moved, and on refunds that may still move.
 func TestWhatCanBeRefunded(t *testing.T) {
 	for what, c := range map[string]struct {
-		with func(d *rental.Dossier)
+		with func(d *rental.BookingDetails)
 		left rental.Minor
 	}{
-		"all paid":             {func(d *rental.Dossier) {}, 19_050},
-		"fee not paid":         {func(d *rental.Dossier) { d.Charges[3].State = rental.Declined }, 16_500},
-		"fee unknown":          {func(d *rental.Dossier) { d.Charges[3].State = rental.Unknown }, 16_500},
-		"less was paid":        {func(d *rental.Dossier) { d.Charges[0].Settled = 10_000 }, 15_850},
-		"deposit captured":     {func(d *rental.Dossier) { d.Charges[1].State, d.Charges[1].Settled = rental.Captured, 5_000 }, 24_050},
-		"deposit released":     {func(d *rental.Dossier) { d.Charges[1].State = rental.Released }, 19_050},
+		"all paid":             {func(d *rental.BookingDetails) {}, 19_050},
+		"fee not paid":         {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Declined }, 16_500},
+		"fee unknown":          {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Unknown }, 16_500},
+		"less was paid":        {func(d *rental.BookingDetails) { d.Charges[0].Settled = 10_000 }, 15_850},
+		"deposit captured":     {func(d *rental.BookingDetails) { d.Charges[1].State, d.Charges[1].Settled = rental.Captured, 5_000 }, 24_050},
+		"deposit released":     {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Released }, 19_050},
 		"a refund pending":     {refund(rental.Pending, 2_000), 17_050},
 		"a refund unknown":     {refund(rental.Unknown, 2_000), 17_050},
 		"a refund done":        {refund(rental.Paid, 2_000), 17_050},
@@ -251,8 +251,8 @@ func TestWhatCanBeRefunded(t *testing.T) {
 	}
 }
 
-func refund(state rental.ChargeState, amount rental.Minor) func(*rental.Dossier) {
-	return func(d *rental.Dossier) {
+func refund(state rental.ChargeState, amount rental.Minor) func(*rental.BookingDetails) {
+	return func(d *rental.BookingDetails) {
 		d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: state, Amount: amount, Settled: amount, Refunds: d.Charges[3].ID})
 	}
 }

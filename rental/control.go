@@ -17,7 +17,7 @@ const (
 // Control refuses a client's control action on the vehicle of the booking; nil: the client may order it. Locking is allowed as
 // long as the booking is active, so that a vehicle never has to stand open. Unlocking needs a booking that is not overdue by more
 // than the agency's grace, and no payment for the rental that is owed: a fee does not count, since it can be disputed.
-func (d Dossier) Control(now time.Time, a telematics.Action) *telematics.Error {
+func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {
 		refusal.Outcome, refusal.RetryAfter = telematics.NotExecuted, retryEnded
@@ -28,7 +28,7 @@ func (d Dossier) Control(now time.Time, a telematics.Action) *telematics.Error {
 	return refusal
 }
 
-func (d Dossier) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {
+func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {
 	owed := func(c Charge) bool { return c.Kind != FeeCharge && (c.isOwed() || c.waitsForOwner()) }
 	switch {
 	case d.State != Active:

@@ -2,11 +2,11 @@
 // charges that happen by themselves.
 //
 //	admin, client ─► decision about a booking ─► one transaction: the booking, its charges, the history
-//	                 (Dossier)                                           │
+//	                 (BookingDetails)                                           │
 //	processor ◄── Collector ◄── charges that are due ◄────────────────────┘
 //	    └── notices (webhooks) ─► look at what changed there ─► the charge as it is there
 //
-// Decisions are pure: a [Dossier] is everything that is known of a booking, and each decision returns
+// Decisions are pure: [BookingDetails] holds everything that is known of a booking, and each decision returns
 // the [Change] that it makes of it, or an error that says why not. The record writes a change whole.
 //
 // # Money

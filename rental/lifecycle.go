@@ -8,7 +8,7 @@ import (
 
 // Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where no other booking has a claim on
 // the vehicle until the start, or late; the price stays as agreed.
-func (d Dossier) Begin(now time.Time) (Change, error) {
+func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	switch {
 	case d.State != Upcoming:
 		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
@@ -42,9 +42,9 @@ const notice = 30 * time.Minute
 // CanExtend reports whether the client may ask for a later end: the booking is upcoming or active, its time is not over, it was
 // extended less than MaxExtensions times, nothing that it costs was refused and is still owed, and the vehicle's next booking
 // leaves half an hour more, and the agency's buffer.
-func (d Dossier) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
+func (d BookingDetails) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
 
-func (d Dossier) whyNotExtended(now time.Time) string {
+func (d BookingDetails) whyNotExtended(now time.Time) string {
 	switch {
 	case !d.State.IsLive():
 		return fmt.Sprintf("The booking is %s; only an upcoming or active one can be extended.", d.State)
@@ -61,13 +61,13 @@ func (d Dossier) whyNotExtended(now time.Time) string {
 }
 
 // taken reports whether the vehicle's next booking begins sooner after an end than the agency's buffer.
-func (d Dossier) taken(end time.Time) bool {
+func (d BookingDetails) taken(end time.Time) bool {
 	return !d.Next.IsZero() && d.Next.Before(end.Add(d.Terms.Buffer))
 }
 
 // Extend moves the end. The present end changes nothing, and costs nothing. The new price is that of the whole time at the
 // booking's own tariff. What it adds to an active booking is charged now, what it adds to an upcoming one when it starts.
-func (d Dossier) Extend(now, end time.Time) (Change, error) {
+func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, instant(end)
 	if end.Equal(d.End) && d.State.IsLive() {
 		return Change{Booking: b}, nil
@@ -98,7 +98,7 @@ func (d Dossier) Extend(now, end time.Time) (Change, error) {
 
 // Finish takes the vehicle back. The deposit is released, unless a part of it is to be captured: the processor releases the
 // rest then. Early or late, the price stays as agreed.
-func (d Dossier) Finish(now time.Time) (Change, error) {
+func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.State != Active {
 		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
 	}
@@ -114,12 +114,12 @@ func (d Dossier) Finish(now time.Time) (Change, error) {
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's cutoff before its start is
 // not reached.
-func (d Dossier) CanCancel(now time.Time) bool {
+func (d BookingDetails) CanCancel(now time.Time) bool {
 	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
 }
 
 // Cancel gives the booking up before it began.
-func (d Dossier) Cancel(now time.Time) (Change, error) {
+func (d BookingDetails) Cancel(now time.Time) (Change, error) {
 	if !d.CanCancel(now) {
 		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
 	}
@@ -128,7 +128,7 @@ func (d Dossier) Cancel(now time.Time) (Change, error) {
 	return Change{Booking: b}, nil
 }
 
-func (d Dossier) whyNotCancelled(now time.Time) string {
+func (d BookingDetails) whyNotCancelled(now time.Time) string {
 	switch {
 	case d.State != Upcoming:
 		return fmt.Sprintf("The booking is %s; only an upcoming one can be cancelled.", d.State)

@@ -48,20 +48,20 @@ func TestAZeroChargeIsPaidWithoutTheProcessor(t *testing.T) {
 func TestWhenABookingIsNotStarted(t *testing.T) {
 	for what, c := range map[string]struct {
 		now  time.Time
-		with func(*rental.Dossier)
+		with func(*rental.BookingDetails)
 		code telematics.Code
 		says string
 	}{
-		"active":       {start, func(d *rental.Dossier) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
-		"completed":    {start, func(d *rental.Dossier) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
-		"cancelled":    {start, func(d *rental.Dossier) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
-		"over":         {start.Add(8 * time.Hour), func(*rental.Dossier) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
-		"overdue car":  {start, func(d *rental.Dossier) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
-		"other before": {start.Add(-time.Hour), func(d *rental.Dossier) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
-		"maintenance":  {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
-		"inactive":     {start, func(d *rental.Dossier) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
-		"moved":        {start, func(d *rental.Dossier) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
-		"no card":      {start, func(d *rental.Dossier) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+		"active":       {start, func(d *rental.BookingDetails) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
+		"completed":    {start, func(d *rental.BookingDetails) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
+		"cancelled":    {start, func(d *rental.BookingDetails) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
+		"over":         {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
+		"overdue car":  {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
+		"other before": {start.Add(-time.Hour), func(d *rental.BookingDetails) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
+		"maintenance":  {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
+		"inactive":     {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"moved":        {start, func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
+		"no card":      {start, func(d *rental.BookingDetails) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 	} {
 		d := upcoming()
 		c.with(&d)
@@ -70,33 +70,33 @@ func TestWhenABookingIsNotStarted(t *testing.T) {
 }
 
 func TestWhenABookingCanBeExtended(t *testing.T) {
-	type dossier = rental.Dossier
-	charged := func(kind rental.ChargeKind, state rental.ChargeState, goal rental.Goal) func(*dossier) {
-		return func(d *dossier) { d.Charges = append(d.Charges, rental.Charge{Kind: kind, State: state, Goal: goal}) }
+	type details = rental.BookingDetails
+	charged := func(kind rental.ChargeKind, state rental.ChargeState, goal rental.Goal) func(*details) {
+		return func(d *details) { d.Charges = append(d.Charges, rental.Charge{Kind: kind, State: state, Goal: goal}) }
 	}
 	const owed = "A payment of the booking failed; set another default payment method first."
 	const soon = "The vehicle is booked again too soon after the booking's end."
 	end := start.Add(8 * time.Hour)
-	nextAfter := func(pause time.Duration) func(*dossier) { return func(d *dossier) { d.Next = end.Add(pause) } }
+	nextAfter := func(pause time.Duration) func(*details) { return func(d *details) { d.Next = end.Add(pause) } }
 	for what, c := range map[string]struct {
 		now  time.Time
-		with func(*dossier)
+		with func(*details)
 		why  string
 	}{
-		"upcoming":               {start.Add(-time.Hour), func(*dossier) {}, ""},
-		"active":                 {start, func(d *dossier) { d.State = rental.Active }, ""},
-		"completed":              {start, func(d *dossier) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
-		"cancelled":              {start, func(d *dossier) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
-		"just before its end":    {end.Add(-1), func(d *dossier) { d.State = rental.Active }, ""},
-		"at its end":             {end, func(d *dossier) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"overdue":                {end.Add(time.Hour), func(d *dossier) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"extended twice":         {start, func(d *dossier) { d.Extensions = 2 }, ""},
-		"extended thrice":        {start, func(d *dossier) { d.Extensions = 3 }, "The booking was extended 3 times already."},
+		"upcoming":               {start.Add(-time.Hour), func(*details) {}, ""},
+		"active":                 {start, func(d *details) { d.State = rental.Active }, ""},
+		"completed":              {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
+		"cancelled":              {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
+		"just before its end":    {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
+		"at its end":             {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"overdue":                {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"extended twice":         {start, func(d *details) { d.Extensions = 2 }, ""},
+		"extended thrice":        {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
 		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""}, // half an hour, and the buffer
 		"next in less":           {start, nextAfter(45*time.Minute - 1), soon},
 		"next immediately":       {start, nextAfter(0), soon},
-		"no buffer, 30 min":      {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
-		"no buffer, less":        {start, func(d *dossier) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
+		"no buffer, 30 min":      {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
+		"no buffer, less":        {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
 		"rental paid":            {start, charged(rental.StartCharge, rental.Paid, ""), ""},
 		"rental pending":         {start, charged(rental.StartCharge, rental.Pending, ""), ""},
 		"rental unknown":         {start, charged(rental.StartCharge, rental.Unknown, ""), ""},

@@ -51,7 +51,7 @@ type Payment struct {
 // it go, is no concern of what was paid. A refund counts once its money is back: one that is open, or failed, changes nothing for the client.
 //
 // PaidAt is when the last of the charges that take money was paid, in the last three states; else zero.
-func (d Dossier) Payment() Payment {
+func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
 	p.Charged, p.Refunded, p.Held = d.moved()
 	if d.Card != nil {
@@ -68,7 +68,7 @@ func (d Dossier) Payment() Payment {
 	return p
 }
 
-func (d Dossier) paymentStatus() PaymentStatus {
+func (d BookingDetails) paymentStatus() PaymentStatus {
 	paid, back, _ := d.moved()
 	some := func(is func(Charge) bool) bool { return slices.ContainsFunc(d.Charges, is) }
 	switch {
@@ -91,7 +91,7 @@ func (d Dossier) paymentStatus() PaymentStatus {
 }
 
 // moved sums up the money that was charged, came back, and is held.
-func (d Dossier) moved() (charged, refunded, held Minor) {
+func (d BookingDetails) moved() (charged, refunded, held Minor) {
 	for _, c := range d.Charges {
 		switch {
 		case c.isTaken():
@@ -106,7 +106,7 @@ func (d Dossier) moved() (charged, refunded, held Minor) {
 }
 
 // onlyRentalOpen reports whether the deposit is held, and of all the rest only the charge of the start is open.
-func (d Dossier) onlyRentalOpen() bool {
+func (d BookingDetails) onlyRentalOpen() bool {
 	deposit, _ := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold
 	start := false

@@ -19,7 +19,7 @@ type Request struct {
 }
 
 // Decision is made about a booking that is locked meanwhile.
-type Decision func(Dossier) (Change, error)
+type Decision func(BookingDetails) (Change, error)
 
 // Job is a charge that is due, taken by one worker for a while. What the worker learns is written down
 // only while the job is still its own.

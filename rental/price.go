@@ -66,7 +66,7 @@ type Terms struct {
 	CancelCutoff time.Duration // before the start, from which on a booking cannot be cancelled
 	Buffer       time.Duration // between two bookings of a vehicle, that an extension must leave
 	UnlockGrace  time.Duration // after the end, in which the client can still unlock the vehicle
-	FeeLimit     Minor         // the highest single fee; zero: see Dossier.FeeLimit
+	FeeLimit     Minor         // the highest single fee; zero: see BookingDetails.FeeLimit
 }
 
 // DefaultUnlockGrace is that of an agency whose fleet file names none: a client who is late can still drive the car back.

@@ -14,13 +14,13 @@ import (
 var visa = rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030}
 
 // upcoming is a booking of 8 hours, from start on: 132 EUR and a deposit of 200, of a vehicle without another booking.
-func upcoming() rental.Dossier {
+func upcoming() rental.BookingDetails {
 	price, err := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}.Over(start, start.Add(8*time.Hour))
 	if err != nil {
 		panic(err)
 	}
 	card := visa
-	return rental.Dossier{
+	return rental.BookingDetails{
 		Booking: rental.Booking{
 			ID: 42, Reference: "BK-2026-00042", State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2,
 			Start: start, End: start.Add(8 * time.Hour), Price: price, Created: start.Add(-24 * time.Hour),
@@ -30,8 +30,8 @@ func upcoming() rental.Dossier {
 	}
 }
 
-// after returns the dossier as it is after a change, as the record writes it.
-func after(d rental.Dossier, c rental.Change) rental.Dossier {
+// after returns the details of a booking as it is after a change, as the record writes it.
+func after(d rental.BookingDetails, c rental.Change) rental.BookingDetails {
 	d.Booking = c.Booking
 	charges := append([]rental.Charge{}, d.Charges...)
 	for _, amended := range c.Amended {
@@ -55,7 +55,7 @@ func after(d rental.Dossier, c rental.Change) rental.Dossier {
 }
 
 // active is the booking after it was started on time, and carried out: paid, and held.
-func active(t *testing.T) rental.Dossier {
+func active(t *testing.T) rental.BookingDetails {
 	t.Helper()
 	d := upcoming()
 	d = after(d, do(t)(d.Begin(start)))

@@ -130,7 +130,7 @@ func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 
 // findOrCreate returns the existing booking, with valid dates, or creates it.
 func (d *demo) findOrCreate(ctx context.Context, b demoBooking) (rental.BookingID, error) {
-	there, err := d.bookings.Dossiers(ctx, rental.BookingQuery{
+	there, err := d.bookings.FindBookings(ctx, rental.BookingQuery{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 		activity string
 		decide   rental.Decision
 	}{
-		{rental.BookingStart, func(x rental.Dossier) (rental.Change, error) { return x.Begin(time.Now().UTC()) }},
+		{rental.BookingStart, func(x rental.BookingDetails) (rental.Change, error) { return x.Begin(time.Now().UTC()) }},
 		{rental.BookingEnd, onTime},
 	}
 	for _, step := range steps[:map[rental.BookingState]int{rental.Upcoming: 0, rental.Active: 1, rental.Completed: 2}[b.state]] {
@@ -180,7 +180,7 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 }
 
 // onTime ends a booking now, as if that were its agreed end; redate then moves it to the past.
-func onTime(there rental.Dossier) (rental.Change, error) {
+func onTime(there rental.BookingDetails) (rental.Change, error) {
 	change, err := there.Finish(time.Now().UTC())
 	change.Booking.ActualEnd = there.End
 	return change, err
@@ -188,7 +188,7 @@ func onTime(there rental.Dossier) (rental.Change, error) {
 
 // redate moves a booking in time: an active one began this hour, unless it has not ended yet; an
 // upcoming one has not begun; a completed one is over.
-func (d *demo) redate(ctx context.Context, b demoBooking, there rental.Dossier) error {
+func (d *demo) redate(ctx context.Context, b demoBooking, there rental.BookingDetails) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
 		rental.Active:    there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
@@ -274,7 +274,7 @@ func (e *environment) agencyKey(ctx context.Context, db *pg.DB) (rental.AgencyKe
 // paid reports whether no payment for the demo's bookings that have begun is pending.
 func (d *demo) paid(ctx context.Context) bool {
 	for _, id := range d.begun {
-		there, err := d.bookings.Dossier(ctx, id)
+		there, err := d.bookings.BookingDetails(ctx, id)
 		if err != nil || there.Payment().Status == rental.PaymentPending {
 			return false
 		}

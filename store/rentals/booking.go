@@ -20,44 +20,44 @@ import (
 // Bookings is the bookings with what is charged for them. It is safe for concurrent use.
 type Bookings struct{ DB *pg.DB }
 
-// Dossier returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
-func (p Bookings) Dossier(ctx context.Context, id rental.BookingID) (rental.Dossier, error) {
-	var rows []dossierRow
-	if err := p.DB.Prepared.Select(ctx, &rows, selectDossier, pg.Timestamp(time.Now()), id); err != nil {
-		return rental.Dossier{}, unavailable.Wrap("read booking", err)
+// BookingDetails returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
+func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
+	var rows []detailsRow
+	if err := p.DB.Prepared.Select(ctx, &rows, selectDetails, pg.Timestamp(time.Now()), id); err != nil {
+		return rental.BookingDetails{}, unavailable.Wrap("read booking", err)
 	}
-	d, err := oneDossier(id, rows)
+	d, err := oneBooking(id, rows)
 	return d, unavailable.Wrap("read booking", err)
 }
 
-func dossier(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.Dossier, error) {
-	var rows []dossierRow
-	if err := sqlx.SelectContext(ctx, db, &rows, selectDossier, pg.Timestamp(now), id); err != nil {
-		return rental.Dossier{}, err
+func readDetails(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.BookingDetails, error) {
+	var rows []detailsRow
+	if err := sqlx.SelectContext(ctx, db, &rows, selectDetails, pg.Timestamp(now), id); err != nil {
+		return rental.BookingDetails{}, err
 	}
-	return oneDossier(id, rows)
+	return oneBooking(id, rows)
 }
 
-const selectDossier = selectDossiers + ` where b.id = $2`
+const selectDetails = selectDetailsOf + ` where b.id = $2`
 
-func oneDossier(id rental.BookingID, rows []dossierRow) (rental.Dossier, error) {
+func oneBooking(id rental.BookingID, rows []detailsRow) (rental.BookingDetails, error) {
 	if len(rows) == 0 {
-		return rental.Dossier{}, rental.NoSuchBooking(id)
+		return rental.BookingDetails{}, rental.NoSuchBooking(id)
 	}
-	d, err := rows[0].dossier()
+	d, err := rows[0].details()
 	if err != nil {
-		return rental.Dossier{}, fmt.Errorf("booking %d: %w", id, err)
+		return rental.BookingDetails{}, fmt.Errorf("booking %d: %w", id, err)
 	}
 	return d, nil
 }
 
-// Dossiers returns bookings by descending id, which is also the position in the page.
-func (p Bookings) Dossiers(ctx context.Context, q rental.BookingQuery) ([]rental.Dossier, error) {
+// FindBookings returns bookings by descending id, which is also the position in the page.
+func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]rental.BookingDetails, error) {
 	if !pg.Searchable(q.Client, string(q.State)) {
 		return nil, nil
 	}
 	// The page is found first, so that charges and neighbours are read of what is on it alone.
-	found, err := dossiersOf(ctx, p.DB.Lists, `
+	found, err := detailsOf(ctx, p.DB.Lists, `
 		with page as materialized (
 			select b.id
 			from bookings b join clients c on c.id = b.client_id
@@ -68,7 +68,7 @@ func (p Bookings) Dossiers(ctx context.Context, q rental.BookingQuery) ([]rental
 				and ($6::bigint = 0 or b.id < $6)
 			order by b.id desc
 			limit nullif($7::bigint, 0)
-		)`+selectDossiers+`
+		)`+selectDetailsOf+`
 		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
 		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)

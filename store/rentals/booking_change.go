@@ -20,41 +20,41 @@ import (
 //
 // It fails with rental.BookingNotFound for a booking that is unknown, or not the actor's to see, and with whatever the
 // decision fails with.
-func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
-	var after rental.Dossier
+func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
+	var after rental.BookingDetails
 	var replayed bool
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
 		after, replayed, err = amend(ctx, tx, r, decide)
 		return err
 	})
 	if err != nil {
-		return rental.Dossier{}, false, unavailable.Wrap("change booking", err)
+		return rental.BookingDetails{}, false, unavailable.Wrap("change booking", err)
 	}
 	return after, replayed, nil
 }
 
-func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Decision) (rental.Dossier, bool, error) {
+func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	if err := lockBooking(ctx, tx, r.Booking); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
-	before, err := dossier(ctx, tx, r.Booking, r.Now)
+	before, err := readDetails(ctx, tx, r.Booking, r.Now)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if !before.VisibleTo(r.Actor) {
-		return rental.Dossier{}, false, rental.NoSuchBooking(r.Booking)
+		return rental.BookingDetails{}, false, rental.NoSuchBooking(r.Booking)
 	}
 	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
 		return before, made != nil, err
 	}
 	change, err := decide(before)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if err := writeChange(ctx, tx, r, before, change); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
-	after, err := dossier(ctx, tx, r.Booking, r.Now)
+	after, err := readDetails(ctx, tx, r.Booking, r.Now)
 	return after, false, err
 }
 
@@ -75,7 +75,7 @@ func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
 	return err
 }
 
-func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.Dossier, c rental.Change) error {
+func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.BookingDetails, c rental.Change) error {
 	if err := updateBooking(ctx, tx, c.Booking); err != nil {
 		return err
 	}

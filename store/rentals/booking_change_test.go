@@ -33,7 +33,7 @@ func TestAChangeIsWrittenWhole(t *testing.T) {
 	if deposit.Kind != rental.DepositCharge || deposit.Amount != 20_000 || deposit.Goal != rental.Hold || deposit.ID == rent.ID {
 		t.Errorf("deposit %+v", deposit)
 	}
-	extended := w.amend(rental.BookingExtend, booking.ID, noon.Add(time.Hour), func(d rental.Dossier) (rental.Change, error) {
+	extended := w.amend(rental.BookingExtend, booking.ID, noon.Add(time.Hour), func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Extend(noon.Add(time.Hour), noon.Add(10*time.Hour))
 	})
 	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 || extended.Charges[2].Amount != 3_300 {
@@ -69,7 +69,7 @@ func TestADepositIsCapturedByItsGoal(t *testing.T) {
 	booking := w.book(draft(1, 0, 8))
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
-	d := w.amend(rental.BookingCapture, booking.ID, noon, func(d rental.Dossier) (rental.Change, error) {
+	d := w.amend(rental.BookingCapture, booking.ID, noon, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.CaptureDeposit(noon, 15_000, "scratch")
 	})
 	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != 15_000 || c.Reason != "scratch" || !c.NextAttempt.Equal(noon) {
@@ -98,18 +98,18 @@ func TestAChangeThatFailsLeavesNothing(t *testing.T) {
 	refusal := errors.New("decided against it")
 	before := w.everything()
 	for name, decide := range map[string]rental.Decision{
-		"decided": func(rental.Dossier) (rental.Change, error) { return rental.Change{}, refusal },
-		"charge": func(d rental.Dossier) (rental.Change, error) {
+		"decided": func(rental.BookingDetails) (rental.Change, error) { return rental.Change{}, refusal },
+		"charge": func(d rental.BookingDetails) (rental.Change, error) {
 			c, err := d.Begin(noon)
 			c.Charges[1].Amount = -1
 			return c, err
 		},
-		"booking": func(d rental.Dossier) (rental.Change, error) {
+		"booking": func(d rental.BookingDetails) (rental.Change, error) {
 			c, err := d.Begin(noon)
 			c.Booking.Extensions = 4
 			return c, err
 		},
-		"history": func(d rental.Dossier) (rental.Change, error) {
+		"history": func(d rental.BookingDetails) (rental.Change, error) {
 			c, err := d.Begin(noon)
 			c.Note = "\x00"
 			return c, err
@@ -138,7 +138,7 @@ func TestARepeatedChangeIsAnsweredFromWhatIsThereNow(t *testing.T) {
 	}
 	w.amend(rental.BookingEnd, booking.ID, noon.Add(time.Hour), finishAt(noon.Add(time.Hour)))
 	before := w.everything()
-	d, replayed, err := w.there.Amend(t.Context(), request, func(rental.Dossier) (rental.Change, error) {
+	d, replayed, err := w.there.Amend(t.Context(), request, func(rental.BookingDetails) (rental.Change, error) {
 		t.Error("a repetition was decided about")
 		return rental.Change{}, nil
 	})

@@ -21,53 +21,53 @@ import (
 // same idempotency key has made it.
 //
 // It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has another booking in that time.
-func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
-	var made rental.Dossier
+func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
+	var made rental.BookingDetails
 	var replayed bool
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
 		made, replayed, err = openBooking(ctx, tx, draft, r)
 		return err
 	})
 	if err != nil {
-		return rental.Dossier{}, false, unavailable.Wrap("make booking", err)
+		return rental.BookingDetails{}, false, unavailable.Wrap("make booking", err)
 	}
 	return made, replayed, nil
 }
 
-func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.Request) (rental.Dossier, bool, error) {
+func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	facts, err := holdClient(ctx, tx, draft)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	made, err := idempotency.Find(ctx, tx, r.Key)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if made != nil {
-		d, err := dossier(ctx, tx, made.Booking, r.Now)
+		d, err := readDetails(ctx, tx, made.Booking, r.Now)
 		return d, true, err
 	}
 	if err := readFacts(ctx, tx, draft, &facts); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	b, err := draft.Book(r.Now, facts)
 	if err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if err := insertBooking(ctx, tx, &b); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if err := keepKey(ctx, tx, r.Key, b.ID); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
 	asked := map[string]any{"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano), "end_date": b.End.Format(time.RFC3339Nano)}
 	if err := activity.Insert(ctx, tx, bookingLine(r, rental.Change{Booking: b, Details: asked})); err != nil {
-		return rental.Dossier{}, false, err
+		return rental.BookingDetails{}, false, err
 	}
-	d, err := dossier(ctx, tx, b.ID, r.Now)
+	d, err := readDetails(ctx, tx, b.ID, r.Now)
 	return d, false, err
 }
 

@@ -87,7 +87,7 @@ func TestAVehicleIsInTheHandsOfOneBookingAtMost(t *testing.T) {
 		t.Errorf("an overdue booking does not block the next: %v", err)
 	}
 	// Whatever is decided, the schema holds.
-	forced := func(d rental.Dossier) (rental.Change, error) {
+	forced := func(d rental.BookingDetails) (rental.Change, error) {
 		d.State, d.ActualStart = rental.Active, overdue
 		return rental.Change{Booking: d.Booking}, nil
 	}
@@ -102,7 +102,7 @@ func TestAnExtensionIntoAnotherBookingIsRefusedBySchema(t *testing.T) {
 	w := newRentalWorld(t)
 	first := w.book(draft(1, 0, 1))
 	w.book(draft(1, 2, 3))
-	forced := func(d rental.Dossier) (rental.Change, error) {
+	forced := func(d rental.BookingDetails) (rental.Change, error) {
 		d.End = noon.Add(150 * time.Minute)
 		return rental.Change{Booking: d.Booking}, nil
 	}

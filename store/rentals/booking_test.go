@@ -24,11 +24,11 @@ var _ httpapi.Bookings = (*fixture)(nil)
 func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
 	w := newRentalWorld(t)
 	made := w.book(draft(1, 4, 12))
-	read, err := w.there.Dossier(t.Context(), made.ID)
+	read, err := w.there.BookingDetails(t.Context(), made.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, d := range map[string]rental.Dossier{"made": made, "read": read} {
+	for name, d := range map[string]rental.BookingDetails{"made": made, "read": read} {
 		switch {
 		case d.Reference != "BK-2026-00001", d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna", d.VehicleID != 1:
 			t.Errorf("%s: %+v", name, d.Booking)
@@ -73,14 +73,14 @@ func TestReferencesCountAnewEachYear(t *testing.T) {
 
 func TestAnUnknownBookingIsNotFound(t *testing.T) {
 	w := newRentalWorld(t)
-	if _, err := w.here.Dossier(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
+	if _, err := w.here.BookingDetails(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
 		t.Error(err)
 	}
 }
 
-func TestADossierKnowsTheVehiclesOtherBookings(t *testing.T) {
+func TestBookingDetails_NameTheVehiclesOtherBookings(t *testing.T) {
 	w := newRentalWorld(t)
-	now := time.Now().UTC().Truncate(time.Hour) // Dossier goes by the clock
+	now := time.Now().UTC().Truncate(time.Hour) // BookingDetails uses the clock
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
 	book := func(from, to int) rental.BookingID {
 		d := draft(1, 0, 0)
@@ -98,13 +98,13 @@ func TestADossierKnowsTheVehiclesOtherBookings(t *testing.T) {
 		next            time.Time
 		inOther, before bool
 	}{first: {at(3), false, false}, second: {at(6), true, true}, third: {time.Time{}, true, true}} {
-		d, err := w.here.Dossier(t.Context(), id)
+		d, err := w.here.BookingDetails(t.Context(), id)
 		if err != nil || !d.Next.Equal(want.next) || d.InOther != want.inOther || d.Before != want.before {
 			t.Errorf("booking %d: next %v, in another %v, before %v, %v; want %+v", id, d.Next, d.InOther, d.Before, err, want)
 		}
 	}
 	w.amend(rental.BookingEnd, first, at(1), finishAt(at(1)))
-	if d, err := w.here.Dossier(t.Context(), second); err != nil || d.InOther || d.Before {
+	if d, err := w.here.BookingDetails(t.Context(), second); err != nil || d.InOther || d.Before {
 		t.Errorf("after the first has ended: %v %v %v", d.InOther, d.Before, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T
 	booking := w.book(d)
 	card := func(want string) {
 		t.Helper()
-		if d, err := w.here.Dossier(t.Context(), booking.ID); err != nil || d.Card == nil || d.Card.Label() != want {
+		if d, err := w.here.BookingDetails(t.Context(), booking.ID); err != nil || d.Card == nil || d.Card.Label() != want {
 			t.Errorf("card %+v %v, want %s", d.Card, err, want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T
 	w.exec(`delete from payment_methods where id = $1`, w.master)
 	card("Visa •••• 4242")
 	w.exec(`update clients set default_payment_method_id = null; delete from payment_methods`)
-	if d, err := w.here.Dossier(t.Context(), booking.ID); err != nil || d.Card != nil {
+	if d, err := w.here.BookingDetails(t.Context(), booking.ID); err != nil || d.Card != nil {
 		t.Errorf("without a card: %+v %v", d.Card, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
 		{rental.BookingQuery{Page: telematics.Page{Limit: 2, Before: int64(ids[3])}}, []rental.BookingID{ids[2], ids[1]}},
 		{rental.BookingQuery{Client: "an\x00na"}, nil},
 	} {
-		found, err := w.there.Dossiers(t.Context(), c.q)
+		found, err := w.there.FindBookings(t.Context(), c.q)
 		var got []rental.BookingID
 		for _, d := range found {
 			got = append(got, d.ID)
@@ -224,10 +224,10 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
 	defer db.Close()
 	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Lists: db}}
-	if _, err := p.Dossier(t.Context(), last); err != nil || queries.Swap(0) != 1 {
+	if _, err := p.BookingDetails(t.Context(), last); err != nil || queries.Swap(0) != 1 {
 		t.Errorf("a booking: more or less than one query, or %v", err)
 	}
-	if found, err := p.Dossiers(t.Context(), rental.BookingQuery{Agency: 1}); err != nil || len(found) != 6 || queries.Load() != 1 {
+	if found, err := p.FindBookings(t.Context(), rental.BookingQuery{Agency: 1}); err != nil || len(found) != 6 || queries.Load() != 1 {
 		t.Errorf("%d bookings in %d queries, %v", len(found), queries.Load(), err)
 	}
 }

@@ -28,7 +28,7 @@ func TestABookingInAnyStateIsMovedAsItIsAndWas(t *testing.T) {
 			if err := w.here.Redate(t.Context(), before.ID, by); err != nil {
 				t.Fatalf("%s, by %v: %v", state, by, err)
 			}
-			after, err := w.there.Dossier(t.Context(), before.ID)
+			after, err := w.there.BookingDetails(t.Context(), before.ID)
 			switch {
 			case err != nil:
 				t.Fatal(err)

@@ -116,7 +116,7 @@ func named(r rental.Request, key, asked string) rental.Request {
 }
 
 // book makes a booking at noon.
-func (w *rentalWorld) book(d rental.Draft) rental.Dossier {
+func (w *rentalWorld) book(d rental.Draft) rental.BookingDetails {
 	w.t.Helper()
 	made, replayed, err := w.here.OpenBooking(w.t.Context(), d, asks(operator, rental.BookingCreate, 0, noon))
 	if err != nil || replayed {
@@ -126,7 +126,7 @@ func (w *rentalWorld) book(d rental.Draft) rental.Dossier {
 }
 
 // amend changes a booking at a time.
-func (w *rentalWorld) amend(activity string, id rental.BookingID, now time.Time, decide rental.Decision) rental.Dossier {
+func (w *rentalWorld) amend(activity string, id rental.BookingID, now time.Time, decide rental.Decision) rental.BookingDetails {
 	w.t.Helper()
 	after, replayed, err := w.here.Amend(w.t.Context(), asks(operator, activity, id, now), decide)
 	if err != nil || replayed {
@@ -136,19 +136,19 @@ func (w *rentalWorld) amend(activity string, id rental.BookingID, now time.Time,
 }
 
 func beginAt(now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Begin(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Begin(now) }
 }
 
 func finishAt(now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Finish(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(now) }
 }
 
 func cancelAt(now time.Time) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) { return d.Cancel(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now) }
 }
 
 func fineOf(amount rental.Minor) rental.Decision {
-	return func(d rental.Dossier) (rental.Change, error) {
+	return func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Fine(noon, rental.Fee{Kind: "cleaning", Amount: amount, Reason: "dog hair"})
 	}
 }

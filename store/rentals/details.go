@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics"
 )
 
-// dossierRow is a row of bookings with everything that is known beside it.
-type dossierRow struct {
+// detailsRow is a row of bookings with everything that is known beside it.
+type detailsRow struct {
 	ID         int64      `db:"id"`
 	Reference  string     `db:"reference"`
 	State      string     `db:"state"`
@@ -88,7 +88,7 @@ const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_pp
 	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
 
 // Bookings b with what is known beside them. The vehicle's other bookings o are the live ones; $1 is now.
-const selectDossiers = `
+const selectDetailsOf = `
 	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		a.code as agency_code, c.subject, ` + termsColumns + `,
@@ -123,24 +123,24 @@ const selectDossiers = `
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')
 		) o`
 
-// dossiersOf returns what is known of the bookings of a query that begins with selectDossiers.
-func dossiersOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.Dossier, error) {
-	var rows []dossierRow
+// detailsOf returns what is known of the bookings of a query that begins with selectDetailsOf.
+func detailsOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.BookingDetails, error) {
+	var rows []detailsRow
 	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	dossiers := make([]rental.Dossier, len(rows))
+	all := make([]rental.BookingDetails, len(rows))
 	for i, row := range rows {
 		var err error
-		if dossiers[i], err = row.dossier(); err != nil {
+		if all[i], err = row.details(); err != nil {
 			return nil, fmt.Errorf("booking %d: %w", row.ID, err)
 		}
 	}
-	return dossiers, nil
+	return all, nil
 }
 
-func (r dossierRow) dossier() (rental.Dossier, error) {
-	d := rental.Dossier{
+func (r detailsRow) details() (rental.BookingDetails, error) {
+	d := rental.BookingDetails{
 		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: r.Terms.terms(), Subject: r.Subject,
 		Vehicle: r.Vehicle.Vehicle(), Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
 		Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
@@ -148,7 +148,7 @@ func (r dossierRow) dossier() (rental.Dossier, error) {
 	var charges []chargeRow
 	if r.Charges != nil {
 		if err := json.Unmarshal(r.Charges, &charges); err != nil {
-			return rental.Dossier{}, fmt.Errorf("decode charges: %w", err)
+			return rental.BookingDetails{}, fmt.Errorf("decode charges: %w", err)
 		}
 	}
 	for _, row := range charges {
@@ -158,7 +158,7 @@ func (r dossierRow) dossier() (rental.Dossier, error) {
 	return d, nil
 }
 
-func (r dossierRow) booking() rental.Booking {
+func (r detailsRow) booking() rental.Booking {
 	return rental.Booking{
 		ID: rental.BookingID(r.ID), Reference: r.Reference, State: rental.BookingState(r.State),
 		Agency: telematics.AgencyID(r.AgencyID), Client: rental.ClientID(r.ClientID), VehicleID: telematics.VehicleID(r.Vehicle.ID),
@@ -175,7 +175,7 @@ func (r dossierRow) booking() rental.Booking {
 
 // card returns the card that pays: of the newest payment that was tried, which may have been removed since, else
 // the one that would be tried.
-func (r dossierRow) card(charges []rental.Charge) *rental.Card {
+func (r detailsRow) card(charges []rental.Charge) *rental.Card {
 	for i := len(charges) - 1; i >= 0; i-- {
 		if c := charges[i]; c.LastFour != "" && c.Kind != rental.RefundCharge {
 			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
