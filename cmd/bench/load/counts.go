@@ -4,8 +4,8 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"net/url"
 	"strings"
-	"time"
 
 	"motorpool/metrics"
 )
@@ -13,10 +13,11 @@ import (
 // Counts are the metrics of a process.
 type Counts metrics.Values
 
-// Metrics of the service.
+// Metrics of the service, and of the floor.
 const (
 	ReportsReceived = "motorpool_reports_total"
 	ReportsMerged   = "motorpool_reports_merged_total"
+	LastReport      = "bench_last_report_microseconds" // of the floor: when it was received
 )
 
 // lossMetrics begin the metrics of reports that were received and not merged.
@@ -24,12 +25,19 @@ var lossMetrics = []string{
 	`motorpool_dropped_total{kind="report"`, `motorpool_dropped_total{kind="observation"`, "motorpool_unknown_unit_messages_total", "motorpool_protocol_mismatches_total",
 }
 
-// probe keeps its connection, because it is used many times a second.
-var probe = &http.Client{Timeout: 10 * time.Second}
+// counted are all these metrics. A process writes no others for it.
+var counted = func() string {
+	query := url.Values{}
+	for _, name := range append([]string{ReportsReceived, ReportsMerged}, lossMetrics...) {
+		name, _, _ = strings.Cut(name, "{")
+		query.Add("name[]", name)
+	}
+	return "?" + query.Encode()
+}()
 
-// ReadCounts reads the metrics of a process.
+// ReadCounts reads the metrics of a process at the URL of its endpoint. That takes a millisecond of the process.
 func ReadCounts(ctx context.Context, url string) (Counts, error) {
-	values, err := metrics.Read(ctx, probe, url)
+	values, err := metrics.Read(ctx, http.DefaultClient, url+counted)
 	return Counts(values), err
 }
 

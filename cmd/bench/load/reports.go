@@ -42,9 +42,11 @@ type Published struct {
 
 const (
 	reportsPerWrite = 100
-	// openTick and closedTick are between two looks at how many reports are due, at a rate and within a window.
-	openTick    = 5 * time.Millisecond
-	closedTick  = 50 * time.Millisecond
+	// rateTick is between two calculations of how many reports are due at a rate. Within a window the counts are read when about half of it
+	// is used up, but not more often and not less often than these, since each reading takes CPU time of the service.
+	rateTick    = 5 * time.Millisecond
+	leastTick   = 50 * time.Millisecond
+	mostTick    = 500 * time.Millisecond
 	acksTimeout = 30 * time.Second
 )
 
@@ -63,13 +65,17 @@ func (r *Reports) Do(ctx context.Context, _ func(string)) (any, error) {
 	}
 	p := Published{Begin: time.Now(), Last: make([]int, r.Vehicles)}
 	for time.Since(p.Begin) < r.For && ctx.Err() == nil {
-		due, tick := int64(r.Rate*time.Since(p.Begin).Seconds()), openTick
+		due, tick := int64(r.Rate*time.Since(p.Begin).Seconds()), rateTick
 		if r.Rate == 0 {
 			counts, err := ReadCounts(ctx, r.Counts)
 			if err != nil {
 				return nil, err
 			}
-			due, tick = counts.Since(before).Ended()+r.Window, closedTick
+			ended := counts.Since(before).Ended()
+			due, tick = ended+r.Window, leastTick
+			if ended > 0 {
+				tick = min(max(time.Since(p.Begin)*time.Duration(r.Window)/time.Duration(2*ended), leastTick), mostTick)
+			}
 		}
 		next := time.Now().Add(tick)
 		for p.Messages < due && time.Since(p.Begin) < r.For {

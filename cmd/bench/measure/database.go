@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // what is stored is read without the service
@@ -72,28 +73,31 @@ func (db database) entriesSince(ctx context.Context, action string) (count func(
 	}, err
 }
 
-// stale counts the vehicles whose last report, by sequence number, is not stored.
-func (db database) stale(ctx context.Context, last []int) (int, error) {
+// stored counts the vehicles whose last report, by sequence number, is not stored, and returns when the latest was.
+func (db database) stored(ctx context.Context, last []int) (stale int, at time.Time, err error) {
 	var rows []struct {
 		Vehicle int     `db:"vehicle_id"`
 		Mileage float64 `db:"mileage"`
+		At      time.Time
 	}
 	if err := db.SelectContext(ctx, &rows, `
-		select vehicle_id, (fields #>> '{telemetry.mileage_km,v}')::float8 as mileage
+		select vehicle_id, (fields #>> '{telemetry.mileage_km,v}')::float8 as mileage, updated_at as at
 		from snapshots where fields ? 'telemetry.mileage_km'`); err != nil {
-		return 0, fmt.Errorf("read the latest reports: %w", err)
+		return 0, at, fmt.Errorf("read the latest reports: %w", err)
 	}
 	stored := make([]int, len(last))
 	for _, row := range rows {
 		stored[row.Vehicle-1] = load.SequenceOf(row.Mileage)
+		if row.At.After(at) {
+			at = row.At
+		}
 	}
-	stale := 0
 	for v, published := range last {
 		if published != 0 && stored[v] != published {
 			stale++
 		}
 	}
-	return stale, nil
+	return stale, at, nil
 }
 
 // entriesPerStatement bounds the statements of addHistory.

@@ -204,14 +204,17 @@ type SubscriberFloor struct{ Broker load.Broker }
 
 // Do implements load.Job.
 func (f *SubscriberFloor) Do(ctx context.Context, ready func(string)) (any, error) {
-	var n atomic.Int64
+	var n, last atomic.Int64
 	filter := telematics.SharedFilter("bench", v1.TelemetryChannel.Filter())
-	client, err := f.Broker.Subscribe("bench-subscriber", filter, func(mqtt.Client, mqtt.Message) { n.Add(1) })
+	client, err := f.Broker.Subscribe("bench-subscriber", filter, func(mqtt.Client, mqtt.Message) {
+		n.Add(1)
+		last.Store(time.Now().UnixMicro())
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer client.Disconnect(0)
 	return nil, load.ServeHTTP(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "%s %[2]d\n%[3]s %[2]d\n", load.ReportsReceived, n.Load(), load.ReportsMerged) // the caller may be gone
+		_, _ = fmt.Fprintf(w, "%s %[2]d\n%[3]s %[2]d\n%[4]s %[5]d\n", load.ReportsReceived, n.Load(), load.ReportsMerged, load.LastReport, last.Load()) // the caller may be gone
 	}), ready)
 }

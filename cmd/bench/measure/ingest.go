@@ -56,7 +56,7 @@ const (
 	soakShare   = 0.8 // of the limit
 	warmUpTime  = 2 * time.Second
 	endTimeout  = 30 * time.Second // without any report coming to its end
-	endInterval = 20 * time.Millisecond
+	endInterval = 200 * time.Millisecond
 )
 
 // Measure implements Experiment.
@@ -114,12 +114,19 @@ type reportLoad struct {
 	from   int // last sequence number
 }
 
+// stored returns how many vehicles are stale, and when the latest report was stored.
+type stored func(ctx context.Context, last []int) (stale int, at time.Time, err error)
+
 func (l *reportLoad) floor(ctx context.Context, d time.Duration) (IngestRound, error) {
 	subscriber, address, err := load.Serve(ctx, &SubscriberFloor{l.testWorld.service()})
 	if err != nil {
 		return IngestRound{}, err
 	}
-	r, err := l.measure(ctx, address, meters{"subscriber": subscriber.PID(), "mosquitto": l.Mosquitto.PID()}, d, 0, func([]int) (int, error) { return 0, nil })
+	received := func(ctx context.Context, _ []int) (int, time.Time, error) {
+		counts, err := load.ReadCounts(ctx, address)
+		return 0, time.UnixMicro(int64(counts[load.LastReport])), err
+	}
+	r, err := l.measure(ctx, address, meters{"subscriber": subscriber.PID(), "mosquitto": l.Mosquitto.PID()}, d, 0, received)
 	return r, errors.Join(err, subscriber.Close())
 }
 
@@ -130,16 +137,16 @@ func (l *reportLoad) service(ctx context.Context, d time.Duration, rate float64)
 		return r, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	return l.measure(ctx, metricsURL(n), l.processes(n), d, rate, func(last []int) (int, error) { return l.db.stale(ctx, last) })
+	return l.measure(ctx, metricsURL(n), l.processes(n), d, rate, l.db.stored)
 }
 
 // measure warms up, publishes, and waits until every report is counted and no vehicle is stale.
-func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d time.Duration, rate float64, stale func(last []int) (int, error)) (r IngestRound, err error) {
+func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d time.Duration, rate float64, s stored) (r IngestRound, err error) {
 	var p load.Published
 	if _, err := l.publish(ctx, &p, counts, warmUpTime, rate); err != nil {
 		return r, err
 	}
-	if _, _, err := awaitEnd(ctx, counts, load.Counts{}, p, stale); err != nil {
+	if _, _, _, err := awaitEnd(ctx, counts, load.Counts{}, p, s); err != nil {
 		return r, err
 	}
 	before, err := load.ReadCounts(ctx, counts)
@@ -155,14 +162,14 @@ func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d tim
 	if err != nil {
 		return r, err
 	}
-	r.Messages, r.Published = p.Messages, float64(p.Messages)/p.End.Sub(p.Begin).Seconds()
-	added, left, err := awaitEnd(ctx, counts, before, p, stale)
+	added, left, end, err := awaitEnd(ctx, counts, before, p, s)
 	if err != nil {
 		return r, err
 	}
-	end := time.Now()
-	r.Behind, r.Rate = end.Sub(p.End).Seconds(), float64(p.Messages)/end.Sub(p.Begin).Seconds()
-	r.Stale, r.Lost = left, added.Lost()
+	r = IngestRound{
+		Messages: p.Messages, Published: float64(p.Messages) / p.End.Sub(p.Begin).Seconds(), Rate: float64(p.Messages) / end.Sub(p.Begin).Seconds(),
+		Behind: max(end.Sub(p.End).Seconds(), 0), Stale: left, Lost: added.Lost(),
+	}
 	if missing := float64(p.Messages) - added[load.ReportsReceived]; missing != 0 {
 		r.Lost["not_received"] = missing
 	}
@@ -182,29 +189,28 @@ func (l *reportLoad) publish(ctx context.Context, p *load.Published, counts stri
 	return usageAtEnd(state), nil
 }
 
-// awaitEnd returns the counts that were added, and how many vehicles are stale, when every report has ended and none is stale, or when nothing
-// has changed for endTimeout.
-func awaitEnd(ctx context.Context, url string, before load.Counts, p load.Published, stale func([]int) (int, error)) (added load.Counts, left int, err error) {
+// awaitEnd returns the counts that were added, how many vehicles are stale, and when the last report was stored, when every report has ended and no
+// vehicle is stale, or when nothing has changed for endTimeout.
+func awaitEnd(ctx context.Context, url string, before load.Counts, p load.Published, s stored) (added load.Counts, left int, at time.Time, err error) {
 	changed, progress := time.Now(), ""
-	for {
+	for ctx.Err() == nil {
 		now, err := load.ReadCounts(ctx, url)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, at, err
 		}
 		added = now.Since(before)
 		timedOut := time.Since(changed) > endTimeout
 		if added.Ended() >= p.Messages || timedOut {
-			if left, err = stale(p.Last); err != nil || left == 0 || timedOut {
-				return added, left, err
+			if left, at, err = s(ctx, p.Last); err != nil || left == 0 || timedOut {
+				return added, left, at, err
 			}
 		}
 		if now := fmt.Sprint(added.Ended(), left); now != progress {
 			changed, progress = time.Now(), now
 		}
-		if world.Pause(ctx, endInterval); ctx.Err() != nil {
-			return nil, 0, ctx.Err()
-		}
+		world.Pause(ctx, endInterval)
 	}
+	return nil, 0, at, ctx.Err()
 }
 
 // reportOnce has every vehicle report at least once.
@@ -213,7 +219,7 @@ func (l *reportLoad) reportOnce(ctx context.Context, n *world.Instance) error {
 	if _, err := l.publish(ctx, &p, metricsURL(n), warmUpTime, float64(l.fleet)); err != nil {
 		return err
 	}
-	_, left, err := awaitEnd(ctx, metricsURL(n), load.Counts{}, p, func(last []int) (int, error) { return l.db.stale(ctx, last) })
+	_, left, _, err := awaitEnd(ctx, metricsURL(n), load.Counts{}, p, l.db.stored)
 	if err == nil && left > 0 {
 		err = fmt.Errorf("the reports of %d vehicles are not stored", left)
 	}
