@@ -1,3 +1,20 @@
+// Package simulator is the world outside: cars whose telematics units speak protocol v1 in full, over radios and with
+// bodies that fail in every way that real ones do. Nothing in it is a stand-in for the service; the service cannot tell
+// these cars from others.
+//
+//	              Car: one goroutine owns all of it
+//	┌──────────────────────────────────────────────────────────────┐
+//	│  Radio ◄──► air ◄──────────► Unit ──────► Body               │
+//	│  MQTT       latency, loss,   checks,      doors, immobilizer,│
+//	│             order            lanes, Log   motion, energy     │
+//	└───────────────────────────────│──────────────────────────────┘
+//	                            Recorder (what was executed, and when)
+//
+// Unit, air and Body are pure: an instant and a message go in, what follows comes out. Car owns time and the connection.
+// Fleet runs any number of cars; Demo knows the ten that each teach one outcome.
+//
+// A car is made to disobey by its Faults, and to be wrong about the time by its Clock. Everything else in it obeys the
+// protocol to the letter: lines that fulfil a clause cite it, as [CMD-5].
 package simulator
 
 import (
@@ -31,7 +48,7 @@ type Car struct {
 	clock   Clock
 	rng     *rand.Rand
 	air     *air
-	agenda  *agenda
+	timers  *timers
 	backoff *backoff.ExponentialBackOff
 	lived   time.Time // up to when the body has lived
 	attempt int       // of dialling; what an older one brings counts no more
@@ -88,7 +105,7 @@ func (c *Car) Run(ctx context.Context) error {
 	defer c.dialling.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.agenda = newAgenda()
+	c.timers = newTimers()
 	c.backoff = backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstRedial), backoff.WithMaxInterval(maxRedial),
 		backoff.WithRandomizationFactor(redialSpread), backoff.WithMaxElapsedTime(0))
 	c.lived = time.Now()
@@ -110,15 +127,15 @@ func (c *Car) Run(ctx context.Context) error {
 			c.connect(ctx, d)
 		case <-c.lost():
 			c.disconnect(ctx)
-		case <-c.agenda.C():
-			c.agenda.run()
+		case <-c.timers.C():
+			c.timers.run()
 		}
 	}
 }
 
 // boot starts the unit from what its memory holds; it connects after a while.
 func (c *Car) boot(ctx context.Context, after time.Duration) error {
-	c.agenda.clear()
+	c.timers.clear()
 	now := time.Now()
 	var failure error
 	c.act(func(at Moment) Effects {
@@ -129,8 +146,8 @@ func (c *Car) boot(ctx context.Context, after time.Duration) error {
 	if failure != nil {
 		return fmt.Errorf("start unit %s: %w", c.config.Unit, failure)
 	}
-	c.agenda.add(now.Add(after), func() { c.dial(ctx) })
-	c.agenda.add(now.Add(after+uniform(c.rng, 0, c.config.Interval)), c.tick)
+	c.timers.add(now.Add(after), func() { c.dial(ctx) })
+	c.timers.add(now.Add(after+uniform(c.rng, 0, c.config.Interval)), c.tick)
 	return nil
 }
 
@@ -150,7 +167,7 @@ func (c *Car) act(do func(Moment) Effects) {
 		c.report(news)
 	}
 	for _, w := range effects.Waits {
-		c.agenda.add(now.Add(w.For), func() {
+		c.timers.add(now.Add(w.For), func() {
 			c.act(func(at Moment) Effects { return c.unit.Continue(at, w.Lane) })
 		})
 	}
@@ -173,14 +190,14 @@ func (c *Car) hear(m heard) {
 			at = at.Add(apart)
 		}
 	}
-	c.agenda.add(at, func() {
+	c.timers.add(at, func() {
 		c.act(func(at Moment) Effects { return c.unit.Receive(at, m.Payload, m.Retained) })
 	})
 }
 
 func (c *Car) hearDamaged(at time.Time, copy []byte, retained bool) {
 	id, _ := claimedID(copy)
-	c.agenda.add(at, func() {
+	c.timers.add(at, func() {
 		c.act(func(at Moment) Effects {
 			c.config.Recorder.Record(Event{Kind: CommandDamaged, Unit: c.config.Unit, Command: id, Clock: at.Clock, True: at.True})
 			return c.unit.Receive(at, copy, retained)
@@ -191,20 +208,20 @@ func (c *Car) hearDamaged(at time.Time, copy []byte, retained bool) {
 func (c *Car) answer(a telematics.Answer) {
 	payload := v1.EncodeAnswer(a)
 	for _, at := range c.air.upAnswer(time.Now()) {
-		c.agenda.add(at, func() { c.transmit(v1.AckChannel, payload) })
+		c.timers.add(at, func() { c.transmit(v1.AckChannel, payload) })
 	}
 }
 
 func (c *Car) report(r telematics.Report) {
 	r.Answers = c.unit.log.answers()
 	payload := v1.EncodeReport(r)
-	c.agenda.add(c.air.up(time.Now()), func() { c.transmit(v1.TelemetryChannel, payload) })
+	c.timers.add(c.air.up(time.Now()), func() { c.transmit(v1.TelemetryChannel, payload) })
 }
 
 // tick sends the whole report that is due.
 func (c *Car) tick() {
 	c.reportAll()
-	c.agenda.add(time.Now().Add(c.config.Interval), c.tick)
+	c.timers.add(time.Now().Add(c.config.Interval), c.tick)
 }
 
 func (c *Car) reportAll() {

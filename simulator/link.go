@@ -55,7 +55,7 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 	case d.err != nil:
 		wait := c.backoff.NextBackOff()
 		c.config.Logger.Warn("not connected", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond), "err", d.err)
-		c.agenda.add(time.Now().Add(wait), func() { c.dial(ctx) })
+		c.timers.add(time.Now().Add(wait), func() { c.dial(ctx) })
 		return
 	case c.config.Profile.Gone > 0:
 		c.config.Logger.Info("offline from now on, as its profile says", "unit", c.config.Unit)
@@ -63,7 +63,7 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 		return
 	}
 	c.link, c.session = d.link, d.session
-	c.agenda.add(time.Now().Add(steadyLink), func() {
+	c.timers.add(time.Now().Add(steadyLink), func() {
 		if c.link == d.link {
 			c.backoff.Reset()
 		}
@@ -102,7 +102,7 @@ func (c *Car) disconnect(ctx context.Context) {
 	c.forget()
 	wait := c.backoff.NextBackOff()
 	c.config.Logger.Debug("connection lost", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond))
-	c.agenda.add(time.Now().Add(wait), func() { c.dial(ctx) })
+	c.timers.add(time.Now().Add(wait), func() { c.dial(ctx) })
 }
 
 // cut breaks the connection, or the attempt at one, without DISCONNECT.

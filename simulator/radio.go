@@ -1,7 +1,18 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -35,3 +46,158 @@ type Connection interface {
 	Close()                // with DISCONNECT: the last will is not published
 	Cut()                  // without: it is
 }
+
+// MQTT is the radio that speaks MQTT 3.1.1 over TCP or TLS.
+type MQTT struct {
+	Broker    string        // URL, tcp://host:port or tls://host:port. Defaults to tcp://127.0.0.1:1883
+	TLS       *tls.Config   // for tls. Defaults to the system's certificates
+	KeepAlive time.Duration // at most a minute [TOP-2]. Defaults to 30 s
+}
+
+const (
+	localBroker    = "tcp://127.0.0.1:1883"
+	keepAlive      = 30 * time.Second
+	maxKeepAlive   = time.Minute
+	qos            = 1
+	connectTimeout = 10 * time.Second
+	writeTimeout   = time.Second
+	pingTimeout    = 10 * time.Second
+	farewell       = 3000 // milliseconds at most for what is still to be written, and DISCONNECT
+)
+
+// Dial connects with a clean session and subscribes to the unit's commands. Every connection is a new client: paho's own
+// reconnection would resend what has become old.
+func (m MQTT) Dial(ctx context.Context, login Login, deliver func(Message)) (Connection, error) {
+	c := &mqttConnection{unit: login.Unit, lost: make(chan struct{})}
+	c.client = paho.NewClient(m.options(login).
+		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) { return c.open(ctx, broker, m.TLS) }).
+		SetConnectionLostHandler(func(paho.Client, error) { c.gone() }))
+
+	abort := context.AfterFunc(ctx, c.Cut)
+	defer abort()
+	if err := finished(ctx, c.client.Connect()); err != nil {
+		c.Cut()
+		return nil, fmt.Errorf("connect to %s: %w", m.Broker, err)
+	}
+	topic := v1.CommandChannel.Topic(login.Unit)
+	token := c.client.Subscribe(topic, qos, func(_ paho.Client, msg paho.Message) {
+		deliver(Message{Payload: msg.Payload(), Retained: msg.Retained()})
+	})
+	err := finished(ctx, token)
+	// paho reports a refused subscription in the result only.
+	if sub, ok := token.(*paho.SubscribeToken); err == nil && ok && sub.Result()[topic] >= 0x80 {
+		err = errors.New("refused")
+	}
+	if err != nil {
+		c.Cut()
+		return nil, fmt.Errorf("subscribe to %s: %w", topic, err)
+	}
+	return c, nil
+}
+
+func (m MQTT) options(login Login) *paho.ClientOptions {
+	return paho.NewClientOptions().AddBroker(cmp.Or(m.Broker, localBroker)).SetProtocolVersion(4).
+		SetClientID(string(login.Unit)).SetUsername(string(login.Unit)).SetPassword(login.Password).
+		SetCleanSession(true). // [TOP-2]
+		SetKeepAlive(min(cmp.Or(m.KeepAlive, keepAlive), maxKeepAlive)).SetPingTimeout(pingTimeout).
+		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
+		SetAutoReconnect(false).SetConnectRetry(false).
+		SetBinaryWill(v1.PresenceChannel.Topic(login.Unit), login.Will, qos, true)
+}
+
+func finished(ctx context.Context, token paho.Token) error {
+	timeout := time.NewTimer(connectTimeout)
+	defer timeout.Stop()
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-timeout.C:
+		return errors.New("no answer from the broker")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mqttConnection is one paho client, used for one connection.
+type mqttConnection struct {
+	unit   telematics.Unit
+	client paho.Client
+	lost   chan struct{}
+	once   sync.Once
+
+	mu   sync.Mutex // guards what follows
+	conn net.Conn   // nil before it is open
+	cut  bool
+}
+
+func (c *mqttConnection) open(ctx context.Context, broker *url.URL, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := dialer(broker.Scheme, config)(ctx, "tcp", broker.Host)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut {
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	c.conn = conn
+	return severable{conn}, nil
+}
+
+// severable is a connection that may be closed behind paho's back. paho takes the error of a closed connection for its
+// own doing, and would wait forever for the rest of it.
+type severable struct{ net.Conn }
+
+func (s severable) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if errors.Is(err, net.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func dialer(scheme string, config *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	switch scheme {
+	case "tcp", "mqtt":
+		return new(net.Dialer).DialContext
+	case "tls", "ssl", "mqtts":
+		return (&tls.Dialer{Config: config}).DialContext
+	}
+	return func(context.Context, string, string) (net.Conn, error) {
+		return nil, fmt.Errorf("scheme %q: want tcp or tls", scheme)
+	}
+}
+
+func (c *mqttConnection) Publish(channel v1.Channel, payload []byte, retained bool) error {
+	token := c.client.Publish(channel.Topic(c.unit), qos, retained, payload)
+	select {
+	case <-token.Done(): // immediately only where it could not be handed over
+		if err := token.Error(); err != nil {
+			return fmt.Errorf("publish %s: %w", channel, err)
+		}
+	default: // the broker's receipt comes later
+	}
+	return nil
+}
+
+func (c *mqttConnection) Lost() <-chan struct{} { return c.lost }
+
+func (c *mqttConnection) Close() {
+	c.client.Disconnect(farewell)
+	c.Cut()
+}
+
+func (c *mqttConnection) Cut() {
+	c.mu.Lock()
+	c.cut = true
+	if c.conn != nil {
+		// What matters is that it is closed; paho may have been first.
+		_ = c.conn.Close()
+	}
+	c.mu.Unlock()
+	c.gone()
+}
+
+func (c *mqttConnection) gone() { c.once.Do(func() { close(c.lost) }) }

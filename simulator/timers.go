@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// agenda is what a car has to do, and when. One goroutine owns it, and sleeps until C.
-type agenda struct {
+// timers is what a car has to do, and when. One goroutine owns it, and sleeps until C.
+type timers struct {
 	items items
 	added int // orders items of the same instant
 	timer *time.Timer
@@ -18,35 +18,35 @@ type item struct {
 	do    func()
 }
 
-func newAgenda() *agenda {
-	a := &agenda{timer: time.NewTimer(0)}
+func newTimers() *timers {
+	a := &timers{timer: time.NewTimer(0)}
 	a.timer.Stop()
 	return a
 }
 
 // C fires when something is due.
-func (a *agenda) C() <-chan time.Time { return a.timer.C }
+func (a *timers) C() <-chan time.Time { return a.timer.C }
 
-func (a *agenda) add(at time.Time, do func()) {
+func (a *timers) add(at time.Time, do func()) {
 	a.added++
 	heap.Push(&a.items, item{at: at, order: a.added, do: do})
 	a.wind()
 }
 
 // run does what is due.
-func (a *agenda) run() {
+func (a *timers) run() {
 	for len(a.items) > 0 && !a.items[0].at.After(time.Now()) {
 		heap.Pop(&a.items).(item).do()
 	}
 	a.wind()
 }
 
-func (a *agenda) clear() {
+func (a *timers) clear() {
 	a.items = nil
 	a.timer.Stop()
 }
 
-func (a *agenda) wind() {
+func (a *timers) wind() {
 	if len(a.items) > 0 {
 		a.timer.Reset(time.Until(a.items[0].at))
 	}
