@@ -43,12 +43,6 @@ type CommandAt struct {
 // messageSize is the length of the floor's messages, about that of a signed command.
 const messageSize = 460
 
-// commandSide is the service or a floor, and where its rounds go.
-type commandSide struct {
-	rounds  func(*CommandAt) *[]Round
-	measure func(ctx context.Context, inFlight int, d time.Duration) (Round, error)
-}
-
 // Measure implements Experiment.
 func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 	r.Command = &CommandResult{Vehicles: c.Vehicles, Bytes: messageSize}
@@ -57,37 +51,35 @@ func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, t.world.Close()) }()
-	sides := []commandSide{{func(at *CommandAt) *[]Round { return &at.Service }, t.lock}}
+	var floors *commandFloors
 	if c.Floors {
-		floors, err := t.world.newCommandFloors(ctx)
-		if err != nil {
+		if floors, err = t.world.newCommandFloors(ctx); err != nil {
 			return err
 		}
-		sides = append(sides, commandSide{func(at *CommandAt) *[]Round { return &at.Floor }, floors.echo},
-			commandSide{func(at *CommandAt) *[]Round { return &at.Fair }, floors.handler})
 	}
+	var other *traffic
 	if c.Against != "" {
-		other := s
-		other.Binary = c.Against
-		t, err := other.newTraffic(ctx, c.Vehicles, r)
-		if err != nil {
+		s := s
+		s.Binary = c.Against
+		if other, err = s.newTraffic(ctx, c.Vehicles, r); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, t.world.Close()) }()
-		sides = append(sides, commandSide{func(at *CommandAt) *[]Round { return &at.Against }, t.lock})
+		defer func() { err = errors.Join(err, other.world.Close()) }()
 	}
 	for _, inFlight := range c.InFlight {
 		at := CommandAt{InFlight: inFlight}
-		for round := range s.Rounds {
-			Say("%d commands in flight: round %d of %d", inFlight, round+1, s.Rounds)
-			for _, side := range sides {
-				measured, err := side.measure(ctx, inFlight, c.Duration)
-				if err != nil {
-					return err
-				}
-				rounds := side.rounds(&at)
-				*rounds = append(*rounds, measured)
-			}
+		of := func(rounds *[]Round, measure func(context.Context, int, time.Duration) (Round, error)) side[Round] {
+			return side[Round]{rounds, func() (Round, error) { return measure(ctx, inFlight, c.Duration) }}
+		}
+		sides := []side[Round]{of(&at.Service, t.lock)}
+		if floors != nil {
+			sides = append(sides, of(&at.Floor, floors.echo), of(&at.Fair, floors.handler))
+		}
+		if other != nil {
+			sides = append(sides, of(&at.Against, other.lock))
+		}
+		if err := takeTurns(s.Rounds, fmt.Sprintf("%d commands in flight", inFlight), sides...); err != nil {
+			return err
 		}
 		r.Command.At = append(r.Command.At, at)
 	}

@@ -132,18 +132,13 @@ func (g *Growth) compare(ctx context.Context, small, large *testWorld, rounds in
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	type side struct {
-		*traffic
-		rounds *[]Round
+	sides := []side[Round]{
+		{&v.Small, func() (Round, error) { return s.lock(ctx, g.InFlight, g.Duration) }},
+		{&v.Grown, func() (Round, error) { return l.lock(ctx, g.InFlight, g.Duration) }},
 	}
-	sides := []side{{s, &v.Small}, {l, &v.Grown}}
-	for range rounds {
-		for _, side := range sides {
-			r, err := side.lock(ctx, g.InFlight, g.Duration)
-			if err != nil {
-				return err
-			}
-			*side.rounds = append(*side.rounds, r)
+	for n := range rounds {
+		if err := takeTurns(1, fmt.Sprintf("%d of %d short ones", n+1, rounds), sides...); err != nil {
+			return err
 		}
 		slices.Reverse(sides)
 	}

@@ -78,18 +78,13 @@ func (c *Ingest) measure(ctx context.Context, s Setup, r *Results, fleet *FleetI
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	reports := &reportLoad{testWorld: w, window: c.Window}
+	if err := takeTurns(s.Rounds, fmt.Sprintf("%d vehicles", fleet.Vehicles),
+		side[IngestRound]{&fleet.Floor, func() (IngestRound, error) { return reports.floor(ctx, c.Duration) }},
+		side[IngestRound]{&fleet.Service, func() (IngestRound, error) { return reports.service(ctx, c.Duration, 0) }}); err != nil {
+		return err
+	}
 	var failures []error
-	for n := range s.Rounds {
-		Say("%d vehicles: round %d of %d", fleet.Vehicles, n+1, s.Rounds)
-		floor, err := reports.floor(ctx, c.Duration)
-		if err != nil {
-			return err
-		}
-		served, err := reports.service(ctx, c.Duration, 0)
-		if err != nil {
-			return err
-		}
-		fleet.Floor, fleet.Service = append(fleet.Floor, floor), append(fleet.Service, served)
+	for _, served := range fleet.Service {
 		failures = append(failures, served.Check())
 	}
 	if c.Soak > 0 {

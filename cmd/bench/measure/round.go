@@ -38,6 +38,27 @@ func (r Round) check() error {
 	return nil
 }
 
+// side is the service or a floor: what measures one round, and where the rounds go.
+type side[R any] struct {
+	rounds  *[]R
+	measure func() (R, error)
+}
+
+// takeTurns measures the sides round by round.
+func takeTurns[R any](rounds int, what string, sides ...side[R]) error {
+	for n := range rounds {
+		Say("%s: round %d of %d", what, n+1, rounds)
+		for _, s := range sides {
+			r, err := s.measure()
+			if err != nil {
+				return err
+			}
+			*s.rounds = append(*s.rounds, r)
+		}
+	}
+	return nil
+}
+
 // calls returns a job whose result is load.Called, for a duration.
 type calls func(d time.Duration) load.Job
 

@@ -58,21 +58,16 @@ func (c *Status) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 	var failures []error
 	for _, connections := range c.Connections {
 		over := ReadsOver{Connections: connections}
-		for round := range s.Rounds {
-			Say("%d connections: round %d of %d", connections, round+1, s.Rounds)
-			requests := func(url string) calls {
-				return w.requests(http.MethodGet, load.StatusPath, load.Spread(w.fleet, w.fleet), connections, url)
-			}
-			bare, err := w.measure(ctx, requests(floorURL), c.Duration, meters{"floor": floor.PID()}, "")
-			if err != nil {
-				return err
-			}
-			served, err := w.measure(ctx, requests(n.Public), c.Duration, w.processes(n), statusAction)
-			if err != nil {
-				return err
-			}
+		of := func(rounds *[]Round, url string, processes meters, action string) side[Round] {
+			requests := w.requests(http.MethodGet, load.StatusPath, load.Spread(w.fleet, w.fleet), connections, url)
+			return side[Round]{rounds, func() (Round, error) { return w.measure(ctx, requests, c.Duration, processes, action) }}
+		}
+		if err := takeTurns(s.Rounds, fmt.Sprintf("%d connections", connections), of(&over.Floor, floorURL, meters{"floor": floor.PID()}, ""),
+			of(&over.Service, n.Public, w.processes(n), statusAction)); err != nil {
+			return err
+		}
+		for _, served := range over.Service {
 			failures = append(failures, served.check())
-			over.Floor, over.Service = append(over.Floor, bare), append(over.Service, served)
 		}
 		r.Status.Reads = append(r.Status.Reads, over)
 	}

@@ -88,17 +88,10 @@ func (c *Waiting) Measure(ctx context.Context, s Setup, r *Results) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	for round := range s.Rounds {
-		Say("%d of %d commands that wait: round %d of %d", result.Vehicles, c.Vehicles, round+1, s.Rounds)
-		floor, err := c.floor(ctx, w)
-		if err != nil {
-			return err
-		}
-		served, err := c.service(ctx, w)
-		if err != nil {
-			return err
-		}
-		result.Floor, result.Service = append(result.Floor, floor), append(result.Service, served)
+	if err := takeTurns(s.Rounds, fmt.Sprintf("%d of %d commands that wait", result.Vehicles, c.Vehicles),
+		side[WaitingRound]{&result.Floor, func() (WaitingRound, error) { return c.floor(ctx, w) }},
+		side[WaitingRound]{&result.Service, func() (WaitingRound, error) { return c.service(ctx, w) }}); err != nil {
+		return err
 	}
 	return result.check()
 }
