@@ -16,19 +16,21 @@ import (
 )
 
 const (
-	stopTimeout = 10 * time.Second      // for a clean end; then the child is killed
-	readyPoll   = 20 * time.Millisecond // between two looks at a starting child
+	startTimeout = 20 * time.Second
+	stopTimeout  = 10 * time.Second      // for a clean end; then the child is killed
+	readyPoll    = 20 * time.Millisecond // between two looks at a starting child
 )
 
 // childConfig is what the servers that run as child processes differ in.
 type childConfig struct {
 	name    string
-	command func() (*exec.Cmd, error)                      // the command line, made anew for every start
-	ready   func(ctx context.Context, output *output) bool // does the server serve? Polled
-	within  time.Duration                                  // the time to become ready
-	stop    syscall.Signal                                 // asks for a clean end
-	orphan  syscall.Signal                                 // what the child gets when its parent dies
-	log     *slog.Logger
+	command func() (*exec.Cmd, error)      // the command line, made anew for every start
+	serving string                         // what it writes once it serves
+	ready   func(ctx context.Context) bool // does the server serve? Polled. Defaults to that it has written serving
+	within  time.Duration                  // the time to become ready. Defaults to startTimeout
+	stop    syscall.Signal                 // asks for a clean end. Defaults to SIGTERM
+	orphan  syscall.Signal                 // what the child gets when its parent dies. Defaults to SIGKILL
+	log     *slog.Logger                   // Defaults to silence
 }
 
 // child is a server in a separate process and process group, so that a Ctrl-C in the terminal reaches only us and the
@@ -51,6 +53,8 @@ type process struct {
 }
 
 func startChild(ctx context.Context, cfg childConfig) (*child, error) {
+	cfg.within, cfg.stop, cfg.orphan = cmp.Or(cfg.within, startTimeout), cmp.Or(cfg.stop, syscall.SIGTERM), cmp.Or(cfg.orphan, syscall.SIGKILL)
+	cfg.log = cmp.Or(cfg.log, slog.New(slog.DiscardHandler))
 	c := &child{cfg: cfg}
 	if err := c.start(ctx); err != nil {
 		return nil, err
@@ -128,7 +132,7 @@ func (c *child) start(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
-	for !c.cfg.ready(ctx, p.output) {
+	for !c.ready(ctx, p.output) {
 		select {
 		case <-p.exited:
 			return fmt.Errorf("start %s: %w", c.cfg.name, p.failure())
@@ -141,6 +145,13 @@ func (c *child) start(ctx context.Context) error {
 	p.serving.Store(true)
 	c.proc = p
 	return nil
+}
+
+func (c *child) ready(ctx context.Context, out *output) bool {
+	if c.cfg.ready != nil {
+		return c.cfg.ready(ctx)
+	}
+	return out.contains(c.cfg.serving)
 }
 
 // end stops the server if it runs.
@@ -274,4 +285,23 @@ func runWith(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	defer stop()
 	err := cmd.Wait()
 	return said.tail(), errors.Join(ctx.Err(), err)
+}
+
+// ProgramConfig is a program that runs like a server: it says when it serves, and ends cleanly on SIGTERM.
+type ProgramConfig struct {
+	Name    string
+	Command func() *exec.Cmd // made anew for every start
+	Serving string           // what it writes once it serves
+	Logger  *slog.Logger     // Defaults to silence
+}
+
+// Program is a process that can be frozen, killed and restarted.
+type Program struct{ *child }
+
+// StartProgram returns when the program serves.
+func StartProgram(ctx context.Context, cfg ProgramConfig) (*Program, error) {
+	c, err := startChild(ctx, childConfig{
+		name: cfg.Name, command: func() (*exec.Cmd, error) { return cfg.Command(), nil }, serving: cfg.Serving, within: 30 * time.Second, log: cfg.Logger,
+	})
+	return &Program{c}, err
 }

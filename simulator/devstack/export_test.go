@@ -10,7 +10,7 @@ func OutsideOf(dir string) string {
 
 // StartRedisOn and StartMosquittoOn start a server on a port that the test chose.
 func StartRedisOn(dir string, port int) (*Redis, error) {
-	program, err := findRedis()
+	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func StartRedisOn(dir string, port int) (*Redis, error) {
 }
 
 func StartMosquittoOn(cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquitto, error) {
-	program, err := findMosquitto()
+	program, err := findProgram(MosquittoServer)
 	if err != nil {
 		return nil, err
 	}

@@ -3,14 +3,11 @@ package devstack
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // Backend is an instance behind a load balancer.
@@ -27,7 +24,7 @@ type HAProxy struct {
 
 // StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be installed; Available says how.
 func StartHAProxy(dir string, backends ...Backend) (*HAProxy, error) {
-	program, err := findHAProxy()
+	program, err := findProgram(HAProxyServer)
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +40,12 @@ func StartHAProxy(dir string, backends ...Backend) (*HAProxy, error) {
 		c, err := startChild(context.Background(), childConfig{
 			name:    "haproxy",
 			command: func() (*exec.Cmd, error) { return exec.Command(program, "-db", "-f", file), nil },
-			ready: func(context.Context, *output) bool {
+			ready: func(context.Context) bool {
 				conn, err := net.Dial("tcp", addr)
 				return err == nil && conn.Close() == nil
 			},
-			within: 20 * time.Second,
-			stop:   syscall.SIGTERM,
-			orphan: syscall.SIGKILL,
-			log:    slog.New(slog.DiscardHandler),
 		})
-		if err != nil {
-			return nil, err
-		}
-		return &HAProxy{c, ports[0]}, nil
+		return &HAProxy{c, ports[0]}, err
 	})
 }
 

@@ -1,7 +1,6 @@
 package devstack
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"motorpool/mosquitto"
 )
@@ -60,7 +58,7 @@ type Mosquitto struct {
 
 // StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed; Available says how.
 func StartMosquitto(cfg MosquittoConfig) (*Mosquitto, error) {
-	program, err := findMosquitto()
+	program, err := findProgram(MosquittoServer)
 	if err != nil {
 		return nil, err
 	}
@@ -80,16 +78,10 @@ func startMosquittoOn(program string, cfg MosquittoConfig, unitsPort, servicePor
 		name:    "mosquitto",
 		command: func() (*exec.Cmd, error) { return exec.Command(program, "-c", m.path("mosquitto.conf")), nil },
 		// Only its own message counts: a successful dial might reach another program on the port.
-		ready:  func(_ context.Context, out *output) bool { return out.contains(" running") },
-		within: 20 * time.Second,
-		stop:   syscall.SIGTERM,
-		orphan: syscall.SIGKILL,
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		serving: " running",
+		log:     cfg.Logger,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, err
 }
 
 // UnitsURL is where units connect.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // PgBouncer is a connection pooler before a Postgres, on 127.0.0.1.
@@ -24,7 +22,7 @@ type PgBouncer struct {
 // StartPgBouncer returns when it serves. The mode is session, transaction or statement. It accepts every user, so it is for tests. It needs
 // pgbouncer to be installed; Available says how.
 func StartPgBouncer(ctx context.Context, p *Postgres, mode string) (*PgBouncer, error) {
-	program, err := findPgBouncer()
+	program, err := findProgram(PgBouncerServer)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +74,8 @@ default_pool_size = 20
 			cmd.Dir, cmd.SysProcAttr = b.dir, account.attributes()
 			return cmd, nil
 		},
-		ready:  func(_ context.Context, out *output) bool { return out.contains("process up") },
-		within: 20 * time.Second,
-		stop:   syscall.SIGINT,
-		orphan: syscall.SIGKILL,
-		log:    slog.New(slog.DiscardHandler),
+		serving: "process up",
+		stop:    syscall.SIGINT,
 	})
 	return err
 }

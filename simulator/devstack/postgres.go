@@ -138,7 +138,7 @@ func (p *Postgres) command(fsync bool) (*exec.Cmd, error) {
 }
 
 // answers proves more than a dial would: only our server knows the password.
-func (p *Postgres) answers(ctx context.Context, _ *output) bool {
+func (p *Postgres) answers(ctx context.Context) bool {
 	// Until the server has greeted, the driver obeys this timeout and not the context.
 	db, err := sql.Open("postgres", p.urlOf("postgres")+"&connect_timeout=2")
 	if err != nil {

@@ -3,12 +3,10 @@ package devstack
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -48,7 +46,7 @@ type Redis struct {
 
 // StartRedis returns when the server serves. It needs redis-server to be installed; Available says how. Its working folder is dir.
 func StartRedis(dir string) (*Redis, error) {
-	program, err := findRedis()
+	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
 	}
@@ -68,16 +66,9 @@ func startRedisOn(program, dir string, port int, more ...string) (*Redis, error)
 			return exec.Command(program, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 				"--save", "", "--appendonly", "no", "--daemonize", "no"}, more...)...), nil
 		},
-		ready:  func(_ context.Context, out *output) bool { return out.contains("Ready to accept connections") },
-		within: 20 * time.Second,
-		stop:   syscall.SIGTERM,
-		orphan: syscall.SIGKILL,
-		log:    slog.New(slog.DiscardHandler),
+		serving: "Ready to accept connections",
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Redis{c, port}, nil
+	return &Redis{c, port}, err
 }
 
 // URL is where clients connect.

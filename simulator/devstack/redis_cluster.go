@@ -27,7 +27,7 @@ const (
 
 // StartRedisCluster returns when all slots are served and each master has its replica. A part that has failed leaves the others serving.
 func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
-	program, err := findRedis()
+	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
 	}

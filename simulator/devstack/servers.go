@@ -1,3 +1,17 @@
+// Package devstack runs the servers of a whole development world on this machine: an MQTT broker, Redis and PostgreSQL.
+//
+// Each comes in the form that its purpose needs, and both forms of a server have the same surface (URLs, Close):
+//
+//	          in this process      as a child process
+//	MQTT      StartMQTT            StartMosquitto
+//	Redis     StartMiniredis       StartRedis
+//	SQL                            StartPostgres
+//
+// The embedded broker obeys the access files of the production broker, so what the tests learn about one holds for the other;
+// package mosquitto attacks both. The children can be frozen, killed and restarted on the same port, which is how outages are
+// staged. All listen on loopback alone, and none outlives its parent: the kernel ends a child whose parent was killed.
+//
+// The production service never links this package.
 package devstack
 
 import (
@@ -11,7 +25,7 @@ import (
 // The real servers, as Available and NeedServer know them.
 const (
 	MosquittoServer = "mosquitto"
-	RedisServer     = "redis"
+	RedisServer     = "redis-server"
 	PostgresServer  = "postgres"
 	PgBouncerServer = "pgbouncer"
 	HAProxyServer   = "haproxy"
@@ -69,33 +83,16 @@ func noteNotRun(test string, why error) error {
 
 // Available returns nil if a real server can be started from what lies on this machine, else an error that says how to get it.
 func Available(server string) error {
-	var err error
-	switch server {
-	case MosquittoServer:
-		_, err = findMosquitto()
-	case RedisServer:
-		_, err = findRedis()
-	case PostgresServer:
-		_, err = findPostgres(anyMajor)
-	case PgBouncerServer:
-		_, err = findPgBouncer()
-	case HAProxyServer:
-		_, err = findHAProxy()
-	default:
-		err = fmt.Errorf("no server is called %q", server)
+	if server == PostgresServer {
+		_, err := findPostgres(anyMajor)
+		return err
 	}
+	_, err := findProgram(server)
 	return err
 }
 
-func findMosquitto() (string, error) { return findProgram("mosquitto", "mosquitto") }
-
-func findRedis() (string, error) { return findProgram("redis-server", "redis-server") }
-
-func findPgBouncer() (string, error) { return findProgram("pgbouncer", "pgbouncer") }
-func findHAProxy() (string, error)   { return findProgram("haproxy", "haproxy") }
-
-// findProgram looks where servers lie, too: a user's PATH often lacks those folders.
-func findProgram(name, debianPackage string) (string, error) {
+// findProgram looks where servers lie, too: a user's PATH often lacks those folders. Debian's packages have the names of the programs.
+func findProgram(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
@@ -104,5 +101,5 @@ func findProgram(name, debianPackage string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not installed (Debian: apt-get install %s)", name, debianPackage)
+	return "", fmt.Errorf("%s is not installed (Debian: apt-get install %s)", name, name)
 }
