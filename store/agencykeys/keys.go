@@ -21,8 +21,8 @@ import (
 // Within is how soon every instance acts upon a change of the keys.
 const Within = time.Second
 
-// Keys are the keys that agencies' apps sign requests with. All of them are read at once, at most
-// once in Within whatever is asked, so that a caller who makes ids up costs nothing. It is safe for concurrent use.
+// Keys are the keys that agencies' apps sign requests with. All are read in one query, at most once
+// in Within, so that a caller who makes ids up costs nothing. It is safe for concurrent use.
 type Keys struct {
 	db     *pg.DB
 	sealer *Sealer
@@ -50,8 +50,8 @@ func New(db *pg.DB, sealer *Sealer) *Keys {
 	return &Keys{db: db, sealer: sealer, now: time.Now}
 }
 
-// AgencyKey returns a key in any state; false: there is none. What it says is at most Within old. An
-// error that its secret cannot be opened reads as that of a server that is away.
+// AgencyKey returns a key in any state; false: there is none. What it says is at most Within old.
+// The error of a secret that cannot be opened is that of an unavailable server.
 func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
 	if !k.sealer.has() {
 		return rental.AgencyKey{}, false, fmt.Errorf("read agency keys: %w", errNoSealer)
@@ -64,7 +64,8 @@ func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool
 	return key.AgencyKey, ok, key.err
 }
 
-// fresh returns what was read a moment ago, or now: whoever comes meanwhile waits for the same reading.
+// fresh returns the keys as they were read less than Within ago, or reads them: concurrent callers
+// share one reading.
 func (k *Keys) fresh(ctx context.Context) (*knownKeys, error) {
 	k.mu.Lock()
 	known := k.known
@@ -117,7 +118,7 @@ func (k *Keys) forget() {
 	defer k.mu.Unlock()
 	k.known = nil
 	k.changes++
-	k.reading.Forget("") // one under way may have begun before the change
+	k.reading.Forget("") // one in flight may have begun before the change
 }
 
 // agencyKeyRow is a key as it is written down.
@@ -138,7 +139,8 @@ func (r agencyKeyRow) key() rental.AgencyKey {
 	}
 }
 
-// owner binds the secret to its row: a sealed secret that is copied to another agency's key does not open there.
+// owner binds the secret to its row: a sealed secret that is copied to another agency's key does
+// not open there.
 func (r agencyKeyRow) owner() string { return fmt.Sprintf("agency key %s of %d", r.ID, r.AgencyID) }
 
 const agencyKeyColumns = `k.id, k.agency_id, a.code, k.sealed, k.state, k.retires_at, k.created_at`
@@ -164,8 +166,9 @@ func (k *Keys) List(ctx context.Context) ([]rental.AgencyKey, error) {
 	return keys, nil
 }
 
-// Add makes a key for an agency, with its line of the history, and returns it with its secret, which nobody can read
-// from the database without the installation's key. It reports false where there is no such agency.
+// Add makes a key for an agency, with its audit log entry, and returns it with its secret, which
+// cannot be read from the database without the installation's key. It reports false where there is
+// no such agency.
 func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	const idSize = 16 // of 5 bits each
 	row := agencyKeyRow{ID: "ak_" + strings.ToLower(rand.Text()[:idSize]), AgencyID: int64(agency)}
@@ -183,8 +186,8 @@ func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematic
 	return key, found, err
 }
 
-// Opened counts the keys that are not revoked, and those of them whose secrets can be opened. Whoever opens none of some has
-// another installation's key.
+// Opened counts the keys that are not revoked, and those of them whose secrets can be opened. An
+// instance that opens none of several has another installation's key.
 func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 	rows, err := k.rows(ctx)
 	if err != nil {
@@ -202,8 +205,9 @@ func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 	return opened, all, nil
 }
 
-// Retire lets a key end at a time, with its line of the history; again changes the time. It reports false
-// where there is no such key, or where it is revoked. An agency other than zero must be the key's.
+// Retire lets a key end at a time, with its audit log entry; a second call changes the time. It
+// reports false where there is no such key, or where it is revoked. An agency other than zero must
+// be the key's.
 func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
 		with k as (
@@ -212,7 +216,8 @@ func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string
 		)`, id, pg.Timestamp(until), agency)
 }
 
-// Revoke ends a key at once and for good, with its line of the history. It reports false where there is no such key. An agency other than zero must be the key's.
+// Revoke ends a key immediately and permanently, with its audit log entry. It reports false where
+// there is no such key. An agency other than zero must be the key's.
 func (k *Keys) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "revoke agency key", rental.AgencyKeyRevoke, by, "", `
 		with k as (
@@ -221,7 +226,7 @@ func (k *Keys) Revoke(ctx context.Context, agency telematics.AgencyID, id string
 		)`, id, agency)
 }
 
-// change runs a change of one key, k, and adds its line, in one step.
+// change runs a change of one key, k, and adds its audit log entry, in one statement.
 func (k *Keys) change(ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any) (rental.AgencyKey, bool, error) {
 	defer k.forget()
 	for _, arg := range args {
@@ -243,8 +248,9 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 	return row.key(), err == nil, unavailable.Wrap(doing, err)
 }
 
-// Reseal seals all secrets with the first key, so that the others are of no more use. It returns how many were
-// sealed anew. A secret that no key opens is an error; the others are sealed all the same.
+// Reseal seals all secrets with the first key, so that the others are of no more use. It returns
+// how many were sealed anew. A secret that no key opens is an error; the others are sealed all the
+// same.
 func (k *Keys) Reseal(ctx context.Context) (int, error) {
 	rows, err := k.rows(ctx)
 	if err != nil {

@@ -81,7 +81,7 @@ func TestAnAgencysKeyIsReadWithItsSecretByEveryInstance(t *testing.T) {
 	}
 }
 
-func TestAKeyRetiresAndIsRevokedForGood(t *testing.T) {
+func TestAKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
@@ -148,7 +148,7 @@ func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
 	found(t, there, added.ID)
 }
 
-func TestManyThatAskAtOnceCostOneReading(t *testing.T) {
+func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
@@ -196,7 +196,7 @@ func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
 		t.Errorf("sealed with another key: %v", err)
 	}
 	found(t, a, mine.ID) // the others are not affected
-	// A sealed secret that somebody with the database copies to another key does not open there.
+	// A sealed secret that an attacker with the database copies to another key does not open there.
 	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1) where id = $2`, mine.ID, theirs.ID); err != nil {
 		t.Fatal(err)
 	}

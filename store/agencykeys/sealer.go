@@ -13,14 +13,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Sealer keeps secrets secret in the database: AES-256-GCM under keys of the installation. The first key seals, all of
-// them open, so that they can be changed one after another. The zero Sealer, and nil, has no key: it refuses. It is safe
-// for concurrent use.
+// Sealer keeps secrets secret in the database: AES-256-GCM under keys of the installation. The
+// first key seals, all of them open, so that they can be changed one after another. The zero
+// Sealer, and nil, has no key: it refuses. It is safe for concurrent use.
 type Sealer struct {
 	keys []cipher.AEAD
 }
 
-// Errors of a sealer read as those of a server that is away: an operator can mend them, a caller cannot.
+// Errors of a sealer are those of an unavailable server: an operator can mend them, a caller
+// cannot.
 var (
 	errNoSealer  = unavailable.Mark(errors.New("there is no key that secrets are sealed with: set --agency-secrets-key"))
 	errNotOpened = unavailable.Mark(errors.New("no key of --agency-secrets-key opens it"))
@@ -29,8 +30,8 @@ var (
 // sealKeySize makes it AES-256.
 const sealKeySize = 32
 
-// NewSealer reads keys: 32 bytes each, in hexadecimal digits or base64, separated by commas. An empty text
-// is a sealer without keys. Its errors do not show the text.
+// NewSealer reads keys: 32 bytes each, in hexadecimal digits or base64, separated by commas. An
+// empty text is a sealer without keys. Its errors do not show the text.
 func NewSealer(keys string) (*Sealer, error) {
 	s := &Sealer{}
 	if strings.TrimSpace(keys) == "" {
@@ -45,7 +46,8 @@ func NewSealer(keys string) (*Sealer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
-		// Each sealing takes a random nonce: secrets are some thousands in all, so no two will be the same.
+		// Each sealing takes a random nonce: secrets are some thousands in all, so no two will be
+		// the same.
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", i+1, err)

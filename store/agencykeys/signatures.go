@@ -10,8 +10,8 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Signatures remembers in Postgres which signatures were used for changes, for all instances together. It is safe for
-// concurrent use.
+// Signatures remembers in Postgres which signatures were used for changes, for all instances
+// together. It is safe for concurrent use.
 type Signatures struct {
 	db        *pg.DB
 	perClient int
@@ -20,23 +20,25 @@ type Signatures struct {
 // NewSignatures returns the used signatures, up to perClient of one client.
 func NewSignatures(db *pg.DB, perClient int) *Signatures { return &Signatures{db, perClient} }
 
-// freshFor and ahead are the bounds of a fresh signature by Postgres's clock, in seconds: those of the instances, whose clocks may be
-// a second off [LAW-11], rounded up. forgottenAfter is for a clock of Postgres that is set back.
+// freshFor and ahead are the bounds of a fresh signature by Postgres's clock, in seconds: those of
+// the instances, whose clocks may be a second off [LAW-11], rounded up. forgottenAfter is for a
+// clock of Postgres that is set back.
 const (
 	freshFor       = "302"
 	ahead          = "302"
 	forgottenAfter = "600"
 )
 
-// Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An error says that it is not known
-// whether the signature is used up.
+// Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An
+// error says that it is not known whether the signature is used up.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
 	var rows []struct {
 		Fresh bool `db:"fresh"`
 		Room  bool `db:"room"`
 		First bool `db:"first"`
 	}
-	// The library repeats a statement whose answer was lost: then the row in the way may be ours, from a moment ago.
+	// The library repeats a statement whose answer was lost: then the row in the way may be ours,
+	// from a moment ago.
 	err := s.db.Prepared.Select(ctx, &rows, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
@@ -64,7 +66,8 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 	return rental.UsedBefore, nil
 }
 
-// ForgetSignatures removes used signatures that are not fresh any more, up to limit of them, and reports whether there may be others.
+// ForgetSignatures removes used signatures that are not fresh any more, up to limit of them, and
+// reports whether there may be others.
 func ForgetSignatures(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	return db.Forget(ctx, "forget used signatures", `
 		delete from used_signatures where (key_id, nonce) in (

@@ -1,7 +1,9 @@
-// Package events is the log of what has changed, in a stream of Redis that all instances write and follow.
+// Package events is the log of what has changed, in a stream of Redis that all instances write and
+// follow.
 //
-// A position in the log is the id of an entry. What comes after it is complete if and only if that entry is still there: a log that
-// was emptied, or cut off beyond the position, does not have it any more.
+// A position in the log is the id of an entry. What comes after it is complete if and only if that
+// entry is still there: a log that was emptied, or cut off beyond the position, does not have it
+// any more.
 package events
 
 import (
@@ -23,8 +25,8 @@ import (
 const eventsKey = "motorpool:events"
 
 const (
-	// eventsKept is about how many events can be read again: at about 400 bytes each, 40 MB of Redis, and a quarter of an hour of a
-	// fleet that has 100 events a second.
+	// eventsKept is about how many events can be read again: at about 400 bytes each, 40 MB of
+	// Redis, and a quarter of an hour of a fleet that has 100 events a second.
 	eventsKept = 100_000
 	// followPace is between two readings while events come, so that a reading brings several.
 	followPace = 20 * time.Millisecond

@@ -95,7 +95,8 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	return row
 }
 
-// bySize separates the fields that an event carries from those that are too large for one. Only lists and objects can be too large.
+// bySize separates the fields that an event carries from those that are too large for one. Only
+// lists and objects can be too large.
 func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []telematics.Field, err error) {
 	for field, reading := range fields {
 		switch reading.Value.(type) {

@@ -12,11 +12,12 @@ import (
 	"motorpool/telematics"
 )
 
-// KeptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an instance whose clock is
-// ahead must not free keys that others rely on.
+// KeptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an
+// instance whose clock is ahead must not free keys that others rely on.
 var KeptSince = `now() - ` + pg.Interval(telematics.KeptFor)
 
-// Forget removes keys that may not be repeated any more, up to limit of them, and reports whether there may be others.
+// Forget removes keys that may not be repeated any more, up to limit of them, and reports whether
+// there may be others.
 func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	return db.Forget(ctx, "forget idempotency keys", `
 		delete from idempotency_keys
@@ -32,9 +33,10 @@ type Names struct {
 	Refusal *telematics.Error // a refusal that is to be repeated
 }
 
-// Take writes down, as a part of a transaction, what an idempotency key stands for. Where the key is in use it returns
-// what for, and has written nothing; where that was another request it fails with IdempotencyMismatch. It waits for
-// whoever is about to take the same key. No key is no use of one.
+// Take writes down, as a part of a transaction, what an idempotency key stands for. Where the key
+// is in use it returns what for, and has written nothing; where that was another request it fails
+// with IdempotencyMismatch. It waits for a concurrent transaction that takes the same key. Without
+// a key it does nothing.
 func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Names) (earlier *Names, err error) {
 	if key == nil {
 		return nil, nil
@@ -69,8 +71,8 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	return earlier, err
 }
 
-// Find returns what an idempotency key stands for; nil: it is free. Where it stands for another request, it fails with
-// IdempotencyMismatch.
+// Find returns what an idempotency key stands for; nil: it is free. Where it stands for another
+// request, it fails with IdempotencyMismatch.
 func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.IdempotencyKey) (*Names, error) {
 	if key == nil || !pg.Searchable(key.Subject, key.Key) {
 		return nil, nil

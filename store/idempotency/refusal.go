@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Refusal is the JSON of a refusal that is repeated to whoever repeats the request.
+// Refusal is the JSON of a refusal that is returned again when the request is repeated.
 type Refusal struct {
 	Code       telematics.Code    `json:"code"`
 	Message    string             `json:"message"`

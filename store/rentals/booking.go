@@ -1,4 +1,5 @@
-// Package rentals keeps the commercial side in Postgres: bookings, charges, payment methods, and what the payment processor has told.
+// Package rentals keeps the commercial side in Postgres: bookings, charges, payment methods, and
+// what the payment processor has told.
 package rentals
 
 import (
@@ -20,7 +21,8 @@ import (
 // Bookings is the bookings with what is charged for them. It is safe for concurrent use.
 type Bookings struct{ DB *pg.DB }
 
-// BookingDetails returns what is known of a booking, or a *telematics.Error with rental.BookingNotFound.
+// BookingDetails returns what is known of a booking, or a *telematics.Error with
+// rental.BookingNotFound.
 func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
 	var rows []detailsRow
 	if err := p.DB.Prepared.Select(ctx, &rows, selectDetails, pg.Timestamp(time.Now()), id); err != nil {
@@ -75,8 +77,9 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 	return found, unavailable.Wrap("read bookings", err)
 }
 
-// followBookings brings a vehicle's status to what its bookings say, as a part of the transaction that changed one. A vehicle
-// that is withdrawn stays so, and one that was not picked up in time claims nothing.
+// followBookings brings a vehicle's status to what its bookings say, as a part of the transaction
+// that changed one. A vehicle that is withdrawn stays so, and one that was not picked up in time
+// claims nothing.
 func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
 	_, err := tx.ExecContext(ctx, `
 		update vehicles v
@@ -91,8 +94,8 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 	return err
 }
 
-// FreeVehicles makes vehicles available again whose bookings nobody came for until their end, up to limit of them, and reports
-// whether there may be others. The end is judged by Postgres's clock.
+// FreeVehicles makes vehicles available again whose bookings were not picked up until their end, up
+// to limit of them, and reports whether there may be others. The end is judged by Postgres's clock.
 func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	var left []telematics.VehicleID
 	err = db.Within(ctx, func(tx *sqlx.Tx) error {
@@ -120,8 +123,9 @@ func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err err
 	return len(left) == limit, unavailable.Wrap("free vehicles that were not picked up", err)
 }
 
-// changeAttempts is how often a change is tried that the database gives up in favour of others. All together wait for a lock
-// for about as long as one statement may take: many who change the same thing at once stand in line.
+// changeAttempts is how often a change is tried that the database gives up in favour of others. All
+// together wait for a lock for about as long as one statement may take: concurrent changes of the
+// same rows wait in line.
 const changeAttempts = pg.LockShare
 
 // retryTransaction runs a transaction, and again where it was given up: then it has done nothing.
@@ -138,14 +142,14 @@ func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) 
 // errKeyCame says that an idempotency key came into use after it was looked for.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 
-// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, in a long line for a lock, or
-// over a key.
+// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, in a
+// long line for a lock, or over a key.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
 	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame)
 }
 
-// keepKey writes down that a request under a key was about a booking, once nothing else can refuse it.
+// keepKey stores that a request under a key was about a booking, once nothing else can refuse it.
 func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
 	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Booking: id})
 	if err == nil && earlier != nil {
@@ -154,7 +158,7 @@ func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, i
 	return err
 }
 
-// translated returns what a violated constraint means for who asked for the change.
+// translated returns what a violated constraint means for the caller.
 func translated(err error) error {
 	refusal := pq.As(err)
 	if refusal == nil {
@@ -167,4 +171,19 @@ func translated(err error) error {
 		return rental.NotAvailable("The vehicle is still in the hands of another booking.")
 	}
 	return err
+}
+
+// Redate moves a booking, as it is and was, by a time. It is for development worlds, whose
+// bookings must not grow old: no price changes, and the history does not tell of it.
+func (p Bookings) Redate(ctx context.Context, id rental.BookingID, by time.Duration) error {
+	_, err := p.DB.Pool.ExecContext(ctx, `
+		update bookings
+		set start_at = start_at + moved, end_at = end_at + moved,
+			-- greatest() passes over a null, but what has not happened has no time
+			started_at = case when started_at is not null then greatest(started_at, start_at) + moved end,
+			ended_at = case when ended_at is not null then greatest(ended_at, start_at) + moved end,
+			created_at = least(created_at, created_at + moved)
+		from make_interval(secs => $2::double precision / 1000) as moved
+		where id = $1`, int64(id), by.Milliseconds())
+	return unavailable.Wrap("move a booking", translated(err))
 }

@@ -15,11 +15,12 @@ import (
 	"motorpool/telematics"
 )
 
-// Amend changes a booking as it is decided while nobody else can change it, and returns it as it is then. All of the change is
-// written, or nothing. It reports true, and changes nothing, where an earlier request under the same idempotency key did.
+// Amend changes a booking as it is decided while it is locked, and returns it as it is then. All of
+// the change is written, or nothing. It reports true, and changes nothing, where an earlier request
+// under the same idempotency key did.
 //
-// It fails with rental.BookingNotFound for a booking that is unknown, or not the actor's to see, and with whatever the
-// decision fails with.
+// It fails with rental.BookingNotFound for a booking that is unknown, or not the actor's to see,
+// and with the errors of the decision.
 func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	var after rental.BookingDetails
 	var replayed bool
@@ -58,8 +59,9 @@ func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Dec
 	return after, false, err
 }
 
-// lockBooking holds a booking with all that a change of it may touch, in the order in which everybody takes them: client, booking,
-// vehicle, charges. The first three are one statement, in which each waits for the one before because it needs it.
+// lockBooking holds a booking with all that a change of it may touch, in the order that all
+// transactions keep: client, booking, vehicle, charges. The first three are one statement, in which
+// each waits for the one before because it needs it.
 func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
 	_, err := tx.ExecContext(ctx, `
 		with client as materialized (
@@ -94,7 +96,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	return activity.Insert(ctx, tx, bookingLine(r, c))
 }
 
-// bookingLine is the line of the history that tells of a change.
+// bookingLine is the audit log entry of a change.
 func bookingLine(r rental.Request, c rental.Change) telematics.Activity {
 	line := r.Line
 	line.Booking, line.Agency, line.Vehicle = int64(c.Booking.ID), c.Booking.Agency, c.Booking.VehicleID
@@ -113,7 +115,8 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 	return err
 }
 
-// insertCharges writes new charges down, each with the next number of its kind. Nobody else adds any meanwhile.
+// insertCharges writes new charges down, each with the next number of its kind. The booking is
+// locked.
 func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Charge) error {
 	if len(charges) == 0 {
 		return nil
@@ -143,8 +146,8 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Cha
 	return err
 }
 
-// amendCharges gives charges another goal, and makes them due. A worker that is at one of them must look again: it does
-// not know of the goal.
+// amendCharges gives charges another goal, and makes them due. A worker that has one of them must
+// read it again: it does not know the goal.
 func amendCharges(ctx context.Context, tx *sqlx.Tx, booking rental.BookingID, now time.Time, charges []rental.Charge) error {
 	for _, c := range charges {
 		_, err := tx.ExecContext(ctx, `

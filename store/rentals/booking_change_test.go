@@ -220,7 +220,7 @@ func TestAVehiclesStatusFollowsItsBookings(t *testing.T) {
 	}
 }
 
-func TestALockThatIsNotToBeHadIsAServerThatIsAway(t *testing.T) {
+func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	hurried := Bookings{storetest.OpenWith(t, pg.Config{URL: w.address, Timeout: time.Second})}
@@ -267,7 +267,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 			}
 			_, err := w.there.Pool.Exec(`select from ` + other + ` for update nowait`)
 			if free := err == nil; free != (j > i) {
-				t.Errorf("while %s are held by somebody else, %s are free: %v (%v)", held, other, free, err)
+				t.Errorf("while %s are held by another transaction, %s are free: %v (%v)", held, other, free, err)
 			}
 		}
 		if err := tx.Rollback(); err != nil {
@@ -303,7 +303,7 @@ func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestWhoeverLocksTheWrongWayRoundBreaksNoChange(t *testing.T) {
+func TestAmend_DeadlockIsRepeated(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	tx, err := w.there.Pool.Beginx()

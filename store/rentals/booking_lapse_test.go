@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAVehicleThatNobodyCameForIsAvailableAgain(t *testing.T) {
+func TestFreeVehicles_AfterABookingThatWasNotPickedUp(t *testing.T) {
 	w := newRentalWorld(t)
 	hours := time.Since(noon).Hours()
 	missed, ahead := draft(1, 1, 2), draft(2, hours+1, hours+2)
@@ -30,7 +30,7 @@ func TestAVehicleThatNobodyCameForIsAvailableAgain(t *testing.T) {
 	}
 }
 
-func TestABookingThatNobodyCameForIsNoneForTheVehiclesStatus(t *testing.T) {
+func TestAmend_ABookingThatWasNotPickedUpDoesNotChangeTheVehiclesStatus(t *testing.T) {
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))
 	next := w.book(draft(1, 3, 4))

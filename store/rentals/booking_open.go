@@ -17,10 +17,11 @@ import (
 	"motorpool/telematics"
 )
 
-// OpenBooking makes a booking, at the terms and the price of now. It reports true, and makes nothing, where an earlier request under the
-// same idempotency key has made it.
+// OpenBooking makes a booking, at the terms and the price of now. It reports true, and makes
+// nothing, where an earlier request under the same idempotency key has made it.
 //
-// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has another booking in that time.
+// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has
+// another booking in that time.
 func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	var made rental.BookingDetails
 	var replayed bool
@@ -100,7 +101,8 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Fa
 	return facts, err
 }
 
-// readFacts reads what else a draft is decided by. The vehicle is held, so that its bookings are made one after another.
+// readFacts reads what else a draft is decided by. The vehicle is held, so that its bookings are
+// made one after another.
 func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
 	var vehicle struct {
 		ID         telematics.VehicleID     `db:"id"`
@@ -143,8 +145,8 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	return nil
 }
 
-// insertBooking gives a booking its id and its reference. The year's count is held to the end of the transaction, so that no
-// reference is left out: it is the last thing that a booking waits for.
+// insertBooking gives a booking its id and its reference. The year's count is held to the end of
+// the transaction, so that no reference is left out: it is the last thing that a booking waits for.
 func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	year := b.Created.UTC().Year()
 	var n int64

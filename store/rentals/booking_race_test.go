@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// together runs something so many times at once, on both instances in turn, and returns the errors.
+// together runs n calls concurrently, on both instances in turn, and returns the errors.
 func (w *rentalWorld) together(n int, run func(i int, p *fixture) error) []error {
 	w.t.Helper()
 	errs := make([]error, n)
@@ -112,7 +112,7 @@ func TestAnExtensionIntoAnotherBookingIsRefusedBySchema(t *testing.T) {
 	}
 }
 
-func TestFeesAtOnceAreNumberedOneAfterAnother(t *testing.T) {
+func TestConcurrentFeesAreNumberedOneAfterAnother(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
@@ -129,7 +129,7 @@ func TestFeesAtOnceAreNumberedOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestAKeyThatComesManyTimesAtOnceIsOneRequest(t *testing.T) {
+func TestAKeyOfConcurrentRequestsIsOneRequest(t *testing.T) {
 	w := newRentalWorld(t)
 	var mu sync.Mutex
 	made, replays := map[rental.BookingID]bool{}, 0
@@ -167,7 +167,7 @@ func TestAKeyThatComesManyTimesAtOnceIsOneRequest(t *testing.T) {
 	}
 }
 
-func TestOneKeyForTwoClientsAtOnceMakesOneBooking(t *testing.T) {
+func TestOneKeyOfTwoConcurrentClientsMakesOneBooking(t *testing.T) {
 	w := newRentalWorld(t)
 	for round := range 5 {
 		key := string(rune('a' + round))

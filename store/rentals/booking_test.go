@@ -236,7 +236,7 @@ func TestWhatADraftIsRefusedForIsFoundInTheRecord(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`update vehicles set hourly_rate = null where id = 2`)
 	w.exec(`update vehicles set status = 'maintenance' where id = 3`)
-	stranger := w.addCard("carl", "visa", "9999")
+	another := w.addCard("carl", "visa", "9999")
 	for name, c := range map[string]struct {
 		change func(*rental.Draft)
 		field  string
@@ -250,7 +250,7 @@ func TestWhatADraftIsRefusedForIsFoundInTheRecord(t *testing.T) {
 		"no rate":         {func(d *rental.Draft) { d.Vehicle = 2 }, "", rental.VehicleNotAvailable},
 		"withdrawn":       {func(d *rental.Draft) { d.Vehicle = 3 }, "", rental.VehicleNotAvailable},
 		"no card":         {func(d *rental.Draft) { d.Client = "dora" }, "", rental.MethodRequired},
-		"others' card":    {func(d *rental.Draft) { d.Method = stranger }, "", rental.MethodInvalid},
+		"others' card":    {func(d *rental.Draft) { d.Method = another }, "", rental.MethodInvalid},
 	} {
 		d := draft(1, 1, 2)
 		c.change(&d)

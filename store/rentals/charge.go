@@ -20,7 +20,7 @@ import (
 // Charges is the charges that are to be carried out. It is safe for concurrent use.
 type Charges struct{ DB *pg.DB }
 
-// heldCharge is what of a charge only its worker, and who wakes it, has to do with.
+// heldCharge is the columns of a charge that its worker, and what wakes it, use.
 type heldCharge struct {
 	State        string  `db:"state"`
 	Goal         *string `db:"goal"`
@@ -52,11 +52,13 @@ func (h heldCharge) changed(job rental.Job) bool {
 	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
 }
 
-// WriteCharge writes down what is known now, and keeps the job. A job that has become another one is given back.
+// WriteCharge stores what is known now, and keeps the job. A job that has become another one is
+// given back.
 func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
-			// Before the charge: who changes a card holds its client, and then charges and the card, in any order.
+			// Before the charge: who changes a card holds its client, and then charges and the
+			// card, in any order.
 			if err := keepClient(ctx, tx, job.Client); err != nil {
 				return err
 			}
@@ -90,8 +92,8 @@ func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
 	return activity.Insert(ctx, tx, *r.Line)
 }
 
-// writeAttempt says that the charge is being carried out, and with which card: who finds it so later knows whose
-// outcome it is, and whether the client has chosen another default since.
+// writeAttempt says that the charge is being carried out, and with which card: who finds it so
+// later knows whose outcome it is, and whether the client has chosen another default since.
 func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) error {
 	card := pg.Deref(r.Card)
 	_, err := tx.ExecContext(ctx, `
@@ -105,7 +107,7 @@ func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			tried = case when $8 = 0 then tried else $11 end,
 			-- the same card again: what was the default when it was chosen
 			tried_default = case when $8 = 0 or tried = $11 then tried_default else $12::bigint end,
-			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- whoever comes after a crash looks at it
+			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- the next worker after a crash reads it
 			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
 		where id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
@@ -120,10 +122,11 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// SettleCharge writes down what was learned, and gives the job back.
+// SettleCharge stores what was learned, and gives the job back.
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		// The client's row first, as everybody does: a default that is being set is seen here, or sees what is written here.
+		// The client's row first, in the order of all transactions: a default that is being set is
+		// seen here, or sees what is written here.
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
 			return err
@@ -182,8 +185,8 @@ func refused(s rental.ChargeState) bool {
 	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
 }
 
-// writeOutcome writes what was learned. What happened meanwhile makes the charge due again at once: another goal, or a default
-// that was set since the card was tried.
+// writeOutcome writes what was learned. What happened meanwhile makes the charge due again
+// immediately: another goal, or a default that was set since the card was tried.
 func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s standing) error {
 	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
@@ -218,12 +221,14 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 	return err
 }
 
-// isOver reports whether nothing that the processor tells can change a charge any more. A refund may still come back.
+// isOver reports whether nothing that the processor tells can change a charge any more. A refund
+// may still come back.
 func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 	return s.IsFinal() && k != rental.RefundCharge
 }
 
-// WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can change it any more.
+// WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can
+// change it any more.
 func (p Charges) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
 	if object == "" || !pg.Searchable(object) {
 		return "", false, nil

@@ -11,8 +11,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// Whoever writes down an attempt with a card, and whoever changes that card at the same moment, want the same charge, in
-// whatever order they came.
+// A worker that stores an attempt with a card, and a concurrent change of that card, lock the same
+// charge, in whatever order they came.
 func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p, watch := open(t, address), open(t, address)

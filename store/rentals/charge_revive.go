@@ -8,9 +8,10 @@ import (
 	"motorpool/rental"
 )
 
-// reviveCharges makes due at once what a client owes and another card than this one did not pay, or waits to be confirmed for:
-// with this card, as if it had never been declined. A renewed card is another one, unless the bank forbade
-// to try it again. What it forbade is remembered, whatever cards come in between.
+// reviveCharges makes due immediately what a client owes and another card than this one did not
+// pay, or waits to be confirmed for: with this card, as if it had never been declined. A renewed
+// card is another one, unless the bank forbade to try it again. What it forbade is remembered,
+// whatever cards come in between.
 func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID, renewed bool) error {
 	_, err := tx.ExecContext(ctx, `
 		with card as (
@@ -37,8 +38,8 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 	return err
 }
 
-// barCard remembers, before a payment method goes, which charges must not be tried with it again: it may come back
-// under another id.
+// barCard remembers, before a payment method goes, which charges must not be tried with it again:
+// it may come back under another id.
 func barCard(ctx context.Context, tx *sqlx.Tx, method rental.MethodID) error {
 	_, err := tx.ExecContext(ctx, `
 		with tried as materialized (

@@ -60,7 +60,7 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 
 const declined = `state = 'declined', declines = 2, decline_code = 'insufficient_funds', next_attempt_at = now() + interval '1 day'`
 
-func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
+func TestANewDefaultIsTriedImmediatelyForWhatIsOwed(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, second rental.Method) rental.MethodID{
@@ -98,7 +98,7 @@ func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
 				"waiting for its owner":    o.fee(`state = 'requires_action'`, first.ID),
 				"not to be tried with it":  o.fee(`state = 'failed', hard = true`, first.ID),
 				"whose card was removed":   o.fee(`state = 'failed'`, 0),
-				"while somebody is at it":  o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
+				"while a worker has it":    o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
 				"a deposit that is wanted": owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID)),
 			}
 			stays := map[string]uuid.UUID{
@@ -108,8 +108,8 @@ func TestANewDefaultIsTriedAtOnceForWhatIsOwed(t *testing.T) {
 				"of a refund": owe(t, p, o.booking, rental.RefundCharge, 1, fmt.Sprintf(`state = 'failed', payment_method_id = %d`, first.ID)),
 			}
 			other, _ := add()
-			stranger := newOwing(t, p, other)
-			theirs := stranger.fee(declined, stranger.add(false).ID)
+			another := newOwing(t, p, other)
+			theirs := another.fee(declined, another.add(false).ID)
 			next := change(o, second)
 			for what, id := range due {
 				o.wantsDue(what, id, next)
@@ -163,8 +163,8 @@ func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
 	o.wantsDue("forbidden", hard, 0)
 }
 
-// The bank said once that the card must not be tried for this charge. Neither cards in between nor a new id of the same card
-// make that forgotten.
+// The bank said once that the card must not be tried for this charge. Neither cards in between nor
+// a new id of the same card make that forgotten.
 func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()

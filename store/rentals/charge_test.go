@@ -156,7 +156,7 @@ func TestAChargeIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWorkersAtOnceTakeEachChargeOnce(t *testing.T) {
+func TestConcurrentWorkersTakeEachChargeOnce(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	m := newMarket(t, p)
@@ -192,7 +192,7 @@ func TestWorkersAtOnceTakeEachChargeOnce(t *testing.T) {
 	for id := range taken {
 		times[id]++
 	}
-	// Who found others at all that was left has gone: what they let go of is nobody's yet.
+	// Who found others at all that was left has gone: what they released is not taken yet.
 	rest, err := p.TakeCharges(t.Context(), charges, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyI
 	}
 	rows, err := read()
 	if err == nil && len(rows) == 0 {
-		// Whoever makes the same client now is waited for, and read then.
+		// A concurrent insert of the same client is awaited, and read then.
 		if _, err = db.ExecContext(ctx, `insert into clients (agency_id, subject) values ($1, $2) on conflict do nothing`, agency, subject); err == nil {
 			rows, err = read()
 		}
@@ -60,15 +60,16 @@ func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyI
 	return rows[0].client(), nil // clients are never removed
 }
 
-// lockClient returns the client, whose payment methods nobody else changes until the transaction ends.
+// lockClient returns the client, whose payment methods no other transaction changes until the
+// transaction ends.
 func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Client, error) {
 	var row clientRow
 	err := tx.GetContext(ctx, &row, `select `+clientColumns+` from clients where id = $1 for update`, id)
 	return row.client(), err
 }
 
-// SetCustomer writes down the processor's id of a client, unless there is one already, and returns the client as it
-// is then.
+// SetCustomer writes down the processor's id of a client, unless there is one already, and returns
+// the client as it is then.
 func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
 	var row clientRow
 	err := p.DB.Pool.GetContext(ctx, &row, `

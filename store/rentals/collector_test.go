@@ -15,8 +15,9 @@ import (
 	"motorpool/store/storetest"
 )
 
-// Two instances over one record, and a bank each of whose answers may be lost the first time: every charge is in its ledger
-// once, and ours is equal to it. One instance is stopped in the middle of its work.
+// Two instances over one record, and a bank each of whose answers may be lost the first time: every
+// charge is in its ledger once, and ours is equal to it. One instance is stopped in the middle of
+// its work.
 func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
@@ -91,7 +92,7 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 	var lines int
 	m.get(&lines, `select count(*) from activity where action like 'charge.%' and outcome = 'executed'`)
 	if want := len(charges) + len(charges)/4; lines != want {
-		t.Errorf("%d lines of the history tell that something was carried out, want %d", lines, want)
+		t.Errorf("%d audit log entries tell that something was carried out, want %d", lines, want)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// detailsRow is a row of bookings with everything that is known beside it.
+// detailsRow is a row of bookings with the rows that belong to it.
 type detailsRow struct {
 	ID         int64      `db:"id"`
 	Reference  string     `db:"reference"`
@@ -50,7 +50,7 @@ type detailsRow struct {
 	Before  bool       `db:"before"`
 }
 
-// termsRow is the part of a row of agencies that bookings go by.
+// termsRow is the part of a row of agencies that bookings use.
 type termsRow struct {
 	Currency string `db:"currency"`
 	TaxPPM   int64  `db:"tax_ppm"`
@@ -87,7 +87,8 @@ const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_pp
 	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
 	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
 
-// Bookings b with what is known beside them. The vehicle's other bookings o are the live ones; $1 is now.
+// Bookings b with the rows that belong to them. The vehicle's other bookings o are the live ones;
+// $1 is now.
 const selectDetailsOf = `
 	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
@@ -173,8 +174,8 @@ func (r detailsRow) booking() rental.Booking {
 	}
 }
 
-// card returns the card that pays: of the newest payment that was tried, which may have been removed since, else
-// the one that would be tried.
+// card returns the card that pays: of the newest payment that was tried, which may have been
+// removed since, else the one that would be tried.
 func (r detailsRow) card(charges []rental.Charge) *rental.Card {
 	for i := len(charges) - 1; i >= 0; i-- {
 		if c := charges[i]; c.LastFour != "" && c.Kind != rental.RefundCharge {

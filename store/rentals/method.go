@@ -29,7 +29,8 @@ type methodRow struct {
 	CreatedAt   time.Time `db:"created_at"`
 }
 
-// selectMethods reads payment methods, each with whether it is the default, which stands with the client alone.
+// selectMethods reads payment methods, each with whether it is the default, which stands with the
+// client alone.
 const selectMethods = `
 	select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
 		m.id is not distinct from c.default_payment_method_id as is_default
@@ -103,9 +104,9 @@ func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rent
 	return removed, unavailable.Wrap("remove a payment method", err)
 }
 
-// isInUse reports whether an active booking is to be paid with a method, or somebody is at a charge that may be tried with it:
-// its worker knows the card by heart. The method's row is locked first, so that whoever names it for a charge at this moment is
-// waited for, or finds it gone.
+// isInUse reports whether an active booking is to be paid with a method, or a worker has a charge
+// that may be tried with it, and the card in memory. The method's row is locked first, so that a
+// concurrent transaction that names it for a charge is awaited, or finds it gone.
 func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
 		return false, err
@@ -165,8 +166,9 @@ func (p Cards) SetDefault(
 	return m, replayed, unavailable.Wrap("set the default payment method", err)
 }
 
-// takeMethodKey takes a key for a payment method. It was free when the client was locked, and who wants it for the same request
-// waits for the client: so whoever has taken it since wants something else.
+// takeMethodKey takes a key for a payment method. It was free when the client was locked, and who
+// wants it for the same request waits for the client: so the request that has taken it since is
+// another one.
 func takeMethodKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, m rental.MethodID) error {
 	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Method: m})
 	if err == nil && earlier != nil { // a decline of the same card, at the same moment
@@ -198,7 +200,8 @@ func (p Cards) DropCard(ctx context.Context, token string, line telematics.Activ
 	return unavailable.Wrap("drop a card", err)
 }
 
-// passDefault makes the newest other method of the client the default; where there is none, it has no default.
+// passDefault makes the newest other method of the client the default; where there is none, it has
+// no default.
 func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 	var others []methodRow
 	err := tx.SelectContext(ctx, &others, selectMethods+` where m.client_id = $1 and m.id <> $2 order by m.id desc limit 1`, m.Client, m.ID)
@@ -229,7 +232,8 @@ func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
 	return unavailable.Wrap("refresh a card", err)
 }
 
-// withCard runs a change of the payment method with a token, whose client it locks. Where there is none, it does nothing.
+// withCard runs a change of the payment method with a token, whose client it locks. Where there is
+// none, it does nothing.
 func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx, rental.Client, rental.Method) error) error {
 	if !pg.Searchable(token) {
 		return nil
@@ -252,7 +256,8 @@ func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx,
 	})
 }
 
-// addMethodLine adds the line of the history about a payment method. Of the card it tells what its owner may show.
+// addMethodLine adds the audit log entry about a payment method. Of the card it tells what its
+// owner may show.
 func addMethodLine(ctx context.Context, tx *sqlx.Tx, line telematics.Activity, m rental.Method) error {
 	line.Outcome = telematics.Executed
 	line.Details = map[string]any{

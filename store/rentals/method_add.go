@@ -33,7 +33,8 @@ func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID
 	return added, err
 }
 
-// KeepDecline writes down under an idempotency key, unless it is in use, that the card was declined.
+// KeepDecline writes down under an idempotency key, unless it is in use, that the card was
+// declined.
 func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		_, err := idempotency.Take(ctx, tx, &key, idempotency.Names{Refusal: decline})
@@ -84,8 +85,8 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 	return added, addMethodLine(ctx, tx, a.Line, added.Method)
 }
 
-// repeatAddition answers an addition that was made while this one was under way. Its token may be another one of the
-// same card.
+// repeatAddition answers an addition that was made while this one was in flight. Its token may be
+// another one of the same card.
 func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier *idempotency.Names, err error) (rental.Added, error) {
 	if err != nil {
 		return rental.Added{}, err
@@ -102,7 +103,8 @@ func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier
 	return added, err
 }
 
-// putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry than on record.
+// putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry
+// than on record.
 func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.Added, renewed bool, err error) {
 	var rows []methodRow
 	err = tx.SelectContext(ctx, &rows, selectMethods+`

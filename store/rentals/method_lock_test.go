@@ -17,8 +17,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Clients change their cards, the processor drops some, bookings name them, and workers write what became of charges: on
-// the same few rows, in any order, by two instances.
+// Clients change their cards, the processor drops some, bookings name them, and workers write what
+// became of charges: on the same few rows, in any order, by two instances.
 func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*fixture{open(t, address), open(t, address)}

@@ -22,7 +22,7 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 		sql        string
 		args       []any
 	}{
-		"no default beside methods":  {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
+		"no default with methods":    {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
 		"a method without a default": {"clients_default_is_there", insert, []any{empty.client.ID}},
 		"another's as the default":   {"clients_default_is_own", `update clients set default_payment_method_id = $2 where id = $1`, []any{c.client.ID, theirs.ID}},
 		"one that does not exist":    {"clients_default_is_own", `update clients set default_payment_method_id = 999999 where id = $1`, []any{c.client.ID}},
@@ -47,8 +47,8 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 	}
 }
 
-// Each of two transactions sees a client with a default, or without methods; together they would leave methods without
-// one. The schema has them go one after another, whoever comes first.
+// Each of two transactions sees a client with a default, or without methods; together they would
+// leave methods without one. The schema has them go one after another, in any order.
 func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)

@@ -46,7 +46,8 @@ func TestPostgresKeepsTheContractOfCards(t *testing.T) {
 	})
 }
 
-// bookWith puts a booking of a vehicle in, in a state, that is to be paid with a method; zero: with the default.
+// bookWith puts a booking of a vehicle in, in a state, that is to be paid with a method; zero: with
+// the default.
 func bookWith(tb testing.TB, p *fixture, vehicle telematics.VehicleID, client rental.ClientID, method rental.MethodID, state rental.BookingState) rental.BookingID {
 	tb.Helper()
 	var id int64
@@ -130,7 +131,8 @@ func (c cardholder) remove(id rental.MethodID) error {
 	return err
 }
 
-// oneDefault reports what is wrong with a client's default, as one snapshot of the database shows it; empty: nothing.
+// oneDefault reports what is wrong with a client's default, as one snapshot of the database shows
+// it; empty: nothing.
 func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 	var seen struct {
 		Default *int64 `db:"default_payment_method_id"`
@@ -147,7 +149,7 @@ func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 	return "", err
 }
 
-func TestTwoHundredChangesAtOnceLeaveOneDefaultAndLoseNothing(t *testing.T) {
+func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*fixture{open(t, address), open(t, address)}
 	storetest.AddVehicle(t, instances[0].DB, 1)
@@ -220,7 +222,8 @@ func TestTwoHundredChangesAtOnceLeaveOneDefaultAndLoseNothing(t *testing.T) {
 	stop()
 	watching.Wait()
 
-	// The history is written with each change, while the client is locked: it must lead to what there is.
+	// The history is written with each change, while the client is locked: it must lead to what
+	// there is.
 	lines, err := watch.Activities(t.Context(), telematics.ActivityQuery{Actor: c.client.Subject})
 	if err != nil {
 		t.Fatal(err)
@@ -291,25 +294,25 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 		cardless bool   // the charge has not got the card
 		used     bool
 	}{
-		"named by an active booking":                        {state: rental.Active, named: true, used: true},
-		"named by an upcoming booking":                      {state: rental.Upcoming, named: true},
-		"named by a completed booking":                      {state: rental.Completed, named: true},
-		"a charge to be tried":                              {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
-		"a charge whose outcome is unknown":                 {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
-		"a charge to be tried again":                        {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
-		"a charge its owner must confirm":                   {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
-		"a deposit that is held":                            {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
-		"a deposit that was released":                       {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
-		"a charge that is paid":                             {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
-		"a charge that was given up":                        {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
-		"a card that must not be tried":                     {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
-		"a refund":                                          {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
-		"a fee of a completed booking":                      {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
-		"one that somebody is at, even then":                {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
-		"one that has no card yet, while somebody is at it": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"one of a booking that names it, likewise":          {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"one that has no card yet":                          {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
-		"one whose worker died":                             {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
+		"named by an active booking":                      {state: rental.Active, named: true, used: true},
+		"named by an upcoming booking":                    {state: rental.Upcoming, named: true},
+		"named by a completed booking":                    {state: rental.Completed, named: true},
+		"a charge to be tried":                            {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
+		"a charge whose outcome is unknown":               {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
+		"a charge to be tried again":                      {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
+		"a charge its owner must confirm":                 {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
+		"a deposit that is held":                          {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
+		"a deposit that was released":                     {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
+		"a charge that is paid":                           {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
+		"a charge that was given up":                      {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
+		"a card that must not be tried":                   {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
+		"a refund":                                        {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
+		"a fee of a completed booking":                    {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
+		"one that a worker has, even then":                {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
+		"one that has no card yet, while a worker has it": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"one of a booking that names it, likewise":        {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"one that has no card yet":                        {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
+		"one whose worker died":                           {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCardholder(t, p)

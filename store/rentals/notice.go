@@ -34,7 +34,8 @@ type noticeRow struct {
 	Attempts int    `db:"attempts"`
 }
 
-// TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's clock.
+// TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's
+// clock.
 func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
 	var rows []noticeRow
 	err := p.DB.Pool.SelectContext(ctx, &rows, `
@@ -58,14 +59,15 @@ func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration
 	return notices, nil
 }
 
-// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then. One that is
-// done with stays so.
+// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.
+// One that is done with stays so.
 func (p Notices) Handled(ctx context.Context, id string, again time.Time) error {
 	_, err := p.DB.Pool.ExecContext(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
 	return unavailable.Wrap("give a notice of the payment processor back", err)
 }
 
-// ForgetNotices removes notices that were handled long ago, up to limit of them, and reports whether there may be others.
+// ForgetNotices removes notices that were handled long ago, up to limit of them, and reports
+// whether there may be others.
 func ForgetNotices(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	return db.Forget(ctx, "forget notices of the payment processor", `
 		delete from processor_notices

@@ -8,14 +8,15 @@ import (
 	"github.com/lib/pq"
 )
 
-// What nobody may get around, whatever the program does.
+// The schema refuses these, whatever the program does.
 func TestTheRecordKeepsBookingsOfAVehicleApart(t *testing.T) {
 	p := newRentalWorld(t).here
 	if _, err := p.Pool.ExecContext(t.Context(), `insert into clients (agency_id, subject) values (1, 'c')`); err != nil {
 		t.Fatal(err)
 	}
 	made := 0
-	// put inserts a booking from one hour of a day to another, of a state, begun at an hour; -1: not begun.
+	// put inserts a booking from one hour of a day to another, of a state, begun at an hour; -1:
+	// not begun.
 	put := func(vehicle, from, to int, state string, begun int) string {
 		made++
 		_, err := p.Pool.ExecContext(t.Context(), `

@@ -24,7 +24,8 @@ var (
 	operator = telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
 )
 
-// rentalWorld is two agencies, each with stations, vehicles that are for rent, and clients that have a card.
+// rentalWorld is two agencies, each with stations, vehicles that are for rent, and clients that
+// have a card.
 type rentalWorld struct {
 	t            *testing.T
 	address      string
@@ -163,7 +164,7 @@ func (w *rentalWorld) status(id telematics.VehicleID) telematics.VehicleStatus {
 	return twin.Status
 }
 
-// lines returns a booking's lines of the history, oldest first.
+// lines returns the audit log entries of a booking, oldest first.
 func (w *rentalWorld) lines(id rental.BookingID) []telematics.Activity {
 	w.t.Helper()
 	lines, err := w.here.Activities(context.Background(), telematics.ActivityQuery{Booking: int64(id)})

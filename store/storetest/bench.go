@@ -14,11 +14,12 @@ func Concurrently(b *testing.B, run func(b *testing.B, callers int)) {
 	}
 }
 
-// RoundSize is the number of calls in a round. The callers start anew in each, so it is many times their greatest number.
+// RoundSize is the number of calls in a round. The callers start anew in each, so it is many times
+// their greatest number.
 const RoundSize = 4096
 
-// Call makes b.N calls by a number of concurrent callers, each with its own parameter. The parameters of a round are made between
-// rounds, and are not measured.
+// Call makes b.N calls by a number of concurrent callers, each with its own parameter. The
+// parameters of a round are made between rounds, and are not measured.
 func Call[T any](b *testing.B, callers int, fresh func(n int) []T, call func(T) error) {
 	b.ReportAllocs()
 	b.ResetTimer()

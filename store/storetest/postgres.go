@@ -1,5 +1,5 @@
-// Package storetest gives the tests of the store's packages their servers: one Postgres for all tests of a package, with a separate
-// database for each, and servers that a test may kill.
+// Package storetest gives the tests of the store's packages their servers: one Postgres for all
+// tests of a package, with a separate database for each, and servers that a test may kill.
 package storetest
 
 import (
@@ -22,7 +22,8 @@ import (
 	"motorpool/telematics"
 )
 
-// shared is the Postgres of all tests but those that kill theirs. It starts when the first test needs it.
+// shared is the Postgres of all tests but those that kill theirs. It starts when the first test
+// needs it.
 var shared struct {
 	once   sync.Once
 	server Postgres
@@ -33,7 +34,8 @@ var shared struct {
 // Template is a database with the schema, which others are copied from.
 const Template = "schema"
 
-// Main runs the tests of a package, stops their server and looks for goroutines that did not end. It does not return.
+// Main runs the tests of a package, stops their server and looks for goroutines that did not end.
+// It does not return.
 func Main(m *testing.M) {
 	code := m.Run()
 	Stop()

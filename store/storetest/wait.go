@@ -35,8 +35,8 @@ func WaitForLock(t testing.TB, db *pg.DB) {
 	})
 }
 
-// ForAtLeast returns a context that ends when so much time has passed and enough has happened, at the latest after Patience: a busy
-// machine takes longer.
+// ForAtLeast returns a context that ends when so much time has passed and enough has happened, at
+// the latest after Patience: a busy machine takes longer.
 func ForAtLeast(t testing.TB, length time.Duration, enough func() bool) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)

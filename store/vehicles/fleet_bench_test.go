@@ -11,8 +11,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// fillFleet puts so many vehicles on record, of ten agencies, each with a unit and a whole
-// snapshot. One in a hundred is in maintenance, one in twenty was silent for long, one in fifty said good-bye.
+// fillFleet adds vehicles, of ten agencies, each with a unit and a whole snapshot. One in a hundred
+// is in maintenance, one in twenty was silent for long, one in fifty said good-bye.
 func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	tb.Helper()
 	for _, statement := range []string{

@@ -15,8 +15,8 @@ import (
 
 func anyOf[T any](list ...T) T { return list[rand.IntN(len(list))] }
 
-// randomFleet puts vehicles on record of which no two are alike in the ways that a filter looks at, and
-// returns them.
+// randomFleet puts vehicles on record of which no two are alike in the ways that a filter looks at,
+// and returns them.
 func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 	t.Helper()
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "A"}, {ID: 2, Code: "B", Name: "B"}, {ID: 3, Code: "C", Name: "C"}}}

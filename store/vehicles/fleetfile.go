@@ -16,7 +16,8 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// FleetFile is the content of a fleet file: agencies with their stations and vehicles, and what those cost.
+// FleetFile is the content of a fleet file: agencies with their stations and vehicles, and what
+// those cost.
 type FleetFile struct {
 	Agencies []telematics.Agency
 	Stations []telematics.Station
@@ -34,9 +35,9 @@ type FleetFile struct {
 //	               "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
 //	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …], "hourly_rate": 15.00, "deposit": 200}]}
 //
-// A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its
-// status is available unless it says otherwise. Amounts are in the currency of the vehicle's agency, and read exactly. The error names every problem of the
-// file, one a line, with its place.
+// A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its status is
+// available unless it says otherwise. Amounts are in the currency of the vehicle's agency, and read
+// exactly. The error names every problem of the file, one a line, with its place.
 func ParseFleetFile(r io.Reader) (FleetFile, error) {
 	var raw json.RawMessage
 	decoder := json.NewDecoder(r)

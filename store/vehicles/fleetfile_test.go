@@ -132,7 +132,7 @@ func TestMoneyThatMakesNoSenseIsNamedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFleetFileNamesAllItsProblemsAtOnce(t *testing.T) {
+func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	_, err := ParseFleetFile(strings.NewReader(`{
 		"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}, {"id": 1, "code": "MUC", "name": " "}, {"id": -1, "code": "B-R", "name": "x"}, 5],
 		"stations": [{"id": 1, "agency_id": 3, "name": "A", "address": "B", "latitude": 91, "longitude": "x"}],

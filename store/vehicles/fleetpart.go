@@ -36,7 +36,7 @@ func (p *part) problem(key, format string, args ...any) {
 	*p.problems = append(*p.problems, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
 }
 
-// end complains of what nobody asked for.
+// end reports the keys that were not read.
 func (p *part) end() {
 	for _, key := range slices.Sorted(maps.Keys(p.fields)) {
 		p.problem(key, "unknown key")
@@ -131,7 +131,8 @@ func (p *part) wholeUpTo(key string, limit int64) int64 {
 	return n
 }
 
-// exact reads a number as it is written: what is money never floats. It reports whether there is one.
+// exact reads a number as it is written: what is money never floats. It reports whether there is
+// one.
 func exact[T any](p *part, key string, parse func(text string) (T, error)) (n T, there bool) {
 	raw, there := take[json.RawMessage](p, key, "")
 	if !there {
@@ -144,7 +145,8 @@ func exact[T any](p *part, key string, parse func(text string) (T, error)) (n T,
 	return n, true
 }
 
-// amount reads an amount of money in a currency; none, where it was complained of before, takes any.
+// amount reads an amount of money in a currency; none, where it was complained of before, takes
+// any.
 func (p *part) amount(key string, c rental.Currency) (rental.Minor, bool) {
 	return exact(p, key, func(text string) (rental.Minor, error) {
 		if c == "" {

@@ -25,11 +25,11 @@ func (i Imported) String() string {
 		i.Agencies, i.Stations, i.Vehicles, i.Units)
 }
 
-// Import puts the content of a fleet file in, all of it or nothing. What is there
-// already is brought to what the file says; what the file does not name stays as it
-// is. The file says what a vehicle costs, and whether it is withdrawn (maintenance, inactive); the status of any other
-// one that has bookings follows those. A unit that the file builds into another vehicle moves there; what was known of its
-// contact is forgotten then, and when it speaks another protocol.
+// Import puts the content of a fleet file in, all of it or nothing. What is there already is
+// brought to what the file says; what the file does not name stays as it is. The file says what a
+// vehicle costs, and whether it is withdrawn (maintenance, inactive); the status of any other one
+// that has bookings follows those. A unit that the file builds into another vehicle moves there;
+// what was known of its contact is forgotten then, and when it speaks another protocol.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := f.importFile(ctx, file)
 	return imported, unavailable.Wrap("import fleet", err)
@@ -86,8 +86,8 @@ type agencyFileRow struct {
 	FeeLimit      *rental.Minor   `json:"fee_limit"` // null: the default
 }
 
-// importAgencies gives a code, which is a key, to those alone that have another one: an agency that is locked by its key keeps
-// bookings of it from being made, whose vehicles come next.
+// importAgencies gives a code, which is a key, to those alone that have another one: an agency that
+// is locked by its key keeps bookings of it from being made, whose vehicles come next.
 func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []agencyFileRow{}
 	for _, a := range file.Agencies {
@@ -169,8 +169,8 @@ type vehicleFileRow struct {
 	Deposit      rental.Minor             `json:"deposit"`
 }
 
-// importVehicles first locks what is on record, so that no booking changes a vehicle's status between the moment when its
-// bookings are looked at and the end.
+// importVehicles first locks what is on record, so that no booking changes a vehicle's status
+// between the moment when its bookings are looked at and the end.
 func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []vehicleFileRow{}
 	for _, v := range file.Vehicles {

@@ -146,7 +146,7 @@ func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
 	}
 }
 
-// A booking that is being made while an import runs is looked at once it is there.
+// A booking that is being made while an import runs is read after it was committed.
 func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)

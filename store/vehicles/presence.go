@@ -12,9 +12,9 @@ import (
 // agedBatch bounds what is announced in one statement.
 const agedBatch = 1000
 
-// Aged announces the vehicles whose connectivity is not any more what was announced, because
-// time has passed or a report has come, and returns them: each change once, whichever instance asks. Postgres's own
-// time decides, so that two instances never take turns in contradicting each other.
+// Aged announces the vehicles whose connectivity is not any more what was announced, because time
+// has passed or a report has come, and returns them: each change once, whichever instance asks.
+// Postgres's own time decides, so that two instances never take turns in contradicting each other.
 func (f *Fleet) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return f.agedAt(ctx, nil)
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
+func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 	const fleet, instances = 60, 4
 	address := storetest.NewDatabase(t)
 	here := open(t, address)
@@ -29,7 +29,7 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 	}{{telematics.OnlineFor - time.Second, 0}, {telematics.OnlineFor + time.Second, fleet}, {telematics.OnlineFor + time.Minute, 0}} {
 		at := now.Add(step.after)
 		var mu sync.Mutex
-		told := map[telematics.VehicleID]int{}
+		returned := map[telematics.VehicleID]int{}
 		var asking sync.WaitGroup
 		for range instances {
 			p := open(t, address)
@@ -41,9 +41,9 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 					}
 					mu.Lock()
 					for _, c := range aged {
-						told[c.Vehicle]++
+						returned[c.Vehicle]++
 						if c.Presence != telematics.Absent || c.Agency != 1 || c.Powertrain != telematics.Electric {
-							t.Errorf("told %+v", c)
+							t.Errorf("returned %+v", c)
 						}
 					}
 					mu.Unlock()
@@ -51,18 +51,18 @@ func TestEachVehicleThatFallsSilentIsToldByOneInstance(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if len(told) != step.want {
-			t.Errorf("after %v %d vehicles were told, want %d", step.after, len(told), step.want)
+		if len(returned) != step.want {
+			t.Errorf("after %v %d vehicles were returned, want %d", step.after, len(returned), step.want)
 		}
-		for id, times := range told {
+		for id, times := range returned {
 			if times != 1 {
-				t.Errorf("vehicle %d was told %d times", id, times)
+				t.Errorf("vehicle %d was returned %d times", id, times)
 			}
 		}
 	}
 }
 
-func TestMoreThanABatchIsTold(t *testing.T) {
+func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 	const fleet = agedBatch + 1
 	p := open(t, storetest.NewDatabase(t))
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
@@ -78,6 +78,6 @@ func TestMoreThanABatchIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) != fleet {
-		t.Errorf("%d told, %v", len(aged), err)
+		t.Errorf("%d returned, %v", len(aged), err)
 	}
 }

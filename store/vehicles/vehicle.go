@@ -1,5 +1,5 @@
-// Package vehicles keeps in Postgres what the fleet consists of: vehicles, their units and contacts, stations and addresses; and the
-// units that belong to no vehicle.
+// Package vehicles keeps in Postgres what the fleet consists of: vehicles, their units and
+// contacts, stations and addresses; and the units that belong to no vehicle.
 package vehicles
 
 import (
@@ -18,7 +18,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Fleet is the vehicles in Postgres, with their units, stations and addresses, and the units without a vehicle. It is safe for concurrent use.
+// Fleet is the vehicles in Postgres, with their units, stations and addresses, and the units
+// without a vehicle. It is safe for concurrent use.
 type Fleet struct {
 	db      *pg.DB
 	twins   *groupcommit.Batcher[telematics.VehicleID, *Row]
@@ -85,8 +86,9 @@ const (
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
 
-// RecordVersion is the version of a vehicle's record, of all that is cached of it (records.keep) but the last sign of life.
-// It is compared with what the same program read on connections of the same settings, and never kept.
+// RecordVersion is the version of a vehicle's record, of all that is cached of it (records.keep)
+// but the last sign of life. It is compared with what the same program read on connections of the
+// same settings, and never kept.
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.status, u.session, u.changed_at, u.actions)::text, 0)`
 
@@ -126,7 +128,8 @@ func (r Row) Twin() (telematics.Twin, error) {
 	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version}, nil
 }
 
-// actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles, each text is there once.
+// actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles,
+// each text is there once.
 func actions(names []string) []telematics.Action {
 	if names == nil {
 		return nil
@@ -202,7 +205,8 @@ func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.Vehicle
 	return twin, unavailable.Wrap("read vehicle", err)
 }
 
-// readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is not the others' fault.
+// readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is
+// not the others' fault.
 func (f *Fleet) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*Row, error) {
 	query += ` where v.id = any ($1)`
 	return func(ctx context.Context, ids []telematics.VehicleID) ([]*Row, error) {
@@ -228,8 +232,8 @@ func (f *Fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return f.twinsAt(ctx, q, time.Now())
 }
 
-// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is not zero, whether that is
-// one of them, as 0 or 1.
+// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is
+// not zero, whether that is one of them, as 0 or 1.
 func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
 	err := f.db.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
@@ -294,4 +298,31 @@ func containing(text string) string {
 		return ""
 	}
 	return "%" + likeEscaper.Replace(text) + "%"
+}
+
+// StationRow is a row of stations.
+type StationRow struct {
+	ID        telematics.StationID `db:"id"`
+	AgencyID  telematics.AgencyID  `db:"agency_id"`
+	Name      string               `db:"name"`
+	Address   string               `db:"address"`
+	Latitude  float64              `db:"latitude"`
+	Longitude float64              `db:"longitude"`
+}
+
+// Stations returns the stations of an agency, or of all for zero, by id.
+func (f *Fleet) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
+	var rows []StationRow
+	err := f.db.Pool.SelectContext(ctx, &rows, `
+		select id, agency_id, name, address, latitude, longitude from stations
+		where $1::bigint = 0 or agency_id = $1
+		order by id`, agency)
+	if err != nil {
+		return nil, unavailable.Wrap("read stations", err)
+	}
+	stations := make([]telematics.Station, len(rows))
+	for i, row := range rows {
+		stations[i] = telematics.Station(row)
+	}
+	return stations, nil
 }

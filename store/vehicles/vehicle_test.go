@@ -40,7 +40,7 @@ func TestAVehicleIsReadAsItWasImported(t *testing.T) {
 	}
 	var notFound *telematics.Error
 	if !errors.As(err, &notFound) || unavailable.Is(err) {
-		t.Errorf("%v is away", err)
+		t.Errorf("%v is of an unavailable server", err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 		return taken
 	})
 	if waited := time.Since(before); waited < hold {
-		t.Errorf("asked again after %v", waited)
+		t.Errorf("took the turn after %v", waited)
 	}
 	if _, err := one.KeepAddress(ctx, mine, marienplatz, 0); err != nil {
 		t.Error(err)

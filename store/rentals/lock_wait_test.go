@@ -10,7 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Whoever changes what many want to change stands in line for longer than one of a batch would: nothing is away.
+// A change waits for a lock for longer than a member of a batch does: it is not an unavailable
+// server.
 func TestAChangeStandsInLineForItsClient(t *testing.T) {
 	w := newRentalWorld(t)
 	p := open(t, w.address)

@@ -27,7 +27,7 @@ func note(t *testing.T, p *fixture, heard ...telematics.UnknownUnit) {
 	}
 }
 
-func strangers(t *testing.T, p *fixture, page telematics.Page) []telematics.UnknownUnit {
+func unknownUnits(t *testing.T, p *fixture, page telematics.Page) []telematics.UnknownUnit {
 	t.Helper()
 	list, err := p.UnknownUnits(t.Context(), page)
 	if err != nil {
@@ -36,40 +36,40 @@ func strangers(t *testing.T, p *fixture, page telematics.Page) []telematics.Unkn
 	return list
 }
 
-func TestAStrangerIsKeptUntilItBelongsToAVehicle(t *testing.T) {
+func TestUnknownUnits_AreKeptUntilTheyBelongToAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	later := morning.Add(time.Minute)
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
-	list := strangers(t, p, telematics.Page{})
+	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != 1 {
-		t.Fatalf("strangers %+v", list)
+		t.Fatalf("unknown units %+v", list)
 	}
 	if want := (telematics.UnknownUnit{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
-		t.Errorf("stranger %+v, want %+v", list[0], want)
+		t.Errorf("unknown unit %+v, want %+v", list[0], want)
 	}
 	storetest.AddVehicle(t, p.DB, 1)
-	if list := strangers(t, p, telematics.Page{}); len(list) != 0 {
-		t.Errorf("a unit with a vehicle is a stranger: %+v", list)
+	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 0 {
+		t.Errorf("a unit with a vehicle is an unknown unit: %+v", list)
 	}
 	// Taken out of its vehicle, and still talking, it is one again.
 	if _, err := p.Pool.Exec(`update units set vehicle_id = null`); err != nil {
 		t.Fatal(err)
 	}
-	if list := strangers(t, p, telematics.Page{}); len(list) != 1 {
-		t.Errorf("a unit that was taken out is no stranger: %+v", list)
+	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 {
+		t.Errorf("a unit that was taken out is no unknown unit: %+v", list)
 	}
 }
 
-func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
+func TestUnknownUnits_KeepTheirPlaceInTheList(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for n := range 5 {
 		note(t, p, heardOf(n, 1, morning.Add(time.Duration(n)*time.Second))...)
 	}
-	first := strangers(t, p, telematics.Page{Limit: 2})
+	first := unknownUnits(t, p, telematics.Page{Limit: 2})
 	note(t, p, heardOf(0, 1, morning.Add(time.Hour))...)
 	note(t, p, heardOf(9, 1, morning.Add(time.Hour))...)
-	rest := strangers(t, p, telematics.Page{Before: first[1].No})
+	rest := unknownUnits(t, p, telematics.Page{Before: first[1].No})
 	var units []telematics.Unit
 	for _, s := range append(first, rest...) {
 		units = append(units, s.Unit)
@@ -79,20 +79,20 @@ func TestAStrangerThatGoesOnTalkingKeepsItsPlaceInTheList(t *testing.T) {
 	}
 }
 
-func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
+func TestUnknownUnits_BeyondTheLimitTheSilentOnesAreForgotten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	start := time.Now()
 	note(t, p, heardOf(0, telematics.MaxUnknownUnits, morning)...)
-	t.Logf("noted %d new strangers in %v", telematics.MaxUnknownUnits, time.Since(start))
+	t.Logf("noted %d new unknown units in %v", telematics.MaxUnknownUnits, time.Since(start))
 	start = time.Now()
 	note(t, p, heardOf(3, telematics.MaxUnknownUnits-3, morning.Add(time.Minute))...)
-	t.Logf("noted %d known strangers in %v", telematics.MaxUnknownUnits-3, time.Since(start))
+	t.Logf("noted %d known units in %v", telematics.MaxUnknownUnits-3, time.Since(start))
 	start = time.Now()
 	note(t, p, heardOf(telematics.MaxUnknownUnits, 3, morning.Add(time.Minute))...)
 	t.Logf("noted 3 too many in %v", time.Since(start))
-	list := strangers(t, p, telematics.Page{})
+	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != telematics.MaxUnknownUnits {
-		t.Errorf("%d strangers", len(list))
+		t.Errorf("%d unknown units", len(list))
 	}
 	for _, s := range list {
 		if s.Unit < "s-00003" {
@@ -101,7 +101,7 @@ func TestOfTooManyStrangersTheSilentOnesAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
+func TestForgetUnknownUnits_RemovesThoseThatAreSilentForLong(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	now := time.Now()
 	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
@@ -111,12 +111,12 @@ func TestAStrangerThatIsSilentForLongIsForgotten(t *testing.T) {
 			t.Errorf("ForgetUnknownUnits = %v, %v", more, err)
 		}
 	}
-	if list := strangers(t, p, telematics.Page{}); len(list) != 1 || list[0].Unit != "s-00005" {
+	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 || list[0].Unit != "s-00005" {
 		t.Errorf("left %+v", list)
 	}
 }
 
-func TestInstancesNoteTheSameStrangersAtOnce(t *testing.T) {
+func TestStoreUnknownUnits_OfTheSameUnitsConcurrently(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	const instances, rounds, n = 4, 5, 300
 	var all sync.WaitGroup
@@ -130,9 +130,9 @@ func TestInstancesNoteTheSameStrangersAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	list := strangers(t, p, telematics.Page{})
+	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != n {
-		t.Errorf("%d strangers", len(list))
+		t.Errorf("%d unknown units", len(list))
 	}
 	for _, s := range list {
 		if s.Messages != instances*rounds {

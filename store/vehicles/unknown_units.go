@@ -11,7 +11,10 @@ import (
 	"motorpool/telematics"
 )
 
-type strangerRow struct {
+// table keeps the name that it was made with.
+const table = `strangers`
+
+type unknownUnitRow struct {
 	No        int64     `db:"no" json:"-"`
 	Serial    string    `db:"serial" json:"serial"`
 	FirstSeen time.Time `db:"first_seen" json:"first_seen"`
@@ -22,16 +25,16 @@ type strangerRow struct {
 // StoreUnknownUnits adds to what is known of units without a vehicle. More than
 // telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
 func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
-	rows := make([]strangerRow, len(heard))
+	rows := make([]unknownUnitRow, len(heard))
 	for i, s := range heard {
-		rows[i] = strangerRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
+		rows[i] = unknownUnitRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
 	}
 	// In one order everywhere: else two instances lock each other's rows [LAW-7].
-	slices.SortFunc(rows, func(a, b strangerRow) int { return strings.Compare(a.Serial, b.Serial) })
+	slices.SortFunc(rows, func(a, b unknownUnitRow) int { return strings.Compare(a.Serial, b.Serial) })
 	var added int
 	err := f.db.Pool.GetContext(ctx, &added, `
 		with noted as (
-			insert into strangers as s (serial, first_seen, last_seen, messages)
+			insert into `+table+` as s (serial, first_seen, last_seen, messages)
 			select * from json_to_recordset($1) as n (serial text, first_seen timestamptz, last_seen timestamptz, messages bigint)
 			on conflict (serial) do update
 			set first_seen = least(s.first_seen, excluded.first_seen), last_seen = greatest(s.last_seen, excluded.last_seen),
@@ -42,20 +45,20 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 		pg.JSONRecords(rows))
 	if err == nil && added > 0 {
 		_, err = f.db.Pool.ExecContext(ctx, `
-			delete from strangers where serial in (
-				select serial from strangers order by last_seen desc, no desc offset $1 for update skip locked)`,
+			delete from `+table+` where serial in (
+				select serial from `+table+` order by last_seen desc, no desc offset $1 for update skip locked)`,
 			telematics.MaxUnknownUnits)
 	}
 	return unavailable.Wrap("note units without a vehicle", err)
 }
 
-// Strangers returns units that talk to us and belong to no vehicle, by falling No, which is also
-// the position in the page: one that goes on talking stays in its place.
+// UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is also
+// the position in the page: one that sends more keeps its place.
 func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
-	var rows []strangerRow
+	var rows []unknownUnitRow
 	err := f.db.Lists.SelectContext(ctx, &rows, `
 		select no, serial, first_seen, last_seen, messages
-		from strangers s
+		from `+table+` s
 		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
 		order by no desc
 		limit nullif($2::bigint, 0)`,
@@ -63,20 +66,20 @@ func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telem
 	if err != nil {
 		return nil, unavailable.Wrap("read units without a vehicle", err)
 	}
-	strangers := make([]telematics.UnknownUnit, len(rows))
+	units := make([]telematics.UnknownUnit, len(rows))
 	for i, row := range rows {
-		strangers[i] = telematics.UnknownUnit{
+		units[i] = telematics.UnknownUnit{
 			No: row.No, Unit: telematics.Unit(row.Serial), FirstSeen: row.FirstSeen.UTC(), LastSeen: row.LastSeen.UTC(), Messages: row.Messages,
 		}
 	}
-	return strangers, nil
+	return units, nil
 }
 
-// ForgetUnknownUnits removes units without a vehicle that are silent for telematics.UnknownUnitsKeptFor, up to
-// limit of them, and reports whether there may be others.
+// ForgetUnknownUnits removes units without a vehicle that are silent for
+// telematics.UnknownUnitsKeptFor, up to limit of them, and reports whether there may be others.
 func ForgetUnknownUnits(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	return db.Forget(ctx, "forget units without a vehicle", `
-		delete from strangers where serial in (
-			select serial from strangers where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`
+		delete from `+table+` where serial in (
+			select serial from `+table+` where last_seen <= now() - `+pg.Interval(telematics.UnknownUnitsKeptFor)+`
 			order by last_seen limit $1 for update skip locked)`, limit)
 }
