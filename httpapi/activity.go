@@ -75,7 +75,7 @@ func (a activities) list(c *call) error {
 		return err
 	}
 	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
-	return c.answerWith(counted(len(entries), "entry"), bodies(entries, newActivityBody), meta)
+	return c.answerWith(plural(len(entries), "entry"), bodies(entries, newActivityBody), meta)
 }
 
 // audit adds the entries of requests to the audit log [LAW-9].

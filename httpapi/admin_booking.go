@@ -33,13 +33,13 @@ func (b bookings) list(c *call) error {
 	}
 	now := c.now()
 	listed, meta := cut(p, found, position)
-	return c.answerWith(counted(len(listed), "booking"),
+	return c.answerWith(plural(len(listed), "booking"),
 		bodies(listed, func(d rental.BookingDetails) bookingBody { return newAdminBookingBody(d, now) }), meta)
 }
 
 // open answers POST /admin/bookings.
 func (b bookings) open(c *call) error {
-	ctx, cancel := unhurried(c, b.readBudget)
+	ctx, cancel := detached(c, b.readBudget)
 	defer cancel()
 	draft := newDraft(c)
 	entry := c.entry(rental.BookingCreate, draft.Vehicle)
@@ -144,7 +144,7 @@ type adminBookingBody struct {
 	Charges    []chargeBody `json:"charges"`
 }
 
-// chargeBody is what a booking costs, or gives back, and what became of it.
+// chargeBody is a charge or a refund of a booking.
 type chargeBody struct {
 	ID          string             `json:"id"`
 	Kind        rental.ChargeKind  `json:"kind"`

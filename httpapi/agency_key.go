@@ -71,7 +71,7 @@ func (k agencyKeys) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(counted(len(keys), "key"), bodies(keys, newAgencyKeyBody))
+	return c.answer(plural(len(keys), "key"), bodies(keys, newAgencyKeyBody))
 }
 
 // add answers POST /admin/agencies/{agency}/keys. It refuses a key to an agency that got many

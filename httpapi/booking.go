@@ -31,7 +31,7 @@ type amendment func(c *call, now time.Time) rental.Decision
 // amends returns the handler of a change of a booking. It answers with the booking as it is then.
 func (b bookings) amends(activity string, decide amendment) handler {
 	return func(c *call) error {
-		ctx, cancel := unhurried(c, b.readBudget)
+		ctx, cancel := detached(c, b.readBudget)
 		defer cancel()
 		var seen rental.BookingDetails
 		entry := c.entry(activity, 0)
@@ -55,8 +55,8 @@ func (b bookings) amends(activity string, decide amendment) handler {
 	}
 }
 
-// unhurried returns a context for a change, which is completed even where its caller hangs up.
-func unhurried(c *call, budget time.Duration) (context.Context, context.CancelFunc) {
+// detached returns a context for a change, which is completed even where its caller hangs up.
+func detached(c *call, budget time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx()), budget)
 }
 

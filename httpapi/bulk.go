@@ -58,7 +58,7 @@ func (o commands) answerMany(c *call, b telematics.Bulk) error {
 	})
 }
 
-// checkBulk checks what the contract cannot say of an order to many vehicles.
+// checkBulk checks what the contract cannot express.
 func checkBulk(c *call, wrong *contract.FieldErrors) error {
 	b := newBulk(c)
 	if b.Attention != nil && b.Attention.Signal == "" {
@@ -142,7 +142,7 @@ type bulkSummary struct {
 type bulkItemBody struct {
 	VehicleID int64        `json:"vehicle_id"`
 	Command   *commandBody `json:"command"` // null: none was made
-	Error     *errorBody   `json:"error"`   // null: the vehicle did it, or is still asked
+	Error     *errorBody   `json:"error"`   // null: the vehicle did it, or the command is open
 	Message   *string      `json:"message"` // of the error
 }
 
@@ -197,7 +197,7 @@ func (s *bulkSummary) count(item telematics.BulkItem) {
 	}
 }
 
-// sentence says what there is to say: "2 vehicles: 1 did it, 1 still asked."
+// sentence is such as "2 vehicles: 1 did it, 1 still asked."
 func (s bulkSummary) sentence() string {
 	var parts []string
 	for _, part := range []struct {
@@ -211,5 +211,5 @@ func (s bulkSummary) sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	return fmt.Sprintf("%s: %s.", strings.TrimSuffix(counted(s.Total, "vehicle"), "."), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s.", strings.TrimSuffix(plural(s.Total, "vehicle"), "."), strings.Join(parts, ", "))
 }

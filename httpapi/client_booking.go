@@ -22,7 +22,7 @@ func (b bookings) ofClient(c *call) error {
 	}
 	now := c.now()
 	listed, meta := cut(p, found, position)
-	return c.answerClient(http.StatusOK, counted(len(listed), "booking"),
+	return c.answerClient(http.StatusOK, plural(len(listed), "booking"),
 		bodies(listed, func(d rental.BookingDetails) bookingBody { return newBookingBody(d, now) }), meta)
 }
 

@@ -110,5 +110,5 @@ func (o commands) ofVehicle(c *call) error {
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(counted(len(listed), "command"), bodies(listed, newCommandBody), meta)
+	return c.answerWith(plural(len(listed), "command"), bodies(listed, newCommandBody), meta)
 }

@@ -73,8 +73,8 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// counted words a number: "1 vehicle.", "2 entries."
-func counted(n int, thing string) string {
+// plural words a number: "1 vehicle.", "2 entries."
+func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."
 	}

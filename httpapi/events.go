@@ -163,7 +163,7 @@ func newChangedBody(fields telematics.Snapshot) map[string]any {
 		default:
 			path := strings.Split(string(field), ".")
 			last := len(path) - 1
-			group(body, path[:last]...)[path[last]] = shown(reading.Value)
+			group(body, path[:last]...)[path[last]] = jsonValue(reading.Value)
 		}
 	}
 	return body
@@ -182,7 +182,7 @@ func group(body map[string]any, path ...string) map[string]any {
 	return body
 }
 
-func shown(value any) any {
+func jsonValue(value any) any {
 	if at, ok := value.(time.Time); ok {
 		return timestamp(at)
 	}

@@ -77,7 +77,7 @@ func (s *server) enter(c *call, g gate) error {
 		challenge(c, err)
 		return err // 401
 	}
-	connections.Prove(c.ctx(), token.Actor)
+	connections.MarkAuthenticated(c.ctx(), token.Actor)
 	c.actor, c.scopes, c.tokenUntil = token.Actor, token.Scopes, token.Until
 	if err := s.admit(c, g); err != nil {
 		challenge(c, err)

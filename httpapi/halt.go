@@ -34,7 +34,7 @@ func (k killSwitch) list(c *call) error {
 			visible = append(visible, h)
 		}
 	}
-	return c.answer(counted(len(visible), "halt"), bodies(visible, newHaltBody))
+	return c.answer(plural(len(visible), "halt"), bodies(visible, newHaltBody))
 }
 
 // halt answers PUT /admin/halts once the halt holds at every instance.

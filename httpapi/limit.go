@@ -236,7 +236,7 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 func overLimit(q telematics.Quota, format string, words ...any) *telematics.Error {
 	message := fmt.Sprintf(format, append([]any{q.Limit}, words...)...)
 	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
-		Message: fmt.Sprintf("%s Try again in %s", message, counted(int(wholeSeconds(q.Reset)), "second"))}
+		Message: fmt.Sprintf("%s Try again in %s", message, plural(int(wholeSeconds(q.Reset)), "second"))}
 }
 
 // tighter returns the quota that ends sooner.

@@ -52,7 +52,7 @@ func (w wallets) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answerClient(http.StatusOK, counted(len(methods), "payment method"), bodies(methods, newMethodBody))
+	return c.answerClient(http.StatusOK, plural(len(methods), "payment method"), bodies(methods, newMethodBody))
 }
 
 // add answers POST /client/payment-methods: 201 for a card that the client did not have.
@@ -154,7 +154,7 @@ func (w webhooks) stripe(c *call) error {
 	if notice.Kind == rental.AboutOther {
 		return c.answer("This notice is about nothing that is kept here; it was ignored.", nil)
 	}
-	ctx, cancel := unhurried(c, w.readBudget)
+	ctx, cancel := detached(c, w.readBudget)
 	defer cancel()
 	if err := w.processor.Keep(ctx, notice); err != nil {
 		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: the processor repeats it

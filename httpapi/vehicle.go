@@ -207,7 +207,7 @@ func (v vehicles) list(c *call) error {
 		return err
 	}
 	now := c.now()
-	return c.answerWith(counted(len(twins), "vehicle"),
+	return c.answerWith(plural(len(twins), "vehicle"),
 		bodies(twins, func(t telematics.Twin) markerBody { return v.newMarkerBody(t, now) }), meta)
 }
 
@@ -254,5 +254,5 @@ func (u units) list(c *call) error {
 		return err
 	}
 	listed, meta := cut(p, found, func(u telematics.UnknownUnit) int64 { return u.No })
-	return c.answerWith(counted(len(listed), "unit"), bodies(listed, newUnknownUnitBody), meta)
+	return c.answerWith(plural(len(listed), "unit"), bodies(listed, newUnknownUnitBody), meta)
 }

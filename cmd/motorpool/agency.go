@@ -53,7 +53,7 @@ func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys
 		return badUsage("%w", err)
 	}
 	defer postgres.Close()
-	return where(use(agencykeys.New(postgres.DB, sealer)))
+	return explainUnavailable(use(agencykeys.New(postgres.DB, sealer)))
 }
 
 // keyCommand is a command about keys, through the service or the database.
@@ -73,9 +73,9 @@ func (k keyCommand) change(
 		})
 		return key, err
 	}
-	e, err := k.ask(ctx, http.MethodPost, path, body)
+	e, err := k.send(ctx, http.MethodPost, path, body)
 	if err != nil {
-		return key, orDirect(err)
+		return key, suggestDirect(err)
 	}
 	var made keyJSON
 	err = json.Unmarshal(e.Data, &made)
@@ -150,7 +150,7 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
-	say(`
+	hint(`
 The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %v.
 
   1. build both into the app of agency %d (%s); try them: motorpool sign --help
@@ -198,7 +198,7 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 	}
 	columns := []column{{"ID", "id"}, {"AGENCY", "agency_id"}, {"CODE", "agency_code"}, {"STATE", "state"}, {"UNTIL", "retires_at"}, {"CREATED", "created_at"}}
 	if !l.Direct {
-		return orDirect(l.list(ctx, path, columns))
+		return suggestDirect(l.list(ctx, path, columns))
 	}
 	return l.withAgencyKeys(nil, func(keys *agencykeys.Keys) error {
 		list, err := keys.List(ctx)
@@ -261,7 +261,7 @@ func (r retireAgencyKey) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%s of agency %d is good until %s\n", key.ID, key.Agency, date(key.Retires))
-	say(`
+	hint(`
 Apps that sign with it get 401 agency_signature_invalid from then on. The date can be moved, by retiring it again,
 before it has come and after; to end it now: motorpool agency key revoke --agency %d %s`, key.Agency, key.ID)
 	return r.holds(ctx)
@@ -305,7 +305,7 @@ func (r revokeAgencyKey) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%s of agency %d is revoked, at every instance\n", key.ID, key.Agency)
-	say(`
+	hint(`
 Apps that sign with it get 401 agency_signature_invalid. Another one for them: motorpool agency key add %d`, key.Agency)
 	return nil
 }
@@ -330,7 +330,7 @@ func (r resealKeys) Run(ctx context.Context) error {
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	say(`
+	hint(`
 All secrets are sealed with the first key. Once every instance has it first, the others can be left out of --agency-secrets-key.`)
 	return nil
 }

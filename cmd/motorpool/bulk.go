@@ -15,7 +15,7 @@ import (
 // bulk gives one command to many vehicles.
 type bulk struct {
 	remote
-	manner
+	commandOptions
 	Action   string   `arg:"" help:"The action, such as lock."`
 	Vehicles []string `arg:"" help:"Numbers or plates of vehicles, 1,000 at most."`
 	Signal   string   `enum:"horn,lights,both," default:"" placeholder:"SIGNAL" env:"-" help:"With attention: horn, lights or both."`
@@ -36,7 +36,7 @@ type bulkState struct {
 
 // Run waits until no vehicle is open any more, unless --async. The worst outcome is the exit code.
 func (b bulk) Run(ctx context.Context) error {
-	headers, err := manner{Wait: b.Wait, Key: b.Key}.headers()
+	headers, err := commandOptions{Wait: b.Wait, Key: b.Key}.headers()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (b bulk) Run(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	body["vehicle_ids"] = ids
-	e, err := b.ask(ctx, http.MethodPost, "commands", body, headers...)
+	e, err := b.send(ctx, http.MethodPost, "commands", body, headers...)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (b bulk) Run(ctx context.Context) error {
 			return failure{exitUnknown, fmt.Errorf("not waited for; see: motorpool bulk-status %s", state.ID)}
 		case <-time.After(bulkEvery):
 		}
-		next, err := b.ask(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
+		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "motorpool: %v\n", err) // the next reading may be answered
 			continue
@@ -124,7 +124,7 @@ type bulkStatus struct {
 }
 
 func (b bulkStatus) Run(ctx context.Context) error {
-	e, err := b.ask(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(b.ID), nil)
+	e, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(b.ID), nil)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ type events struct {
 	After   string `placeholder:"ID" env:"-" help:"Go on behind the event with this id (default from now on)."`
 }
 
-// comeBack is how long to wait after a cut. The stream may say otherwise.
-const comeBack = 3 * time.Second
+// reconnectAfter is how long to wait after a cut. The stream may say otherwise.
+const reconnectAfter = 3 * time.Second
 
 func (e events) Run(ctx context.Context) error {
 	vehicle := int64(0)
@@ -33,7 +33,7 @@ func (e events) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	at := place{last: e.After, wait: comeBack}
+	at := position{last: e.After, wait: reconnectAfter}
 	for {
 		err := e.follow(ctx, vehicle, &at)
 		var final refusal
@@ -52,16 +52,16 @@ func (e events) Run(ctx context.Context) error {
 	}
 }
 
-// place is where to go on after a cut.
-type place struct {
+// position is where a stream resumes.
+type position struct {
 	last string
 	wait time.Duration
 }
 
-// refusal is an answer that asking again does not change.
+// refusal is an answer that a repetition does not change.
 type refusal struct{ error }
 
-func (e events) follow(ctx context.Context, vehicle int64, at *place) error {
+func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	query := url.Values{}
 	if vehicle != 0 {
 		query.Set("vehicle_id", fmt.Sprint(vehicle))
@@ -101,7 +101,7 @@ func notFollowed(response *http.Response) error {
 }
 
 // print writes one line for each event, its kind first, until the stream ends.
-func (at *place) print(to io.Writer, stream io.Reader) error {
+func (at *position) print(to io.Writer, stream io.Reader) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	kind, data, id := "", "", ""

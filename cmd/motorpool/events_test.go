@@ -13,7 +13,7 @@ import (
 
 func TestEventsArePrintedOneToALine(t *testing.T) {
 	var out strings.Builder
-	at := place{wait: comeBack}
+	at := position{wait: reconnectAfter}
 	err := at.print(&out, strings.NewReader("retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42}\n\n: ping\nid: 3-0\n\nevent: end\ndata: {\"reason\":\"stopping\"}\n\n"))
 	if out.String() != "presence {\"vehicle_id\":42}\n" || at.last != "3-0" || at.wait != 50*time.Millisecond || err == nil || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("%q, %+v, %v", out.String(), at, err)
@@ -22,7 +22,7 @@ func TestEventsArePrintedOneToALine(t *testing.T) {
 
 func TestHalfAnEventIsNone(t *testing.T) {
 	var out strings.Builder
-	at := place{}
+	at := position{}
 	if err := at.print(&out, strings.NewReader("id: 1-0\n\nid: 2-0\nevent: status\ndata: {}\n")); err == nil || out.String() != "" || at.last != "1-0" {
 		t.Errorf("%q, %+v, %v", out.String(), at, err)
 	}

@@ -33,14 +33,14 @@ func (d direct) check() error {
 
 func (d direct) author() telematics.Author { return telematics.OperatorAt(cmp.Or(d.By, account())) }
 
-// switching is what halting and lifting a halt have in common.
-type switching struct {
+// haltCommand is what halting and lifting a halt have in common.
+type haltCommand struct {
 	remote
 	direct
 	Agency *int64 `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
 }
 
-func (s switching) check() error {
+func (s haltCommand) check() error {
 	if s.Agency != nil && *s.Agency < 1 { // 0 would be all agencies
 		return badUsage("--agency: want a number from 1")
 	}
@@ -48,24 +48,24 @@ func (s switching) check() error {
 }
 
 // change tries for a while to write a halt's change to the database.
-func (s switching) change(ctx context.Context, write func(*store.Postgres) (bool, error)) (bool, error) {
+func (s haltCommand) change(ctx context.Context, write func(*store.Postgres) (bool, error)) (bool, error) {
 	postgres, err := s.open()
 	if err != nil {
 		return false, badUsage("%w", err)
 	}
 	defer postgres.Close()
 	var done bool
-	err = insistently(ctx, func() error {
+	err = retryUnavailable(ctx, func() error {
 		var err error
 		done, err = write(postgres)
 		return err
 	})
-	return done, where(err)
+	return done, explainUnavailable(err)
 }
 
-// insistently repeats what does no harm twice while a server is unavailable.
-func insistently(ctx context.Context, do func() error) error {
-	for end := time.Now().Add(insist); ; {
+// retryUnavailable repeats a call that may be made twice while a server is unavailable.
+func retryUnavailable(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(retryFor); ; {
 		err := do()
 		if code := exitCode(err); code != exitUnavailable && code != exitUnknown || ctx.Err() != nil || time.Now().After(end) {
 			return err
@@ -78,24 +78,24 @@ func insistently(ctx context.Context, do func() error) error {
 	}
 }
 
-// insist is how long a request to an unavailable or full server is repeated: a kill switch must not
-// give up at the first lock that it meets.
-const insist = 10 * time.Second
+// retryFor is how long a request to an unavailable or full server is repeated: a kill switch must
+// not give up at the first lock that it meets.
+const retryFor = 10 * time.Second
 
 // haltBudget is how long the service may take to answer: it waits until the halt holds. One that
 // hangs is tried again soon, or by --direct.
 const haltBudget = broker.HaltWithin + 6*time.Second
 
-// where says how to name the server, where it is unavailable.
-func where(err error) error {
+// explainUnavailable adds to the error of an unavailable server how to name another one.
+func explainUnavailable(err error) error {
 	if unavailable.Is(err) {
 		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
 	}
 	return err
 }
 
-// orDirect says what to do where no instance answers.
-func orDirect(err error) error {
+// suggestDirect says what to do where no instance answers.
+func suggestDirect(err error) error {
 	if exitCode(err) == exitUnavailable {
 		return failure{exitUnavailable, fmt.Errorf("%w\nwhere no instance answers: --direct", err)}
 	}
@@ -110,7 +110,7 @@ func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 	}
 	defer postgres.Close()
 	inForce, err := postgres.Halts(ctx)
-	return inForce, where(err)
+	return inForce, explainUnavailable(err)
 }
 
 // haltJSON is a halt as the service has it.
@@ -123,9 +123,9 @@ type haltJSON struct {
 
 // remoteHalts returns the halts in force, as the service has them.
 func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
-	e, err := r.ask(ctx, http.MethodGet, "halts", nil)
+	e, err := r.send(ctx, http.MethodGet, "halts", nil)
 	if err != nil {
-		return nil, orDirect(err)
+		return nil, suggestDirect(err)
 	}
 	var list []haltJSON
 	if err := json.Unmarshal(e.Data, &list); err != nil {
@@ -142,16 +142,16 @@ func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
 }
 
 // agency returns zero for all.
-func (s switching) agency() telematics.AgencyID {
+func (s haltCommand) agency() telematics.AgencyID {
 	if s.Agency == nil {
 		return 0
 	}
 	return telematics.AgencyID(*s.Agency)
 }
 
-func (s switching) whom() string { return whom(s.agency()) }
+func (s haltCommand) scope() string { return scopeOf(s.agency()) }
 
-func whom(agency telematics.AgencyID) string {
+func scopeOf(agency telematics.AgencyID) string {
 	if agency == 0 {
 		return "all agencies"
 	}
@@ -167,7 +167,7 @@ func account() string {
 }
 
 type halt struct {
-	switching
+	haltCommand
 	Why string `required:"" env:"-" placeholder:"TEXT" help:"Why, for the callers and for the history."`
 }
 
@@ -186,22 +186,22 @@ func (h halt) Run(ctx context.Context) error {
 	if err := halting(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.whom(), h.flag())
+	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.scope(), h.flag())
 	return nil
 }
 
 func (h halt) throughService(ctx context.Context) error {
 	body := map[string]any{"reason": h.Why, "agency_id": h.Agency}
-	err := insistently(ctx, func() error {
+	err := retryUnavailable(ctx, func() error {
 		trying, cancel := context.WithTimeout(ctx, haltBudget)
 		defer cancel()
-		_, err := h.ask(trying, http.MethodPut, "halts", body)
+		_, err := h.send(trying, http.MethodPut, "halts", body)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s may be in force: motorpool halts", h.whom())}
+		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s may be in force: motorpool halts", h.scope())}
 	}
-	return orDirect(err)
+	return suggestDirect(err)
 }
 
 func (h halt) throughDatabase(ctx context.Context) error {
@@ -213,25 +213,25 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !known:
-		return refused("there is no %s", h.whom())
+		return refused("there is no %s", h.scope())
 	}
 	fmt.Fprintf(os.Stderr, "written down; it holds everywhere within %v\n", broker.HaltWithin)
 	select {
 	case <-time.After(broker.HaltWithin):
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.whom(), h.flag())}
+		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.scope(), h.flag())}
 	}
 }
 
-func (s switching) flag() string {
+func (s haltCommand) flag() string {
 	if s.Agency == nil {
 		return ""
 	}
 	return fmt.Sprintf(" --agency %d", *s.Agency)
 }
 
-type resume struct{ switching }
+type resume struct{ haltCommand }
 
 // Run says which halts stay: the halt of all agencies stops an agency whose own is lifted, and an
 // agency's own outlives the halt of all.
@@ -250,20 +250,20 @@ func (r resume) Run(ctx context.Context) error {
 	inForce, err := list(ctx)
 	switch {
 	case err != nil && lifted:
-		return failure{exitCode(err), fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.whom(), err)}
+		return failure{exitCode(err), fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.scope(), err)}
 	case err != nil:
 		return err
 	case !lifted:
-		return notHalted(r.whom(), inForce)
+		return notHalted(r.scope(), inForce)
 	}
 	if h, halted := inForce.Stops(r.agency()); halted {
-		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.whom(), whom(h.Agency), h.Why)
+		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.Agency), h.Why)
 		return nil
 	}
-	fmt.Printf("commands to vehicles of %s may leave again, within a second\n", r.whom())
+	fmt.Printf("commands to vehicles of %s may leave again, within a second\n", r.scope())
 	for _, h := range inForce {
 		if r.agency() == 0 {
-			fmt.Printf("but for those of %s: %s\n", whom(h.Agency), h.Why)
+			fmt.Printf("but for those of %s: %s\n", scopeOf(h.Agency), h.Why)
 		}
 	}
 	return nil
@@ -275,10 +275,10 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 		path = fmt.Sprintf("halts?agency_id=%d", *r.Agency)
 	}
 	again, lifted := false, false
-	err := insistently(ctx, func() error {
+	err := retryUnavailable(ctx, func() error {
 		trying, cancel := context.WithTimeout(ctx, haltBudget)
 		defer cancel()
-		e, err := r.ask(trying, http.MethodDelete, path, nil)
+		e, err := r.send(trying, http.MethodDelete, path, nil)
 		switch {
 		case err == nil:
 			lifted = true
@@ -289,7 +289,7 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 		again = again || exitCode(err) == exitUnknown
 		return err
 	})
-	return lifted, orDirect(err)
+	return lifted, suggestDirect(err)
 }
 
 func (r resume) throughDatabase(ctx context.Context) (bool, error) {
@@ -297,19 +297,19 @@ func (r resume) throughDatabase(ctx context.Context) (bool, error) {
 }
 
 // notHalted names the halts that may have been meant.
-func notHalted(whom string, inForce telematics.Halts) error {
+func notHalted(scope string, inForce telematics.Halts) error {
 	if len(inForce) == 0 {
-		return refused("there is no halt of %s, and no other either", whom)
+		return refused("there is no halt of %s, and no other either", scope)
 	}
 	var others []string
 	for _, h := range inForce {
-		s := switching{}
+		s := haltCommand{}
 		if agency := int64(h.Agency); agency != 0 {
 			s.Agency = &agency
 		}
 		others = append(others, "motorpool resume"+s.flag())
 	}
-	return refused("there is no halt of %s; what is in force is lifted with: %s", whom, strings.Join(others, ", "))
+	return refused("there is no halt of %s; what is in force is lifted with: %s", scope, strings.Join(others, ", "))
 }
 
 type halts struct {

@@ -35,7 +35,7 @@ func (s signingKeys) read() (signing.Keychain, error) {
 		return nil, s.explain(err)
 	}
 	if is, err := os.Stat(s.SigningKeys); err == nil && is.Mode().Perm()&0o007 != 0 {
-		say("WARNING: every user of this machine has access to the private keys: chmod 600 %s", s.SigningKeys)
+		hint("WARNING: every user of this machine has access to the private keys: chmod 600 %s", s.SigningKeys)
 	}
 	return chain, nil
 }
@@ -66,8 +66,8 @@ func (s signingKeys) command(words string) string {
 	return strings.TrimSpace("motorpool keys " + verb + " --signing-keys " + s.SigningKeys + " " + rest)
 }
 
-// say prints to standard error: standard output has the result alone.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+// hint prints to standard error: standard output has the result alone.
+func hint(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 type listKeys struct{ signingKeys }
 
@@ -120,7 +120,7 @@ func (a addKey) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println(key.ID)
-	say(`
+	hint(`
 Key %s is on standby: it signs nothing yet. The order from here on matters:
 
   1. %s > keyring.jwks
@@ -166,7 +166,7 @@ func (a activateKey) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Println(a.ID, "is active")
-	say(`
+	hint(`
 WARNING: a unit that does not know %s rejects every command from now on, with the
 reason bad_signature. If there are any, go back immediately: %s
 
@@ -198,7 +198,7 @@ func (r retireKey) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println(r.ID, "is retired")
-	say(`
+	hint(`
 Units may forget it now: %s > keyring.jwks, and provision them again.`, r.command("export"))
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // list prints a list of the service.
 func (r remote) list(ctx context.Context, path string, columns []column) error {
-	e, err := r.ask(ctx, http.MethodGet, path, nil)
+	e, err := r.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

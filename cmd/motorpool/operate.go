@@ -29,15 +29,15 @@ func (v vehicle) call(ctx context.Context, method, path string, body any, header
 	return v.remote.call(ctx, method, fmt.Sprintf("vehicles/%d/%s", id, path), body, headers...)
 }
 
-// manner is how a command is to be carried out.
-type manner struct {
+// commandOptions is how a command is to be carried out.
+type commandOptions struct {
 	Wait  int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
 	Async bool   `env:"-" help:"Do not wait for the vehicle."`
 	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A name for this command: with the same one, within a day, it is not sent twice (default none)."`
 }
 
 // headers returns names and values in turn.
-func (m manner) headers() ([]string, error) {
+func (m commandOptions) headers() ([]string, error) {
 	var headers []string
 	if m.Wait != 0 {
 		if wait := time.Duration(m.Wait) * time.Second; wait < telematics.MinBudget || wait > telematics.MaxBudget {
@@ -56,7 +56,7 @@ func (m manner) headers() ([]string, error) {
 
 type control struct {
 	vehicle
-	manner
+	commandOptions
 }
 
 func (c control) Run(ctx context.Context, parsed *kong.Context) error {
@@ -94,7 +94,7 @@ func (s status) Run(ctx context.Context) error {
 		}
 		return s.call(ctx, http.MethodGet, "status", nil)
 	}
-	headers, err := manner{Wait: s.Wait}.headers()
+	headers, err := commandOptions{Wait: s.Wait}.headers()
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	if name == "" {
 		return 0, badUsage("want the number or the plate of a vehicle")
 	}
-	e, err := r.ask(ctx, http.MethodGet, fmt.Sprintf("vehicles?limit=%d&q=%s", maxCandidates, url.QueryEscape(name)), nil)
+	e, err := r.send(ctx, http.MethodGet, fmt.Sprintf("vehicles?limit=%d&q=%s", maxCandidates, url.QueryEscape(name)), nil)
 	if err != nil {
 		return 0, err
 	}

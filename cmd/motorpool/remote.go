@@ -45,18 +45,18 @@ type pageMeta struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// call prints what the service answers, and fails where the service did. Headers are names
+// call sends a request, and prints the answer. It fails where the service did. Headers are names
 // and values in turn.
 func (r remote) call(ctx context.Context, method, path string, body any, headers ...string) error {
-	e, err := r.ask(ctx, method, path, body, headers...)
+	e, err := r.send(ctx, method, path, body, headers...)
 	if err != nil {
 		return err
 	}
 	return r.show(e, nil)
 }
 
-// ask returns what the service answers, and fails where the service did.
-func (r remote) ask(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
+// send sends a request, and returns the answer. It fails where the service did.
+func (r remote) send(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
 	ctx, cancel := context.WithTimeout(ctx, telematics.MaxBudget+10*time.Second)
 	defer cancel()
 	var reached atomic.Bool // with a connection, what is asked for may have been sent

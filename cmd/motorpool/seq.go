@@ -27,14 +27,14 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	if a.DryRun {
 		n, err := postgres.Numbering(ctx)
 		if err != nil {
-			return where(err)
+			return explainUnavailable(err)
 		}
 		printNumbering(n)
 		return nil
 	}
 	before, after, err := postgres.RaiseNumbers(ctx, true)
 	if err != nil {
-		return where(err)
+		return explainUnavailable(err)
 	}
 	fmt.Printf("the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
 	return nil

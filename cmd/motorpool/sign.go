@@ -56,7 +56,7 @@ func (s sign) Run() error {
 		return badUsage("the service would refuse it: %w (see --key-id, --time and --nonce)", err)
 	}
 	if s.Explain {
-		say("%s", request.Canonical(at, nonce))
+		hint("%s", request.Canonical(at, nonce))
 	}
 	fmt.Println(rental.SignatureHeader + ": " + header)
 	return nil

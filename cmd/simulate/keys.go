@@ -20,7 +20,7 @@ import (
 const (
 	fetchTimeout = 10 * time.Second
 	maxKeys      = 1 << 20         // bytes of a JWKS
-	lookEvery    = 2 * time.Second // for changes
+	pollEvery    = 2 * time.Second // for changes
 )
 
 // newKeys returns the fleet's public keys, which may change while it drives.
@@ -29,7 +29,7 @@ func newKeys(from string, logger *slog.Logger) *keyfile.Source[signing.Keyring] 
 	if isURL(from) {
 		read = func(ctx context.Context) ([]byte, error) { return fetch(ctx, from) }
 	}
-	return &keyfile.Source[signing.Keyring]{Name: from, Every: lookEvery, Read: read, Parse: signing.ParseKeyring, Log: logger}
+	return &keyfile.Source[signing.Keyring]{Name: from, Every: pollEvery, Read: read, Parse: signing.ParseKeyring, Log: logger}
 }
 
 func isURL(from string) bool {

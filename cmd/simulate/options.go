@@ -87,7 +87,7 @@ func (o options) latency() simulator.Latency {
 	return simulator.Fast
 }
 
-// recorder returns the flight recorder and what closes its file. It keeps nothing in memory: a
+// recorder returns the flight recorder, and a function that closes its file. It keeps nothing in memory: a
 // fleet may run for weeks.
 func (o options) recorder() (*simulator.Recorder, func() error, error) {
 	if o.Record == "" {

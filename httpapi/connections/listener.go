@@ -1,7 +1,8 @@
 // Package connections bounds how many connections of a listener are open, and keeps those of
 // authenticated callers first.
 //
-//	Bound ─► Listener ─► http.Server (ConnContext: Context) ─► handler calls Prove for each valid token
+//	Bound ─► Listener ─► http.Server (ConnContext: Context)
+//	handler: MarkAuthenticated for each valid token
 package connections
 
 import (
@@ -21,8 +22,8 @@ import (
 )
 
 // Listener is a listener that bounds how many of its connections are open. At the bound a new
-// connection takes the place of the oldest one that is not proven: that has not carried a valid
-// token of an actor within its share. Where all are, the new one is closed. So neither idle
+// connection takes the place of the oldest one that is not authenticated: that has not carried a
+// valid token of an actor within its share. Where all are, the new one is closed. So neither idle
 // unauthenticated connections nor those of one actor can use up the process's open files, or lock
 // callers out.
 type Listener struct {
@@ -31,23 +32,23 @@ type Listener struct {
 	log     *slog.Logger
 	metrics metrics
 
-	mu       sync.Mutex
-	open     int
-	unproven list.List                // of *connection, oldest first
-	proven   map[telematics.Actor]int // how many connections each has proven
-	warned   time.Time
+	mu              sync.Mutex
+	open            int
+	unauthenticated list.List                // of *connection, oldest first
+	authenticated   map[telematics.Actor]int // how many connections each has authenticated
+	warned          time.Time
 }
 
 // Bound returns a listener that keeps at most max connections open, and registers what it counts. A
 // nil registerer registers nothing; a nil log is slog.Default().
 func Bound(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Listener {
-	l := &Listener{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), proven: map[telematics.Actor]int{}}
-	l.metrics = newMetrics(registerer, l.openConnections, l.unprovenConnections)
+	l := &Listener{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), authenticated: map[telematics.Actor]int{}}
+	l.metrics = newMetrics(registerer, l.openConnections, l.unauthenticatedConnections)
 	return l
 }
 
-// share is how many connections one actor can prove: else a single client's token could hold them
-// all.
+// share is how many connections one actor can markAuthenticated: else a single client's token could
+// hold them all.
 func (l *Listener) share() int { return max(minShare, l.max/shares) }
 
 // Accept waits for the next connection.
@@ -70,17 +71,17 @@ func (l *Listener) openConnections() float64 {
 	return float64(l.open)
 }
 
-func (l *Listener) unprovenConnections() float64 {
+func (l *Listener) unauthenticatedConnections() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return float64(l.unproven.Len())
+	return float64(l.unauthenticated.Len())
 }
 
 // admit returns nil where there is no room.
 func (l *Listener) admit(accepted net.Conn) *connection {
 	l.mu.Lock()
 	full := l.open >= l.max
-	oldest := l.unproven.Front()
+	oldest := l.unauthenticated.Front()
 	if full {
 		l.warn()
 	}
@@ -95,7 +96,7 @@ func (l *Listener) admit(accepted net.Conn) *connection {
 		l.metrics.evicted.Inc()
 	}
 	c := &connection{Conn: accepted, of: l}
-	c.place = l.unproven.PushBack(c)
+	c.place = l.unauthenticated.PushBack(c)
 	l.open++
 	l.mu.Unlock()
 	if evicted != nil {
@@ -108,7 +109,7 @@ func (l *Listener) admit(accepted net.Conn) *connection {
 func (l *Listener) warn() {
 	if now := time.Now(); now.Sub(l.warned) >= warnEvery {
 		l.warned = now
-		l.log.Warn("connection limit reached", "limit", l.max, "unauthenticated", l.unproven.Len())
+		l.log.Warn("connection limit reached", "limit", l.max, "unauthenticated", l.unauthenticated.Len())
 	}
 }
 
@@ -118,24 +119,25 @@ func (l *Listener) forget(c *connection) *connection {
 		c.gone = true
 		l.open--
 		l.removeUnproven(c)
-		l.disprove(c)
+		l.releaseShare(c)
 	}
 	return c
 }
 
-// disprove gives back what a connection has of its actor's share. It is called with the lock held.
-func (l *Listener) disprove(c *connection) {
-	if !c.proven.Load() {
+// releaseShare gives back what a connection has of its actor's share. It is called with the lock
+// held.
+func (l *Listener) releaseShare(c *connection) {
+	if !c.authenticated.Load() {
 		return
 	}
-	if l.proven[c.actor]--; l.proven[c.actor] == 0 {
-		delete(l.proven, c.actor)
+	if l.authenticated[c.actor]--; l.authenticated[c.actor] == 0 {
+		delete(l.authenticated, c.actor)
 	}
 }
 
 func (l *Listener) removeUnproven(c *connection) {
 	if c.place != nil {
-		l.unproven.Remove(c.place)
+		l.unauthenticated.Remove(c.place)
 		c.place = nil
 	}
 }
@@ -145,39 +147,39 @@ type connection struct {
 	net.Conn
 	of *Listener
 
-	reads  sync.Mutex  // held by a Read
-	proven atomic.Bool // see Listener; changed under the listener's lock
+	reads         sync.Mutex  // held by a Read
+	authenticated atomic.Bool // see Listener; changed under the listener's lock
 
 	// Under the listener's lock.
-	place *list.Element    // among those that are not proven; nil: it is, or it is closed
-	actor telematics.Actor // who has proven it
+	place *list.Element    // among those that are not authenticated; nil: it is, or it is closed
+	actor telematics.Actor // who has authenticated it
 	gone  bool
 }
 
-// SetReadDeadline allows a connection that is not proven no longer than unprovenIdle.
+// SetReadDeadline allows a connection that is not authenticated no longer than unauthenticatedIdle.
 func (c *connection) SetReadDeadline(t time.Time) error {
-	if latest := time.Now().Add(unprovenIdle); t.After(latest) && !c.proven.Load() {
+	if latest := time.Now().Add(unauthenticatedIdle); t.After(latest) && !c.authenticated.Load() {
 		t = latest
 	}
 	return c.Conn.SetReadDeadline(t)
 }
 
-// prove keeps the connection from being evicted: it has carried a valid token of the actor. Beyond
-// the actor's share it changes nothing; a later request may prove the connection, as behind a
-// proxy, where many actors share one.
-func (c *connection) prove(actor telematics.Actor) {
-	if c.proven.Load() {
+// markAuthenticated keeps the connection from being evicted: it has carried a valid token of the
+// actor. Beyond the actor's share it changes nothing; a later request may markAuthenticated the
+// connection, as behind a proxy, where many actors share one.
+func (c *connection) markAuthenticated(actor telematics.Actor) {
+	if c.authenticated.Load() {
 		return
 	}
 	l := c.of
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.gone || c.proven.Load() || l.proven[actor] >= l.share() {
+	if c.gone || c.authenticated.Load() || l.authenticated[actor] >= l.share() {
 		return
 	}
-	l.proven[actor]++
+	l.authenticated[actor]++
 	c.actor = actor
-	c.proven.Store(true)
+	c.authenticated.Store(true)
 	l.removeUnproven(c)
 }
 
@@ -219,7 +221,7 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// Context is the ConnContext of an http.Server whose handlers call Prove.
+// Context is the ConnContext of an http.Server whose handlers call MarkAuthenticated.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	for {
 		if found, ok := c.(*connection); ok {
@@ -233,9 +235,10 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// Prove records that the connection of a request has carried a valid token of the actor.
-func Prove(ctx context.Context, actor telematics.Actor) {
+// MarkAuthenticated records that the connection of a request has carried a valid token of the
+// actor.
+func MarkAuthenticated(ctx context.Context, actor telematics.Actor) {
 	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
-		c.prove(actor)
+		c.markAuthenticated(actor)
 	}
 }

@@ -3,10 +3,11 @@ package connections
 import "time"
 
 const (
-	// unprovenIdle is how long a read on a connection may take before its first valid token. It is
-	// the time of a whole request in httpapi, so it shortens only the wait for the next one: half
-	// cuts slow callers within a request, double keeps idle connections without a token longer.
-	unprovenIdle = 20 * time.Second
+	// unauthenticatedIdle is how long a read on a connection may take before its first valid token.
+	// It is the time of a whole request in httpapi, so it shortens only the wait for the next one:
+	// half cuts slow callers within a request, double keeps idle connections without a token
+	// longer.
+	unauthenticatedIdle = 20 * time.Second
 	// minShare is how many connections an actor's tokens keep from eviction at least. Half evicts
 	// callers with several tools; double lets few actors hold a small listener.
 	minShare = 8

@@ -135,7 +135,7 @@ func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
 	c := good(t)
 	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
 		c.GeocoderURL = url
-		a, err := c.newAddressing(nil, nil, slog.New(slog.DiscardHandler))
+		a, err := c.newAddresses(nil, nil, slog.New(slog.DiscardHandler))
 		if err != nil || (a.finder != nil) != (url != "") || (a.geocoder != nil) != (url != "") || a.book.Geocoded != (url != "") {
 			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
 		}

@@ -21,7 +21,7 @@ import (
 // How often the database is looked at: until it was seen once, also after it was found to be
 // another server, and then.
 const (
-	databaseAgain = time.Second
+	databaseRetry = time.Second
 	databaseEvery = 30 * time.Second
 )
 
@@ -42,7 +42,7 @@ func (w *databaseWatch) run(ctx context.Context) error {
 	if err := w.awaitSuitable(ctx); err != nil {
 		return err
 	}
-	tick := time.NewTicker(databaseAgain)
+	tick := time.NewTicker(databaseRetry)
 	defer tick.Stop()
 	lives := w.postgres.Lives()
 	for next := time.Now(); ; {
@@ -52,7 +52,7 @@ func (w *databaseWatch) run(ctx context.Context) error {
 			w.changed()
 		}
 		if !time.Now().Before(next) {
-			if err := w.look(ctx); err == nil {
+			if err := w.check(ctx); err == nil {
 				next = time.Now().Add(databaseEvery)
 			} else if ctx.Err() == nil {
 				w.log.Debug("state of postgres not read", "err", err)
@@ -74,16 +74,16 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-time.After(databaseAgain):
+		case <-time.After(databaseRetry):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// look raises the numbers of commands where the server was started or promoted, so that the log
-// says so, and warns of what may be lost.
-func (w *databaseWatch) look(ctx context.Context) error {
+// check raises the numbers of commands where the server was started or promoted, and warns of
+// settings and standbys that may lose commits.
+func (w *databaseWatch) check(ctx context.Context) error {
 	before, after, err := w.postgres.RaiseNumbers(ctx, false)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (w *databaseWatch) look(ctx context.Context) error {
 	return nil
 }
 
-// schemaEvery is between two looks whether the schema is there.
+// schemaEvery is between two checks of the schema.
 const schemaEvery = 250 * time.Millisecond
 
 // postgresReady also compares the clocks [LAW-11].

@@ -70,8 +70,8 @@ func TestAFrozenRedisDelaysNoRead(t *testing.T) {
 	before := read()
 	s.must(s.redis.Pause())
 	defer func() { s.must(s.redis.Resume()) }()
-	const patience = 250 * time.Millisecond // of a limit with a silent Redis
-	if took := read(); took > 25*patience+2*before {
+	const timeout = 250 * time.Millisecond // of a limit with a silent Redis
+	if took := read(); took > 25*timeout+2*before {
 		t.Errorf("50 reads took %v, and %v before: each waited", took, before)
 	}
 }

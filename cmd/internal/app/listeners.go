@@ -52,16 +52,16 @@ func listen(flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// face is a server with its listener.
-type face struct {
+// httpServer is a server with its listener.
+type httpServer struct {
 	*http.Server
 	listener net.Listener
 }
 
 // serveHTTP serves until the context ends, and then waits for open calls.
-func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, faces ...face) error {
+func serveHTTP(ctx context.Context, log *slog.Logger, timeout time.Duration, servers ...httpServer) error {
 	serving, ctx := errgroup.WithContext(ctx)
-	for _, f := range faces {
+	for _, f := range servers {
 		f.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 		serving.Go(func() error {
 			if err := f.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -71,7 +71,7 @@ func serveHTTP(ctx context.Context, log *slog.Logger, patience time.Duration, fa
 		})
 		serving.Go(func() error {
 			<-ctx.Done()
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 			defer cancel()
 			if err := f.Shutdown(ending); err != nil {
 				return fmt.Errorf("calls cut off at the end: %w", err)

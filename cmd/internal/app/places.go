@@ -43,17 +43,17 @@ func (c Config) geocoder() (*nominatim.Client, error) {
 	return nominatim.New(nominatim.Config{URL: string(c.GeocoderURL), Contact: c.GeocoderContact, Version: c.Version})
 }
 
-// addressing is what says where vehicles stand. Without a geocoder there is no finder:
-// nothing is asked, and nothing runs that could.
-type addressing struct {
+// addresses keeps the addresses of positions. Without a geocoder there is no finder, and no request
+// is sent.
+type addresses struct {
 	book     *places.Book
 	finder   *places.Finder
 	geocoder *nominatim.Client
 	postgres *store.Postgres
 }
 
-func (c Config) newAddressing(p *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*addressing, error) {
-	a := &addressing{
+func (c Config) newAddresses(p *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*addresses, error) {
+	a := &addresses{
 		book:     places.NewBook(places.BookConfig{Record: p, Geocoded: c.GeocoderURL != "", Log: log}),
 		postgres: p,
 	}
@@ -69,7 +69,7 @@ func (c Config) newAddressing(p *store.Postgres, registry prometheus.Registerer,
 }
 
 // run keeps addresses up to date until the context ends, as soon as there is a schema.
-func (a *addressing) run(ctx context.Context) error {
+func (a *addresses) run(ctx context.Context) error {
 	if !awaitSchema(ctx, a.postgres, slog.New(slog.DiscardHandler)) { // others log it
 		return nil
 	}

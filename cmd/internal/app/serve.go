@@ -63,7 +63,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer closeLogged(log, "redis", cache.Close)
 
 	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: cache, Logger: log})
-	addresses, err := c.newAddressing(postgres, registry, log)
+	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {
 		return err
 	}
@@ -149,19 +149,19 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	stopping := newStopping(c.Drain, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
 	server.RegisterOnShutdown(feed.End) // no stream ends by itself
-	faces := []face{
+	servers := []httpServer{
 		{server, connections.Bound(listeners.Public, maxConnections, registry, log)},
 		{httpapi.NewServer("", c.internalHandler(ready, registry, signing, log)), listeners.Internal},
 	}
 	healthAddress := "none"
 	if listeners.Health != nil {
 		healthAddress = listeners.Health.Addr().String()
-		faces = append(faces, face{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
+		servers = append(servers, httpServer{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
 	}
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", carrier.Instance)
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
-	return serveHTTP(serving, log, telematics.MaxBudget+answerSlack, faces...)
+	return serveHTTP(serving, log, telematics.MaxBudget+answerSlack, servers...)
 }
 
 // background returns a function that starts parts of the service, and one that stops them and waits

@@ -18,8 +18,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// lookEvery is how soon an instance notices that the file of the signing keys changed.
-const lookEvery = time.Second
+// pollEvery is how soon an instance notices that the file of the signing keys changed.
+const pollEvery = time.Second
 
 // signingKeys are the private keys of a file, as it was when it could be read last. Run
 // follows the file. Safe for concurrent use.
@@ -30,7 +30,7 @@ type signingKeys struct {
 
 func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 	k := &signingKeys{source: keyfile.Source[signing.Keychain]{
-		Name: c.SigningKeys, Every: lookEvery, Parse: signing.ParseKeychain, Log: log,
+		Name: c.SigningKeys, Every: pollEvery, Parse: signing.ParseKeychain, Log: log,
 		Read: func(context.Context) ([]byte, error) { return os.ReadFile(c.SigningKeys) },
 	}}
 	chain, err := k.source.Load(context.Background())

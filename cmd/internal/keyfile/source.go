@@ -11,24 +11,23 @@ import (
 // it once, then Watch it. Not safe for concurrent use.
 type Source[K any] struct {
 	Name  string        // in logs
-	Every time.Duration // between two looks
+	Every time.Duration // between two reads
 	Read  func(context.Context) ([]byte, error)
 	Parse func([]byte) (K, error)
 	Log   *slog.Logger
 
-	inForce [sha256.Size]byte // what was read last, and is in use
-	problem string            // with what is there now; empty: none
+	inUse   [sha256.Size]byte // of the content that was read last
+	problem string            // with the present content; empty: none
 }
 
 // Load reads the keys.
 func (s *Source[K]) Load(ctx context.Context) (K, error) {
-	keys, _, err := s.look(ctx)
+	keys, _, err := s.poll(ctx)
 	return keys, err
 }
 
-// Watch calls changed with the keys whenever they are others than before, until the
-// context ends. A source that cannot be read leaves those in force that are; each problem is
-// logged once.
+// Watch calls changed with the keys whenever they differ from those in use, until the context ends.
+// While the source cannot be read, the keys in use stay. Each problem is logged once.
 func (s *Source[K]) Watch(ctx context.Context, changed func(K)) error {
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
@@ -38,32 +37,32 @@ func (s *Source[K]) Watch(ctx context.Context, changed func(K)) error {
 			return nil
 		case <-tick.C:
 		}
-		keys, news, err := s.look(ctx)
+		keys, differ, err := s.poll(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		s.report(err)
-		if news {
+		if differ {
 			changed(keys)
 		}
 	}
 }
 
-// look reads the content itself, every time: a file that is replaced within the resolution
-// of its date, by one of the same size, looks the same from outside.
-func (s *Source[K]) look(ctx context.Context) (keys K, news bool, err error) {
+// poll reads the content every time: the date of a file has too coarse a resolution to show a
+// change.
+func (s *Source[K]) poll(ctx context.Context) (keys K, differ bool, err error) {
 	text, err := s.Read(ctx)
 	if err != nil {
 		return keys, false, err
 	}
 	sum := sha256.Sum256(text)
-	if sum == s.inForce {
+	if sum == s.inUse {
 		return keys, false, nil
 	}
 	if keys, err = s.Parse(text); err != nil {
 		return keys, false, err
 	}
-	s.inForce = sum
+	s.inUse = sum
 	return keys, true, nil
 }
 
