@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"motorpool/rental"
 )
@@ -76,4 +79,100 @@ func (s *Notices) Open() int {
 		}
 	}
 	return open
+}
+
+// NoticeRecord is one record of notices, as two instances of Motorpool use it.
+type NoticeRecord struct{ Here, There rental.Notices }
+
+// NoticesContract runs what every record of notices promises.
+func NoticesContract(t *testing.T, open func(*testing.T) NoticeRecord) {
+	for name, run := range map[string]func(*testing.T, NoticeRecord){
+		"ANoticeIsTakenOnceHoweverOftenItComes": noticeOnce,
+		"WhoseWorkerDiedComesAgain":             noticeAgain,
+		"OneThatFailedComesAgainLater":          noticeLater,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, open(t)) })
+	}
+}
+
+func newNotice(t *testing.T, l rental.Notices) rental.Notice {
+	t.Helper()
+	n := rental.Notice{ID: "evt_" + uuid.NewString(), Type: "payment_intent.succeeded", Object: "pi_1", Kind: rental.AboutIntent, Live: true}
+	if err := l.Keep(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func takeNotice(t *testing.T, l rental.Notices, id string, lease time.Duration) (rental.Notice, bool) {
+	t.Helper()
+	taken, err := l.TakeNotices(t.Context(), 1000, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range taken {
+		if n.ID == id {
+			return n, true
+		}
+	}
+	return rental.Notice{}, false
+}
+
+func noticeOnce(t *testing.T, r NoticeRecord) {
+	n := newNotice(t, r.Here)
+	if err := r.There.Keep(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	taken, ok := takeNotice(t, r.Here, n.ID, longLease)
+	n.Attempts = 1
+	if !ok || taken != n {
+		t.Fatalf("taken: %+v, %v; want %+v", taken, ok, n)
+	}
+	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {
+		t.Error("it is taken twice")
+	}
+	if err := r.Here.Handled(t.Context(), n.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.There.Keep(t.Context(), n); err != nil { // told once more
+		t.Fatal(err)
+	}
+	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil { // a slow worker has failed
+		t.Fatal(err)
+	}
+	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {
+		t.Error("it is taken after it was handled")
+	}
+}
+
+func noticeAgain(t *testing.T, r NoticeRecord) {
+	n := newNotice(t, r.Here)
+	if _, ok := takeNotice(t, r.Here, n.ID, shortLease); !ok {
+		t.Fatal("it is not due")
+	}
+	for began := time.Now(); time.Since(began) < soonEnough; time.Sleep(10 * time.Millisecond) {
+		if again, ok := takeNotice(t, r.There, n.ID, longLease); ok {
+			if again.Attempts != 2 {
+				t.Errorf("taken %d times", again.Attempts)
+			}
+			return
+		}
+	}
+	t.Error("it is lost")
+}
+
+func noticeLater(t *testing.T, r NoticeRecord) {
+	n := newNotice(t, r.Here)
+	for _, step := range []struct {
+		again time.Time
+		due   bool
+	}{{time.Now().Add(time.Hour), false}, {time.Now().Add(-time.Second), true}} {
+		takeNotice(t, r.Here, n.ID, longLease)
+		if err := r.Here.Handled(t.Context(), n.ID, step.again); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := takeNotice(t, r.There, n.ID, longLease); ok != step.due {
+			t.Errorf("given back for %v: due %v", step.again, ok)
+		}
+	}
 }

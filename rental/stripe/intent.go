@@ -18,9 +18,6 @@ const metaCharge = "charge_id"
 // other pages, and no payer is present. What is not a hold is captured as it is confirmed, so that
 // "succeeded" says that the money has moved.
 func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
-	if err := checkID(r.Customer); err != nil { // without one any card could pay
-		return rental.Intent{}, err
-	}
 	capture := api.PaymentIntentCaptureMethodAutomatic
 	if r.Hold {
 		capture = api.PaymentIntentCaptureMethodManual
@@ -44,7 +41,7 @@ func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.Inten
 	params.SetIdempotencyKey(key)
 	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
 		return p.api.V1PaymentIntents.Create(ctx, params)
-	})
+	}, r.Customer) // without a customer any card could pay
 }
 
 // Confirm carries a payment out with a card. A card that Stripe does not hold any more is a card that is refused for ever:
@@ -77,40 +74,31 @@ func isAboutCard(e *api.Error) bool {
 
 // Intent returns a payment as it is now.
 func (p *Processor) Intent(ctx context.Context, intent string) (rental.Intent, error) {
-	if err := checkID(intent); err != nil {
-		return rental.Intent{}, err
-	}
 	return p.intent(ctx, reads, func(ctx context.Context) (*api.PaymentIntent, error) {
 		return p.api.V1PaymentIntents.Retrieve(ctx, intent, &api.PaymentIntentRetrieveParams{})
-	})
+	}, intent)
 }
 
 // Capture takes a part of what is held. The rest is released.
 func (p *Processor) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {
-	if err := checkID(intent); err != nil {
-		return rental.Intent{}, err
-	}
 	params := &api.PaymentIntentCaptureParams{AmountToCapture: api.Int64(amountThere(amount, c))}
 	params.SetIdempotencyKey(key)
 	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
 		return p.api.V1PaymentIntents.Capture(ctx, intent, params)
-	})
+	}, intent)
 }
 
 // Cancel gives a payment up, and releases what it holds.
 func (p *Processor) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
-	if err := checkID(intent); err != nil {
-		return rental.Intent{}, err
-	}
 	params := &api.PaymentIntentCancelParams{}
 	params.SetIdempotencyKey(key)
 	return p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
 		return p.api.V1PaymentIntents.Cancel(ctx, intent, params)
-	})
+	}, intent)
 }
 
-func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Context) (*api.PaymentIntent, error)) (rental.Intent, error) {
-	made, err := call(ctx, p, reads, do)
+func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Context) (*api.PaymentIntent, error), ids ...string) (rental.Intent, error) {
+	made, err := call(ctx, p, reads, do, ids...)
 	if err != nil {
 		return rental.Intent{}, err
 	}

@@ -3,6 +3,8 @@ package stripe
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	api "github.com/stripe/stripe-go/v85"
@@ -12,12 +14,9 @@ import (
 
 // Attach binds a card to a customer. One that is bound to it already stays so.
 func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.Card, error) {
-	if err := cmp.Or(checkID(customer), checkID(token)); err != nil {
-		return rental.Card{}, err
-	}
 	method, err := call(ctx, p, changes, func(ctx context.Context) (*api.PaymentMethod, error) {
 		return p.api.V1PaymentMethods.Attach(ctx, token, &api.PaymentMethodAttachParams{Customer: api.String(customer)})
-	})
+	}, customer, token)
 	if kindIs(err, rental.Refused) {
 		// So is answered, too, where an earlier attempt whose answer was lost has bound it.
 		if card, owner, looked := p.Card(ctx, token); looked == nil && owner == customer {
@@ -55,12 +54,9 @@ func (p *Processor) Detach(ctx context.Context, token string) error {
 
 // Card returns a card as it is now, and the customer that it is bound to.
 func (p *Processor) Card(ctx context.Context, token string) (rental.Card, string, error) {
-	if err := checkID(token); err != nil {
-		return rental.Card{}, "", err
-	}
 	method, err := call(ctx, p, reads, func(ctx context.Context) (*api.PaymentMethod, error) {
 		return p.api.V1PaymentMethods.Retrieve(ctx, token, &api.PaymentMethodRetrieveParams{})
-	})
+	}, token)
 	if err != nil {
 		return rental.Card{}, "", err
 	}
@@ -87,4 +83,23 @@ func cardOf(m *api.PaymentMethod) (rental.Card, error) {
 		ExpYear:     int(m.Card.ExpYear),
 		Fingerprint: m.Card.Fingerprint,
 	}, nil
+}
+
+// CreateCustomer makes a customer that has a number and no name: Stripe needs none.
+func (p *Processor) CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error) {
+	params := &api.CustomerCreateParams{
+		Description: api.String(fmt.Sprintf("Client %d of agency %d", c.ID, c.Agency)),
+		Metadata: map[string]string{
+			"client_id": strconv.FormatInt(int64(c.ID), 10),
+			"agency_id": strconv.FormatInt(int64(c.Agency), 10),
+		},
+	}
+	params.SetIdempotencyKey(key)
+	customer, err := call(ctx, p, changes, func(ctx context.Context) (*api.Customer, error) {
+		return p.api.V1Customers.Create(ctx, params)
+	})
+	if err != nil {
+		return "", err
+	}
+	return customer.ID, nil
 }

@@ -86,25 +86,30 @@ const (
 	changes = false
 )
 
-// call makes one request. Its error is a *rental.ProcessorError.
-func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.Context) (T, error)) (T, error) {
+// call makes one request about the objects with these ids. Its error is a *rental.ProcessorError.
+func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.Context) (T, error), ids ...string) (T, error) {
+	var none T
+	for _, id := range ids {
+		if err := checkID(id); err != nil {
+			return none, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	ctx, t := withTrip(ctx)
 	result, err := do(ctx)
 	if err != nil {
-		var none T
 		return none, failure(err, t, reads)
 	}
 	return result, nil
 }
 
-// ids are what Stripe's may look like. An id goes into a path, and a caller's own words do, too.
-var ids = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+// idForm is what an id of Stripe's may look like. An id goes into a path, and a caller's own words do, too.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
 // checkID refuses what can be no id at Stripe.
 func checkID(id string) error {
-	if !ids.MatchString(id) {
+	if !idForm.MatchString(id) {
 		return &rental.ProcessorError{Kind: rental.NotKnown, Cause: errNoID}
 	}
 	return nil

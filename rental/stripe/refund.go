@@ -11,9 +11,6 @@ import (
 
 // Refund gives back a part of a payment.
 func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
-	if err := checkID(r.Intent); err != nil {
-		return rental.Refund{}, err
-	}
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
 		Amount:        api.Int64(amountBack(r.Amount, r.Currency)),
@@ -22,21 +19,18 @@ func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundReque
 	params.SetIdempotencyKey(key)
 	return p.refund(ctx, changes, func(ctx context.Context) (*api.Refund, error) {
 		return p.api.V1Refunds.Create(ctx, params)
-	})
+	}, r.Intent)
 }
 
 // RefundByID returns a refund as it is now.
 func (p *Processor) RefundByID(ctx context.Context, id string) (rental.Refund, error) {
-	if err := checkID(id); err != nil {
-		return rental.Refund{}, err
-	}
 	return p.refund(ctx, reads, func(ctx context.Context) (*api.Refund, error) {
 		return p.api.V1Refunds.Retrieve(ctx, id, &api.RefundRetrieveParams{})
-	})
+	}, id)
 }
 
-func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Context) (*api.Refund, error)) (rental.Refund, error) {
-	made, err := call(ctx, p, reads, do)
+func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Context) (*api.Refund, error), id string) (rental.Refund, error) {
+	made, err := call(ctx, p, reads, do, id)
 	if err != nil {
 		return rental.Refund{}, err
 	}
@@ -49,9 +43,6 @@ const maxRefundsPerPage = 100
 // RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one has failed and another not, the
 // other one counts. Stripe's search is of no use for this: it lags behind what has happened.
 func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (rental.Refund, bool, error) {
-	if err := checkID(intent); err != nil {
-		return rental.Refund{}, false, err
-	}
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
 		params := &api.RefundListParams{PaymentIntent: api.String(intent)}
 		params.Limit = api.Int64(maxRefundsPerPage)
@@ -68,7 +59,7 @@ func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.C
 			}
 		}
 		return found, nil
-	})
+	}, intent)
 	if err != nil || found == nil {
 		return rental.Refund{}, false, err
 	}

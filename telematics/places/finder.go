@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/telematics"
@@ -186,4 +185,22 @@ func rounded(p telematics.Position) telematics.Position {
 		Latitude:  math.Round(p.Latitude*perDegree) / perDegree,
 		Longitude: math.Round(p.Longitude*perDegree) / perDegree,
 	}
+}
+
+// condition is that of a source of addresses. It is logged when it changes, not each time
+// that it is seen. One goroutine owns it.
+type condition struct {
+	log    *slog.Logger
+	source string
+	bad    bool
+}
+
+func (c *condition) is(err error) {
+	switch {
+	case err != nil && !c.bad:
+		c.log.Warn("addresses are not kept up to date", "source", c.source, "err", err)
+	case err == nil && c.bad:
+		c.log.Info("addresses are kept up to date again", "source", c.source)
+	}
+	c.bad = err != nil
 }
