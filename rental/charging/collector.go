@@ -65,11 +65,11 @@ func NewCollector(c Config) *Collector {
 
 // Nudge has the collector look for what is due now rather than at the next look. It does not block.
 func (c *Collector) Nudge() {
-	poke(c.charges)
-	poke(c.notices)
+	wakeUp(c.charges)
+	wakeUp(c.notices)
 }
 
-func poke(hint chan struct{}) {
+func wakeUp(hint chan struct{}) {
 	select {
 	case hint <- struct{}{}:
 	default: // the hint is set already
@@ -177,8 +177,8 @@ func claim(ctx context.Context, free chan struct{}) int {
 // backoff is how long to wait after tries in a row that brought no news.
 var backoff = [...]time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 
-// againAfter returns how long to wait after a number of tries without a result, counted from 1.
-func againAfter(tries int) time.Duration { return backoff[min(max(tries, 1), len(backoff))-1] }
+// backoffAfter returns how long to wait after a number of tries without a result, counted from 1.
+func backoffAfter(tries int) time.Duration { return backoff[min(max(tries, 1), len(backoff))-1] }
 
 // dunning is how long to wait after successive declines of one card.
 var dunning = [...]time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour}
@@ -191,9 +191,9 @@ func retryAfter(declines int) (time.Duration, bool) {
 	return dunning[max(declines, 1)-1], true
 }
 
-// untold is how long a charge waits for the processor to tell what others do about it, before it is looked at all the same:
+// queryAfter is how long a charge waits for the processor to tell what others do about it, before it is looked at all the same:
 // notices may be lost.
-var untold = map[rental.ChargeState]time.Duration{
+var queryAfter = map[rental.ChargeState]time.Duration{
 	rental.RequiresAction: time.Hour,      // the card's owner confirms
 	rental.Authorized:     24 * time.Hour, // the processor gives the hold up
 }

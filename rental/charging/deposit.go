@@ -6,84 +6,84 @@ import (
 	"motorpool/rental"
 )
 
-// judgeDeposit goes on from how the deposit is at the processor, towards what is wanted of it.
-func (h *worker) judgeDeposit(ctx context.Context, in rental.Intent) (rental.Result, error) {
+// continueDeposit goes on from how the deposit is at the processor, towards what is wanted of it.
+func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	switch in.Status {
 	case rental.IntentSucceeded:
-		r := h.settled(rental.Captured)
+		r := w.settled(rental.Captured)
 		r.Settled, r.Seen = in.Amount, in.Attempt
-		return h.withActivity(r), nil
+		return w.withActivity(r), nil
 	case rental.IntentCanceled:
-		r := h.settled(rental.Released)
-		if h.job.Goal != rental.Release {
+		r := w.settled(rental.Released)
+		if w.job.Goal != rental.Release {
 			r.DeclineCode = holdExpired
 		}
-		return h.withActivity(r), nil
+		return w.withActivity(r), nil
 	case rental.IntentHeld:
-		return h.judgeHold(ctx, in)
+		return w.continueHold(ctx, in)
 	case rental.IntentPrepared, rental.IntentAction:
-		if h.job.Goal == rental.Hold {
-			return h.judgeAttempt(ctx, in)
+		if w.job.Goal == rental.Hold {
+			return w.continueAttempt(ctx, in)
 		}
-		return h.release(ctx) // a payment that is given up holds nothing afterwards, whatever is still on its way to it
+		return w.release(ctx) // a payment that is given up holds nothing afterwards, whatever is still on its way to it
 	default:
-		return h.undecided(), nil
+		return w.undecided(), nil
 	}
 }
 
-// judgeHold goes on with money that is held.
-func (h *worker) judgeHold(ctx context.Context, in rental.Intent) (rental.Result, error) {
-	wasHeld := h.job.State == rental.Authorized
-	h.job.Settled = in.Amount
+// continueHold goes on with money that is held.
+func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Result, error) {
+	wasHeld := w.job.State == rental.Authorized
+	w.job.Settled = in.Amount
 	switch {
-	case h.job.Goal == rental.Hold:
-		r := h.settled(rental.Authorized)
+	case w.job.Goal == rental.Hold:
+		r := w.settled(rental.Authorized)
 		r.Seen = in.Attempt
 		if wasHeld {
 			return r, nil
 		}
-		return h.withActivity(r), nil
-	case h.job.Goal == rental.Capture && h.job.CaptureAmount > 0:
-		return h.capture(ctx)
+		return w.withActivity(r), nil
+	case w.job.Goal == rental.Capture && w.job.CaptureAmount > 0:
+		return w.capture(ctx)
 	default:
-		return h.release(ctx)
+		return w.release(ctx)
 	}
 }
 
 // capture takes a part of what is held. The rest is free.
-func (h *worker) capture(ctx context.Context) (rental.Result, error) {
-	return h.act(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
-		return h.Processor.Capture(ctx, key, h.job.Intent, h.job.CaptureAmount, h.job.Currency)
+func (w *worker) capture(ctx context.Context) (rental.Result, error) {
+	return w.act(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
+		return w.Processor.Capture(ctx, key, w.job.Intent, w.job.CaptureAmount, w.job.Currency)
 	})
 }
 
 // release gives the deposit up.
-func (h *worker) release(ctx context.Context) (rental.Result, error) {
-	return h.act(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
-		return h.Processor.Cancel(ctx, key, h.job.Intent)
+func (w *worker) release(ctx context.Context) (rental.Result, error) {
+	return w.act(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
+		return w.Processor.Cancel(ctx, key, w.job.Intent)
 	})
 }
 
 // act asks for something that can happen to a payment once, whatever it is called: each time the key is a new one,
 // after a look.
-func (h *worker) act(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
-	if h.acted {
-		return h.again(), nil
+func (w *worker) act(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
+	if w.acted {
+		return w.retryLater(), nil
 	}
-	if err := h.write(ctx, h.about()); err != nil {
+	if err := w.write(ctx, w.intended()); err != nil {
 		return rental.Result{}, err
 	}
-	h.acted = true
-	bounded, cancel := h.call(ctx)
-	in, err := do(bounded, h.key(doing))
+	w.acted = true
+	bounded, cancel := w.call(ctx)
+	in, err := do(bounded, w.key(doing))
 	cancel()
 	if err == nil {
-		return h.judge(ctx, in)
+		return w.continueFrom(ctx, in)
 	}
-	switch h.why(doing, err).Kind {
+	switch w.failure(doing, err).Kind {
 	case rental.WrongState, rental.Refused, rental.CardRefused:
-		return h.look(ctx)
+		return w.query(ctx)
 	default:
-		return h.again(), nil
+		return w.retryLater(), nil
 	}
 }

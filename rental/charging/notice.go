@@ -16,7 +16,7 @@ func (c *Collector) handle(ctx context.Context, n rental.Notice) {
 	if err := c.follow(ctx, n); err != nil {
 		c.metrics.handled.failed.Inc()
 		c.Logger.Warn("notice of the payment processor not handled, retrying", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
-		again = c.Now().Add(againAfter(n.Attempts))
+		again = c.Now().Add(backoffAfter(n.Attempts))
 	}
 	if err := c.Notices.Handled(ctx, n.ID, again); err != nil {
 		c.Logger.Warn("notice of the payment processor not released, retried after its lease", "notice", n.ID, "err", err)
@@ -29,7 +29,7 @@ func (c *Collector) follow(ctx context.Context, n rental.Notice) error {
 		return c.wake(ctx, n)
 	case rental.AboutCard:
 		c.metrics.handled.cardChecked.Inc()
-		return c.lookAtCard(ctx, n.Object)
+		return c.refreshCard(ctx, n.Object)
 	default:
 		c.metrics.handled.unknownObject.Inc()
 		return nil
@@ -50,13 +50,13 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 			"notice", n.ID, "type", n.Type, "object", n.Object, "state", string(state))
 	default:
 		c.metrics.handled.chargeChecked.Inc()
-		poke(c.charges)
+		wakeUp(c.charges)
 	}
 	return nil
 }
 
-// lookAtCard records what the processor changed of a card. A card without a customer cannot pay any more.
-func (c *Collector) lookAtCard(ctx context.Context, token string) error {
+// refreshCard records what the processor changed of a card. A card without a customer cannot pay any more.
+func (c *Collector) refreshCard(ctx context.Context, token string) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	card, customer, err := c.Processor.Card(bounded, token)

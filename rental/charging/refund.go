@@ -12,105 +12,105 @@ import (
 //
 // Its name is the same until the processor answers with an internal error, which it would repeat for ever. Then
 // no request with that key is in flight, and a refund that is not found a moment later has not happened.
-func (h *worker) refund(ctx context.Context) (rental.Result, error) {
+func (w *worker) refund(ctx context.Context) (rental.Result, error) {
 	switch {
-	case h.job.State == rental.Failed:
-		return h.unchanged(), nil // another refund may have taken its place
-	case h.job.Payment == "":
-		return h.refundFailed("payment_not_known"), nil
-	case h.job.Intent != "":
-		return h.lookAtRefund(ctx)
-	case h.job.State == rental.Unknown:
-		return h.findRefund(ctx)
+	case w.job.State == rental.Failed:
+		return w.unchanged(), nil // another refund may have taken its place
+	case w.job.Payment == "":
+		return w.refundFailed("payment_not_known"), nil
+	case w.job.Intent != "":
+		return w.queryRefund(ctx)
+	case w.job.State == rental.Unknown:
+		return w.findRefund(ctx)
 	}
-	if err := h.write(ctx, h.about()); err != nil {
+	if err := w.write(ctx, w.intended()); err != nil {
 		return rental.Result{}, err
 	}
-	return h.giveBack(ctx)
+	return w.createRefund(ctx)
 }
 
-func (h *worker) lookAtRefund(ctx context.Context) (rental.Result, error) {
-	bounded, cancel := h.call(ctx)
-	made, err := h.Processor.RefundByID(bounded, h.job.Intent)
+func (w *worker) queryRefund(ctx context.Context) (rental.Result, error) {
+	bounded, cancel := w.call(ctx)
+	made, err := w.Processor.RefundByID(bounded, w.job.Intent)
 	cancel()
 	if err != nil {
-		_ = h.why("look", err)
-		return h.again(), nil
+		_ = w.failure("look", err)
+		return w.retryLater(), nil
 	}
-	return h.judgeRefund(made), nil
+	return w.settleRefund(made), nil
 }
 
 // findRefund looks whether the refund was made, and makes it where it was not.
-func (h *worker) findRefund(ctx context.Context) (rental.Result, error) {
-	bounded, cancel := h.call(ctx)
-	made, found, err := h.Processor.RefundOf(bounded, h.job.Payment, h.job.ID)
+func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
+	bounded, cancel := w.call(ctx)
+	made, found, err := w.Processor.RefundOf(bounded, w.job.Payment, w.job.ID)
 	cancel()
 	switch {
 	case err != nil:
-		_ = h.why("look", err)
-		return h.again(), nil
+		_ = w.failure("look", err)
+		return w.retryLater(), nil
 	case found:
-		return h.judgeRefund(made), nil
-	case h.acted:
-		return h.refundFailed(notAccepted), nil // it was refused just now, and is not there
+		return w.settleRefund(made), nil
+	case w.acted:
+		return w.refundFailed(notAccepted), nil // it was refused just now, and is not there
 	}
-	if err := h.write(ctx, h.as(rental.Unknown)); err != nil { // as it is, to be sure that the charge is still ours
+	if err := w.write(ctx, w.inState(rental.Unknown)); err != nil { // as it is, to be sure that the charge is still ours
 		return rental.Result{}, err
 	}
-	return h.giveBack(ctx)
+	return w.createRefund(ctx)
 }
 
-// giveBack asks for the refund.
-func (h *worker) giveBack(ctx context.Context) (rental.Result, error) {
-	h.acted = true
-	bounded, cancel := h.call(ctx)
-	made, err := h.Processor.Refund(bounded, h.firstKey(h.job.Attempts-1), rental.RefundRequest{
-		Charge: h.job.ID, Intent: h.job.Payment, Amount: h.job.Amount, Currency: h.job.Currency,
+// createRefund asks for the refund.
+func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
+	w.acted = true
+	bounded, cancel := w.call(ctx)
+	made, err := w.Processor.Refund(bounded, w.firstKey(w.job.Attempts-1), rental.RefundRequest{
+		Charge: w.job.ID, Intent: w.job.Payment, Amount: w.job.Amount, Currency: w.job.Currency,
 	})
 	cancel()
 	if err == nil {
-		return h.judgeRefund(made), nil
+		return w.settleRefund(made), nil
 	}
-	switch h.why("refund", err).Kind {
+	switch w.failure("refund", err).Kind {
 	case rental.Refused, rental.NotKnown, rental.CardRefused:
-		return h.refundFailed(notAccepted), nil
+		return w.refundFailed(notAccepted), nil
 	case rental.WrongState:
-		return h.findRefund(ctx)
+		return w.findRefund(ctx)
 	case rental.BrokenThere:
-		r := h.again()
+		r := w.retryLater()
 		r.Asked = true // the next try needs another name
 		return r, nil
 	default:
-		return h.again(), nil
+		return w.retryLater(), nil
 	}
 }
 
-func (h *worker) judgeRefund(made rental.Refund) rental.Result {
-	h.job.Intent = made.ID
+func (w *worker) settleRefund(made rental.Refund) rental.Result {
+	w.job.Intent = made.ID
 	switch made.Status {
 	case rental.RefundSucceeded:
-		if h.job.State == rental.Paid {
-			return h.unchanged()
+		if w.job.State == rental.Paid {
+			return w.unchanged()
 		}
-		r := h.settled(rental.Paid)
+		r := w.settled(rental.Paid)
 		r.Intent, r.Settled = made.ID, made.Amount
-		return h.withActivity(r)
+		return w.withActivity(r)
 	case rental.RefundFailed:
-		r := h.refundFailed(made.Why)
+		r := w.refundFailed(made.Why)
 		r.Intent = made.ID
 		return r
 	default:
-		if h.job.State == rental.Paid {
-			return h.unchanged()
+		if w.job.State == rental.Paid {
+			return w.unchanged()
 		}
-		r := h.undecided()
+		r := w.undecided()
 		r.Intent = made.ID
 		return r
 	}
 }
 
-func (h *worker) refundFailed(why string) rental.Result {
-	r := h.as(rental.Failed)
+func (w *worker) refundFailed(why string) rental.Result {
+	r := w.inState(rental.Failed)
 	r.DeclineCode, r.Settled, r.PaidAt = why, 0, time.Time{}
-	return h.withActivity(r)
+	return w.withActivity(r)
 }

@@ -9,7 +9,7 @@ func TestTriesWithoutNewsWaitLongerAndLonger(t *testing.T) {
 	for tries, want := range map[int]time.Duration{
 		0: 5 * time.Second, 1: 5 * time.Second, 2: 10 * time.Second, 3: 30 * time.Second, 4: time.Minute, 5: 5 * time.Minute, 6: 5 * time.Minute, 1000: 5 * time.Minute,
 	} {
-		if got := againAfter(tries); got != want {
+		if got := backoffAfter(tries); got != want {
 			t.Errorf("after %d tries: %v, want %v", tries, got, want)
 		}
 	}
