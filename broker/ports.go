@@ -92,7 +92,7 @@ type PendingTable interface {
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
 	// NoteUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
-	NoteUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedFate, error)
+	NoteUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 
 // Events is the log of what has changed, which every instance follows.

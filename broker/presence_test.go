@@ -29,7 +29,7 @@ func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
 		_, err := w.send(telematics.AttentionSignal) // which it has not declared
 		w.wantCode(err, telematics.CommandNotSupported)
 		says(telematics.Offline, "after", time.Time{})
-		time.Sleep(telematics.AwayAfter)
+		time.Sleep(telematics.UnreachableAfter)
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.VehicleOffline)
 	})

@@ -43,7 +43,7 @@ func (b bookings) open(c *call) error {
 	defer cancel()
 	draft := newDraft(c)
 	entry := c.entry(rental.BookingCreate, draft.Vehicle)
-	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Line: entry, Key: c.key, Now: entry.At})
+	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At})
 	if err = asFields(err); err != nil {
 		entry.Agency = draft.Agency
 		b.audit.bookingRefused(ctx, entry, 0, rental.BookingDetails{}, err)

@@ -36,7 +36,7 @@ func (b bookings) amends(activity string, decide amendment) handler {
 		var seen rental.BookingDetails
 		entry := c.entry(activity, 0)
 		decision := decide(c, entry.At)
-		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Line: entry, Key: c.key, Now: entry.At}
+		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At}
 		after, replayed, err := b.record.Amend(ctx, request, func(d rental.BookingDetails) (rental.Change, error) {
 			seen = d
 			return decision(d)

@@ -83,7 +83,7 @@ func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.R
 		d.Agency, d.Subject, d.VehicleID, d.Start, d.End = draft.Agency, draft.Client, draft.Vehicle, draft.Start, draft.End
 	})
 	b.byID[d.ID] = d
-	b.keep(r.Key, d.ID, r.Line)
+	b.keep(r.Key, d.ID, r.Activity)
 	return d, false, nil
 }
 
@@ -110,7 +110,7 @@ func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Deci
 		d.Charges = append(slices.Clone(d.Charges), c)
 	}
 	b.byID[d.ID] = d
-	b.keep(r.Key, d.ID, r.Line)
+	b.keep(r.Key, d.ID, r.Activity)
 	return d, false, nil
 }
 

@@ -23,7 +23,7 @@ func TestOneActionReachesManyVehicles(t *testing.T) {
 	a := newAPI(t)
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		if o.Vehicle == 2 {
-			return delivery.Receipt{}, telematics.AwayFor(telematics.Contact{}, now)
+			return delivery.Receipt{}, telematics.UnitOffline(telematics.Contact{}, now)
 		}
 		return delivery.Receipt{Command: new(accepted(o))}, nil
 	}

@@ -56,7 +56,7 @@ func (b bookings) paymentAction(c *call) error {
 		intent, err := b.payments.Intent(c.ctx(), charge.Intent)
 		switch {
 		case err != nil:
-			return rental.Away(err)
+			return rental.Unavailable(err)
 		case intent.Secret == "" || intent.Status != rental.IntentAction && intent.Status != rental.IntentPrepared:
 			continue // confirmed, or given up, a moment ago
 		}

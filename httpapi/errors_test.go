@@ -47,7 +47,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 		"known to be moving":  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
 		"door open":           {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
 		"lane taken":          {refused(telematics.InProgress(occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
-		"offline":             {refused(telematics.AwayFor(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
+		"offline":             {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
 		"MQTT broker away":    {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
 		"expired before sent": {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},
 		"bad signature":       {ended(telematics.Unknown, "bad_signature", ""), 502, "command_rejected", false, "10", "unknown", "bad_signature", "", true},

@@ -60,7 +60,7 @@ func (w wallets) add(c *call) error {
 	makeDefault, _ := c.values["set_default"].(bool)
 	added, err := w.wallet.Add(c.ctx(), rental.NewCard{
 		Token: c.text("payment_method_id"), Default: makeDefault, Actor: c.actor, RequestID: c.id, Key: c.key,
-		Line: c.entry(rental.MethodAdd, 0),
+		Activity: c.entry(rental.MethodAdd, 0),
 	})
 	w.recordUnchanged(c, rental.MethodAdd, added.Replayed, err)
 	switch {
@@ -97,7 +97,7 @@ func (w wallets) setDefault(c *call) error {
 // methodRequest returns the request about the payment method that the path names.
 func methodRequest(c *call, activity string) rental.MethodRequest {
 	return rental.MethodRequest{
-		Method: rental.MethodID(c.pathInteger("id")), Actor: c.actor, Key: c.key, Line: c.entry(activity, 0),
+		Method: rental.MethodID(c.pathInteger("id")), Actor: c.actor, Key: c.key, Activity: c.entry(activity, 0),
 	}
 }
 

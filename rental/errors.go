@@ -51,8 +51,8 @@ func Forbids(code telematics.Code, why string) *telematics.Error {
 	return &telematics.Error{Code: code, Message: why}
 }
 
-// Away is the error for a processor that is not available.
-func Away(cause error) *telematics.Error {
+// Unavailable is the error for a processor that is not available.
+func Unavailable(cause error) *telematics.Error {
 	return &telematics.Error{Code: ProcessorUnavailable, Retryable: true, RetryAfter: retryProcessor, Cause: cause,
 		Message: "The payment processor is not available; try again."}
 }

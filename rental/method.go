@@ -68,15 +68,15 @@ type NewCard struct {
 	Actor     telematics.Actor
 	RequestID uuid.UUID
 	Key       *telematics.IdempotencyKey
-	Line      telematics.Activity // of the history
+	Activity  telematics.Activity // of the history
 }
 
 // MethodRequest is a client's wish about one of its payment methods.
 type MethodRequest struct {
-	Method MethodID
-	Actor  telematics.Actor
-	Key    *telematics.IdempotencyKey
-	Line   telematics.Activity // of the history
+	Method   MethodID
+	Actor    telematics.Actor
+	Key      *telematics.IdempotencyKey
+	Activity telematics.Activity // of the history
 }
 
 // Unfit says why a card cannot be kept; empty: it can.

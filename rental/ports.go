@@ -11,11 +11,11 @@ import (
 
 // Request is who asks for a change of a booking, and how it is written down.
 type Request struct {
-	Booking BookingID
-	Actor   telematics.Actor
-	Line    telematics.Activity        // of the history; the record adds the booking, its agency and vehicle
-	Key     *telematics.IdempotencyKey // nil: a repetition is a new request
-	Now     time.Time
+	Booking  BookingID
+	Actor    telematics.Actor
+	Activity telematics.Activity        // of the history; the record adds the booking, its agency and vehicle
+	Key      *telematics.IdempotencyKey // nil: a repetition is a new request
+	Now      time.Time
 }
 
 // Decision is made about a booking that is locked meanwhile.
@@ -55,7 +55,7 @@ type Result struct {
 	NextAttempt time.Time // zero: nothing is to be done
 	LookAt      time.Time // when to look again, whatever is to be done when; zero: no need
 	PaidAt      time.Time
-	Line        *telematics.Activity // of the history; nil: nothing to tell
+	Activity    *telematics.Activity // of the history; nil: nothing to tell
 }
 
 // Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
@@ -117,12 +117,12 @@ type Cards interface {
 
 // Addition is a card to be written down.
 type Addition struct {
-	Client  ClientID
-	Card    Card
-	Default bool
-	Key     *telematics.IdempotencyKey
-	Line    telematics.Activity
-	Now     time.Time
+	Client   ClientID
+	Card     Card
+	Default  bool
+	Key      *telematics.IdempotencyKey
+	Activity telematics.Activity
+	Now      time.Time
 }
 
 // Added is what became of an addition.

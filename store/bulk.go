@@ -117,7 +117,7 @@ func (p *Postgres) bulk(ctx context.Context, id telematics.BulkID) (telematics.B
 	for _, v := range b.Vehicles {
 		item := telematics.BulkItem{Vehicle: v, Command: made[v], Refusal: refusals[v]}
 		if item.Command == nil && item.Refusal == nil {
-			item.Refusal = b.Forgotten(now)
+			item.Refusal = b.Abandoned(now)
 		}
 		b.Items = append(b.Items, item)
 	}

@@ -37,7 +37,7 @@ func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	offline := telematics.AwayFor(telematics.Contact{}, b.Requested)
+	offline := telematics.UnitOffline(telematics.Contact{}, b.Requested)
 	refused := []telematics.BulkItem{
 		{Vehicle: asked, Command: &c}, {Vehicle: away, Refusal: offline}, {Vehicle: 4711, Refusal: telematics.NoSuchVehicle(4711)},
 	}

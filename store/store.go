@@ -17,7 +17,7 @@ type Postgres struct {
 
 	claims      *groupcommit.Batcher[*telematics.Command, claimed]
 	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
-	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedFate]
+	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
 }
 
 // New assembles the record, like [pg.New].

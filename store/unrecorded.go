@@ -26,7 +26,7 @@ type unrecordedRow struct {
 
 // NoteUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its line of the history, and
 // no more than delivery.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
-func (p *Postgres) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedFate, error) {
+func (p *Postgres) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	fate, err := p.unrecorded.Do(ctx, u)
 	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
 }
@@ -42,7 +42,7 @@ func newUnrecordedRow(u delivery.Unrecorded) unrecordedRow {
 	return row
 }
 
-func (p *Postgres) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorded) ([]delivery.UnrecordedFate, error) {
+func (p *Postgres) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorded) ([]delivery.UnrecordedResult, error) {
 	type answer struct {
 		unit    string
 		command uuid.UUID
@@ -96,13 +96,13 @@ func (p *Postgres) noteUnrecorded(ctx context.Context, answers []delivery.Unreco
 	if err != nil {
 		return nil, err
 	}
-	fates := make([]delivery.UnrecordedFate, len(answers))
+	fates := make([]delivery.UnrecordedResult, len(answers))
 	for _, u := range unknown {
 		place, ok := places[answer{u.Unit, u.CommandID}]
 		if !ok {
 			return nil, fmt.Errorf("answer of %s to %s was not given", u.Unit, u.CommandID)
 		}
-		fates[place] = delivery.UnrecordedFate{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
+		fates[place] = delivery.UnrecordedResult{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
 	}
 	return fates, nil
 }

@@ -17,7 +17,7 @@ func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecord
 	return delivery.Unrecorded{Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)}, At: at}
 }
 
-func noteUnrecorded(t *testing.T, p *Postgres, u delivery.Unrecorded) delivery.UnrecordedFate {
+func noteUnrecorded(t *testing.T, p *Postgres, u delivery.Unrecorded) delivery.UnrecordedResult {
 	t.Helper()
 	fate, err := p.NoteUnrecorded(t.Context(), u)
 	if err != nil {

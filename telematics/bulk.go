@@ -38,8 +38,8 @@ type BulkItem struct {
 	Refusal *Error   // why none was made
 }
 
-// Forgotten returns the refusal of a vehicle that no instance will command any more, or nil.
-func (b Bulk) Forgotten(now time.Time) *Error {
+// Abandoned returns the refusal of a vehicle that no instance will command any more, or nil.
+func (b Bulk) Abandoned(now time.Time) *Error {
 	if now.Sub(b.Requested) <= BulkFor+bulkGrace {
 		return nil
 	}

@@ -43,7 +43,8 @@ type Dialect interface {
 	DecodeAnswer(m Message, received time.Time) (Answer, []Dropped, error)
 	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
 	DecodePresence(m Message, received time.Time) (Presence, error)
-	// Encode returns the signed message of a command. It changes nothing, and may be called for a command that is never sent.
+	// Encode returns the signed message of a command. It changes nothing, and may be called for a
+	// command that is never sent.
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
@@ -55,10 +56,10 @@ type Promises struct {
 	Deduplicated bool // a unit that hears a command again does not execute it again
 }
 
-// Away reports whether a unit must not get a command: it is offline, or it checks no
+// Unreachable reports whether a unit must not get a command: it is offline, or it checks no
 // expiry and is not known to be online.
-func (p Promises) Away(c Contact, now time.Time) bool {
-	return c.Away(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
+func (p Promises) Unreachable(c Contact, now time.Time) bool {
+	return c.Unreachable(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
 }
 
 // Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
@@ -150,11 +151,11 @@ func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
 	d, ok := ds.Find(t.Protocol)
 	switch {
 	case !ok:
-		return NotSpoken(t.Protocol)
+		return UnknownProtocol(t.Protocol)
 	case !slices.Contains(d.Actions(), a):
 		return NotSupported(a)
-	case d.Promises().Away(t.Contact, now):
-		return AwayFor(t.Contact, now)
+	case d.Promises().Unreachable(t.Contact, now):
+		return UnitOffline(t.Contact, now)
 	}
 	return nil
 }

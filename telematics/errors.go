@@ -108,25 +108,26 @@ func InProgress(occupant Command, now time.Time) *Error {
 		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
 }
 
-// AwayFor is the error for a unit that is known to be away.
-func AwayFor(c Contact, now time.Time) *Error {
+// UnitOffline is the error for a unit that is known to be away.
+func UnitOffline(c Contact, now time.Time) *Error {
 	seen := "it was never seen"
 	if !c.LastSeen.IsZero() {
 		seen = fmt.Sprintf("last seen %v ago", now.Sub(c.LastSeen).Round(time.Second))
 	}
-	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.LookAgain(now),
+	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.RetryAfter(now),
 		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
 }
 
-// Unavailable is the error for a server of the installation that is unavailable; nothing was executed.
+// Unavailable is the error for a server of the installation that is unavailable; nothing was
+// executed.
 func Unavailable(what string, cause error) *Error {
 	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
 		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
 }
 
-// NotSpoken is the error for a vehicle whose record names a protocol that this version does
+// UnknownProtocol is the error for a vehicle whose record names a protocol that this version does
 // not have: another version may, while one replaces the other.
-func NotSpoken(p Protocol) *Error {
+func UnknownProtocol(p Protocol) *Error {
 	return Unavailable(fmt.Sprintf("The protocol %q of the vehicle's unit", p), nil)
 }
 

@@ -98,9 +98,9 @@ func TestErrorsBeforeACommandIsSent(t *testing.T) {
 		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "unlock now (moving)"},
 		{InProgress(occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
 		{InProgress(occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
-		{AwayFor(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
+		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1h0m0s ago)"},
-		{AwayFor(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
+		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
 		{Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second, "The MQTT broker is not available"},
 		{Broken(errors.New("disk full")), Internal, "", true, 0, "broke on our side"},
 	}

@@ -31,7 +31,8 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 }
 
-// Event returns the event of a command that has entered its state. The command must not change after that.
+// Event returns the event of a command that has entered its state. The command must not change
+// after that.
 func (c *Command) Event(at time.Time) Event {
 	return Event{Kind: CommandEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: at, Command: c}
 }
@@ -45,7 +46,7 @@ func (c Change) Events(now time.Time) []Event {
 		presence.Fields = nil
 		events = append(events, Event{Kind: PresenceEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: now, Change: &presence})
 	}
-	if fields := c.Fields.For(c.Powertrain); fields.IsNews() {
+	if fields := c.Fields.For(c.Powertrain); fields.HasVisibleChange() {
 		status := c
 		status.Fields, status.Presence = fields, ""
 		events = append(events, Event{Kind: StatusEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: fields.latest(), Change: &status})
@@ -89,9 +90,9 @@ func (f Field) Same(a, b any) bool {
 	return SameValue(a, b)
 }
 
-// IsNews reports whether a vehicle's new values are worth telling. That a position was
-// confirmed is not.
-func (s Snapshot) IsNews() bool {
+// HasVisibleChange reports whether a vehicle's new values read differently. A position
+// that was only confirmed does not.
+func (s Snapshot) HasVisibleChange() bool {
 	_, confirmed := s[LocatedAt]
 	return len(s) > 1 || len(s) == 1 && !confirmed
 }

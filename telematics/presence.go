@@ -29,9 +29,9 @@ type Presence struct {
 
 // Silence after which a unit counts as gone.
 const (
-	OnlineFor  = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
-	LiveWithin = 5 * time.Minute  // an older time on a live message is a wrong clock's
-	AwayAfter  = time.Minute      // without a sign, an absent unit is not even asked
+	OnlineFor        = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
+	LiveWithin       = 5 * time.Minute  // an older time on a live message is a wrong clock's
+	UnreachableAfter = time.Minute      // without a sign, an absent unit is not even asked
 )
 
 // Contact is what is known of a unit's connection.
@@ -75,8 +75,8 @@ const (
 	latestLook  = 10 * time.Minute
 )
 
-// LookAgain returns how long to wait before an offline unit may be back.
-func (c Contact) LookAgain(now time.Time) time.Duration {
+// RetryAfter returns how long to wait before an offline unit may be back.
+func (c Contact) RetryAfter(now time.Time) time.Duration {
 	if c.Gap <= 0 {
 		return usualLook
 	}
@@ -163,11 +163,11 @@ func (c Contact) At(now time.Time) PresenceStatus {
 	return status
 }
 
-// Away reports whether the unit is known to be away, with no sign of it for a
+// Unreachable reports whether the unit is offline or asleep, with no sign of it for a
 // while: asking it would only cost the caller time.
-func (c Contact) Away(now time.Time) bool {
+func (c Contact) Unreachable(now time.Time) bool {
 	status := c.At(now)
-	return (status == Offline || status == Standby) && now.Sub(c.LastSeen) > AwayAfter
+	return (status == Offline || status == Standby) && now.Sub(c.LastSeen) > UnreachableAfter
 }
 
 // SignalQuality names the quality of a cell's reference signal power in dBm, or
@@ -203,10 +203,11 @@ func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal 
 
 // refuses says why a presence message, said at an instant, does not count; empty: it does.
 //
-// A live online of an unknown session begins that session, whatever its time: the clock of the unit may have gone
-// back since the connection before. The MQTT broker delivers one topic in order, so of two sessions the later one
-// is heard last. Only an instance that lags behind another one hands in the older one later; the record recognises
-// it as a former session. What the MQTT broker retains is no proof of order, and has to be as new as what is known.
+// A live online of an unknown session begins that session, whatever its time: the clock of the unit
+// may have gone back since the connection before. The MQTT broker delivers one topic in order, so
+// of two sessions the later one is heard last. Only an instance that lags behind another one hands
+// in the older one later; the record recognises it as a former session. What the MQTT broker
+// retains is no proof of order, and has to be as new as what is known.
 func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
 	known := p.Session == c.Session || slices.Contains(c.Former, p.Session)
 	switch {

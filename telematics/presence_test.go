@@ -161,7 +161,7 @@ func TestARetainedLastWillIsNoSignOfLife(t *testing.T) {
 			if got := c.At(now.Add(10 * minute)); got != Offline {
 				t.Errorf("%s: reads %s, last seen %v", name, got, c.LastSeen)
 			}
-			if !c.Away(now.Add(10 * minute)) {
+			if !c.Unreachable(now.Add(10 * minute)) {
 				t.Errorf("%s: not away, last seen %v", name, c.LastSeen)
 			}
 		}
@@ -171,7 +171,7 @@ func TestARetainedLastWillIsNoSignOfLife(t *testing.T) {
 func TestALastWillThatSaysWhenTheUnitSpokeIsBelieved(t *testing.T) {
 	for _, retained := range []bool{false, true} {
 		c, _ := Contact{}.Apply(said(Offline, "a", now.Add(-time.Hour)), now, retained)
-		if !c.LastSeen.Equal(now.Add(-time.Hour)) || c.At(now) != Offline || !c.Away(now) {
+		if !c.LastSeen.Equal(now.Add(-time.Hour)) || c.At(now) != Offline || !c.Unreachable(now) {
 			t.Errorf("retained %t: last seen %v, reads %s", retained, c.LastSeen, c.At(now))
 		}
 	}
@@ -199,11 +199,11 @@ func TestContact_AwayAfterAMinuteOfAnnouncedOrWilledSilence(t *testing.T) {
 	}
 	for _, c := range cases {
 		contact := Contact{Status: c.status, LastSeen: now, ChangedAt: now}
-		if got := contact.Away(now.Add(c.silent)); got != c.away {
+		if got := contact.Unreachable(now.Add(c.silent)); got != c.away {
 			t.Errorf("%s, silent for %v: away %t", c.status, c.silent, got)
 		}
 	}
-	if (Contact{}).Away(now) {
+	if (Contact{}).Unreachable(now) {
 		t.Error("a unit that was never seen counts as away: it is worth asking")
 	}
 }
@@ -285,7 +285,7 @@ func TestAUnitsHabitsSayWhenToLookAgain(t *testing.T) {
 		"one late report changes little": {append(steady, 10*time.Minute), 0, 3 * time.Minute},
 	} {
 		c, now := reports(test.gaps...)
-		if got := c.LookAgain(now.Add(test.away)); got != test.want {
+		if got := c.RetryAfter(now.Add(test.away)); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
@@ -312,8 +312,8 @@ func TestAUnitWhoseClockWentBackBetweenTwoConnectionsBeginsANewSession(t *testin
 	}
 	dead := began.Add(2 * second)
 	c, counted = c.Apply(said(Offline, "after", time.Time{}), dead, false)
-	if !counted || c.At(dead) != Offline || !c.Away(dead.Add(AwayAfter+second)) {
-		t.Errorf("its last will counted %t, the unit reads %s, away %t", counted, c.At(dead), c.Away(dead.Add(AwayAfter+second)))
+	if !counted || c.At(dead) != Offline || !c.Unreachable(dead.Add(UnreachableAfter+second)) {
+		t.Errorf("its last will counted %t, the unit reads %s, away %t", counted, c.At(dead), c.Unreachable(dead.Add(UnreachableAfter+second)))
 	}
 }
 

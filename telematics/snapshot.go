@@ -58,9 +58,9 @@ func Join(a, b Snapshot) Snapshot {
 	return joined
 }
 
-// Take keeps the newer one of a reading and what is known of its field, and remembers whether
-// there ever was a value. It reports whether that has changed anything, and whether the
-// field has another value now. It is the one rule of all merging, and has no order. It changes s: a snapshot that
+// Take keeps the newer one of a reading and what is known of its field, and remembers whether there
+// ever was a value. It reports whether that has changed anything, and whether the field has another
+// value now. It is the one rule of all merging, and has no order. It changes s: a snapshot that
 // others see must be cloned before.
 func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
 	known, ok := s[f]

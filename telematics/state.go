@@ -5,9 +5,7 @@ import "slices"
 // State is where a command is in its life.
 //
 //	accepted ──► sent ──► received ──► succeeded | rejected | failed
-//	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
 //	    ├──► expired: it never left, so nothing was executed
-//	    └──► unknown: its process died; whether it was published is not known
 //
 // An answer may overtake our own note of what came before it: steps along the
 // arrows may be skipped.
@@ -50,7 +48,8 @@ var lifecycle = map[State]struct {
 	Unknown:   {next: []State{Succeeded, Rejected, Failed}, outcome: MayHave},
 	Expired:   {next: []State{Succeeded, Rejected, Failed}, outcome: NotExecuted},
 	Succeeded: {outcome: Executed, final: true},
-	// A unit that executes what it has rejected breaks the protocol. That alarms, and its later word stands, too.
+	// A unit that executes what it has rejected breaks the protocol. That alarms, and its later
+	// word stands, too.
 	Rejected: {next: []State{Succeeded, Failed}, outcome: NotExecuted, final: true},
 	Failed:   {outcome: HasFailed, final: true},
 }
@@ -64,7 +63,8 @@ func (s State) Outcome() Outcome { return lifecycle[s].outcome }
 // IsOpen reports whether a command in this state occupies its lane.
 func (s State) IsOpen() bool { return lifecycle[s].open }
 
-// IsFinal reports whether the state is the unit's last word: a unit that keeps the protocol says nothing else afterwards.
+// IsFinal reports whether the state is the unit's last word: a unit that keeps the protocol says
+// nothing else afterwards.
 func (s State) IsFinal() bool { return lifecycle[s].final }
 
 // MayBecome reports whether a command in this state may enter next.

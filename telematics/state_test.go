@@ -32,8 +32,9 @@ func TestTheLifecycleAllowsExactlyTheseSteps(t *testing.T) {
 	}
 }
 
-// A statement that settles one command does not wait for a change of its row that is in flight where the state that it sees does not allow
-// what it wants: then no later state may allow it, either.
+// A statement that settles one command does not wait for a change of its row that is in flight
+// where the state that it sees does not allow what it wants: then no later state may allow it,
+// either.
 func TestStepsMayBeSkipped(t *testing.T) {
 	for _, from := range States {
 		for _, by := range lifecycle[from].next {

@@ -87,7 +87,8 @@ func ParseText(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// IsText reports whether a text is at most MaxText bytes long, and holds no NUL, which Postgres refuses.
+// IsText reports whether a text is at most MaxText bytes long, and holds no NUL, which Postgres
+// refuses.
 func IsText(s string) bool { return len(s) <= MaxText && !strings.ContainsRune(s, 0) }
 
 // unquote returns a JSON string's text.

@@ -66,7 +66,8 @@ type Twin struct {
 	Vehicle
 	Contact  Contact
 	Snapshot Snapshot
-	// Version of what the record says that an order depends on: another one, where anything of that has changed. Zero: not read.
+	// Version of what the record says that an order depends on: another one, where anything of that
+	// has changed. Zero: not read.
 	Version int64
 }
 

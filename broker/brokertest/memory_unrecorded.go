@@ -13,24 +13,24 @@ type unitCommand struct {
 }
 
 // NoteUnrecorded implements broker.Unrecorded.
-func (m *Memory) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedFate, error) {
+func (m *Memory) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	if err := m.enter(ctx, "NoteUnrecorded"); err != nil {
-		return delivery.UnrecordedFate{}, err
+		return delivery.UnrecordedResult{}, err
 	}
 	defer m.mu.Unlock()
 	id := unitCommand{u.Unit, u.Answer.Command}
 	_, recorded := m.commands[u.Answer.Command]
 	_, noted := m.unrecorded[id]
 	if recorded || noted {
-		return delivery.UnrecordedFate{}, nil
+		return delivery.UnrecordedResult{}, nil
 	}
 	for vehicle, twin := range m.twins {
 		if twin.Unit == u.Unit {
 			m.unrecorded[id] = u
-			return delivery.UnrecordedFate{Unknown: true, Noted: true, Vehicle: vehicle}, nil
+			return delivery.UnrecordedResult{Unknown: true, Noted: true, Vehicle: vehicle}, nil
 		}
 	}
-	return delivery.UnrecordedFate{}, nil
+	return delivery.UnrecordedResult{}, nil
 }
 
 // Unrecorded returns the answers to commands that are not on record.

@@ -102,7 +102,7 @@ func (d *demo) addCards(ctx context.Context, client telematics.Actor, cards []st
 		return err
 	}
 	for _, card := range cards {
-		if _, err := d.wallet.Add(ctx, rental.NewCard{Token: card, Actor: client, Line: d.line(client, rental.MethodAdd)}); err != nil {
+		if _, err := d.wallet.Add(ctx, rental.NewCard{Token: card, Actor: client, Activity: d.line(client, rental.MethodAdd)}); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 		if w.client != client || slices.ContainsFunc(held, func(m rental.Method) bool { return m.Default && m.LastFour == w.lastFour }) {
 			continue
 		}
-		card := rental.NewCard{Token: w.cards[0], Default: true, Actor: client, Line: d.line(client, rental.MethodAdd)}
+		card := rental.NewCard{Token: w.cards[0], Default: true, Actor: client, Activity: d.line(client, rental.MethodAdd)}
 		if _, err := d.wallet.Add(ctx, card); err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (d *demo) redate(ctx context.Context, b demoBooking, there rental.BookingDe
 }
 
 func (d *demo) request(id rental.BookingID, activity string) rental.Request {
-	return rental.Request{Booking: id, Actor: demoOperator, Line: d.line(demoOperator, activity), Now: time.Now().UTC()}
+	return rental.Request{Booking: id, Actor: demoOperator, Activity: d.line(demoOperator, activity), Now: time.Now().UTC()}
 }
 
 func (*demo) line(actor telematics.Actor, activity string) telematics.Activity {

@@ -8,10 +8,10 @@ import (
 
 // Reasons for a charge's state that Motorpool adds to the processor's.
 const (
-	noCard       = "no_card"   // the client has none that may be tried
-	cardGone     = "card_gone" // the processor does not take it any more
-	holdExpired  = "expired"   // the processor gave the hold up by itself
-	notAccepted  = "refused"   // the request makes no sense to the processor
+	noCard        = "no_card"   // the client has none that may be tried
+	cardGone      = "card_gone" // the processor does not take it any more
+	holdExpired   = "expired"   // the processor gave the hold up by itself
+	notAccepted   = "refused"   // the request makes no sense to the processor
 	canceledThere = "canceled"  // the payment was cancelled at the processor
 )
 

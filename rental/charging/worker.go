@@ -81,7 +81,7 @@ func (w *worker) settle(ctx context.Context, r rental.Result) error {
 	if r.Again {
 		w.metrics.withoutResult.noChange.Inc()
 	}
-	if r.Line != nil {
+	if r.Activity != nil {
 		w.metrics.settled(w.job.Kind, r.State)
 		w.log.Info("charge settled", "state", string(r.State), "code", r.DeclineCode)
 	}
@@ -125,7 +125,7 @@ func (w *worker) retryLater() rental.Result {
 	r := w.inState(w.job.State)
 	r.NextAttempt, r.Again = soon, true
 	if w.job.State == rental.Unknown && w.acted && w.job.Tries == 0 {
-		r.Line = w.activity(r, telematics.MayHave, rental.ProcessorUnavailable)
+		r.Activity = w.activity(r, telematics.MayHave, rental.ProcessorUnavailable)
 	}
 	return r
 }
@@ -147,15 +147,15 @@ func (w *worker) settled(s rental.ChargeState) rental.Result {
 func (w *worker) withActivity(r rental.Result) rental.Result {
 	switch r.State {
 	case rental.Paid, rental.Authorized, rental.Captured, rental.Released:
-		r.Line = w.activity(r, telematics.Executed, "")
+		r.Activity = w.activity(r, telematics.Executed, "")
 	case rental.Declined, rental.RequiresAction:
-		r.Line = w.activity(r, telematics.HasFailed, rental.CardDeclined)
+		r.Activity = w.activity(r, telematics.HasFailed, rental.CardDeclined)
 	case rental.Failed:
 		code := rental.CardDeclined
 		if w.job.Kind == rental.RefundCharge {
 			code = rental.RefundFailure
 		}
-		r.Line = w.activity(r, telematics.HasFailed, code)
+		r.Activity = w.activity(r, telematics.HasFailed, code)
 	}
 	return r
 }

@@ -145,7 +145,7 @@ func (m *Cards) AddMethod(_ context.Context, a rental.Addition) (rental.Added, e
 	}
 	added.Method = m.shown(added.Method)
 	m.take(a.Key, named{method: added.Method.ID})
-	m.line(a.Line, added.Method)
+	m.line(a.Activity, added.Method)
 	return added, nil
 }
 

@@ -86,7 +86,7 @@ func (h holder) line(activity string) telematics.Activity {
 
 func (h holder) put(card rental.Card, makeDefault bool, key *telematics.IdempotencyKey) (rental.Added, error) {
 	return h.Here.AddMethod(h.t.Context(), rental.Addition{
-		Client: h.ID, Card: card, Default: makeDefault, Key: key, Line: h.line(rental.MethodAdd), Now: added,
+		Client: h.ID, Card: card, Default: makeDefault, Key: key, Activity: h.line(rental.MethodAdd), Now: added,
 	})
 }
 

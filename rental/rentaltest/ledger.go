@@ -236,8 +236,8 @@ func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result)
 }
 
 func (l *Ledger) tell(r rental.Result) {
-	if r.Line != nil {
-		l.lines = append(l.lines, *r.Line)
+	if r.Activity != nil {
+		l.lines = append(l.lines, *r.Activity)
 	}
 }
 

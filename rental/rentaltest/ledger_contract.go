@@ -211,7 +211,7 @@ func settlingGivesBack(t *testing.T, r ChargeRecord) {
 	paid := time.Now().UTC().Truncate(time.Millisecond)
 	line := telematics.Activity{At: paid, Actor: rental.System(), Agency: job.Agency, Vehicle: job.Vehicle, Booking: int64(job.Booking),
 		Action: rental.ChargeActivity(rental.FeeCharge), Outcome: telematics.Executed, Details: map[string]any{"amount": "132.00"}}
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Settled: c.Amount, Seen: "ch_1", PaidAt: paid, Line: &line})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Settled: c.Amount, Seen: "ch_1", PaidAt: paid, Activity: &line})
 	is := r.Charge(c.ID)
 	if is.State != rental.Paid || is.Settled != c.Amount || !is.PaidAt.Equal(paid) || is.Seen != "ch_1" || is.Method != card.ID || !is.NextAttempt.IsZero() {
 		t.Errorf("the charge is %+v", is)

@@ -46,7 +46,7 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 		return rental.Added{}, rental.InvalidMethod(why, nil)
 	}
 	added, err := w.Cards.AddMethod(ctx, rental.Addition{
-		Client: client.ID, Card: card, Default: n.Default, Key: n.Key, Line: w.late(n.Line), Now: w.Now(),
+		Client: client.ID, Card: card, Default: n.Default, Key: n.Key, Activity: w.late(n.Activity), Now: w.Now(),
 	})
 	var refusal *telematics.Error
 	switch {
@@ -158,5 +158,5 @@ func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error 
 	case rental.NotOurs:
 		w.Log.ErrorContext(ctx, "payment processor rejected the api key", "err", err)
 	}
-	return rental.Away(err)
+	return rental.Unavailable(err)
 }

@@ -67,7 +67,7 @@ func (w *Wallet) Remove(ctx context.Context, r rental.MethodRequest) error {
 	if err != nil {
 		return err
 	}
-	removed, err := w.Cards.RemoveMethod(ctx, client.ID, r.Method, w.late(r.Line))
+	removed, err := w.Cards.RemoveMethod(ctx, client.ID, r.Method, w.late(r.Activity))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental
 	if err != nil {
 		return rental.Method{}, false, err
 	}
-	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Line), r.Key)
+	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Activity), r.Key)
 }
 
 // change returns the context of a change: it goes on when its caller is gone, and ends with the budget.

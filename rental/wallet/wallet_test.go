@@ -40,7 +40,7 @@ func newPurse(t *testing.T) *purse {
 
 // try adds a card that the processor has.
 func (p *purse) try(card rental.Card, change ...func(*rental.NewCard)) (rental.Added, error) {
-	n := rental.NewCard{Token: card.Token, Actor: owner, Line: telematics.Activity{At: p.Now().Add(-time.Second), Action: rental.MethodAdd, Actor: owner, Agency: 1}}
+	n := rental.NewCard{Token: card.Token, Actor: owner, Activity: telematics.Activity{At: p.Now().Add(-time.Second), Action: rental.MethodAdd, Actor: owner, Agency: 1}}
 	for _, c := range change {
 		c(&n)
 	}

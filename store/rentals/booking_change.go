@@ -98,7 +98,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 
 // bookingLine is the audit log entry of a change.
 func bookingLine(r rental.Request, c rental.Change) telematics.Activity {
-	line := r.Line
+	line := r.Activity
 	line.Booking, line.Agency, line.Vehicle = int64(c.Booking.ID), c.Booking.Agency, c.Booking.VehicleID
 	line.Outcome, line.Details, line.Note = telematics.Executed, c.Details, c.Note
 	return line

@@ -86,10 +86,10 @@ func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Resul
 }
 
 func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
-	if r.Line == nil {
+	if r.Activity == nil {
 		return nil
 	}
-	return activity.Insert(ctx, tx, *r.Line)
+	return activity.Insert(ctx, tx, *r.Activity)
 }
 
 // writeAttempt says that the charge is being carried out, and with which card: who finds it so

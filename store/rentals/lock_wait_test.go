@@ -32,8 +32,8 @@ func TestAChangeStandsInLineForItsClient(t *testing.T) {
 		},
 		"a card": func() error {
 			_, err := p.AddMethod(t.Context(), rental.Addition{Client: client, Now: noon,
-				Card: rental.Card{Token: "pm_line", Brand: "amex", LastFour: "8431", ExpMonth: 12, ExpYear: 2030},
-				Line: telematics.Activity{At: noon, Actor: anna, Action: rental.MethodAdd}})
+				Card:     rental.Card{Token: "pm_line", Brand: "amex", LastFour: "8431", ExpMonth: 12, ExpYear: 2030},
+				Activity: telematics.Activity{At: noon, Actor: anna, Action: rental.MethodAdd}})
 			return err
 		},
 		"a cancellation": func() error {

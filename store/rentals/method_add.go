@@ -82,7 +82,7 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 	if err := takeMethodKey(ctx, tx, a.Key, added.Method.ID); err != nil {
 		return added, err
 	}
-	return added, addMethodLine(ctx, tx, a.Line, added.Method)
+	return added, addMethodLine(ctx, tx, a.Activity, added.Method)
 }
 
 // repeatAddition answers an addition that was made while this one was in flight. Its token may be

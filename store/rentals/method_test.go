@@ -108,7 +108,7 @@ func (c cardholder) line(activity string) telematics.Activity {
 
 func (c cardholder) put(card rental.Card, makeDefault bool) (rental.Added, error) {
 	return c.AddMethod(context.Background(), rental.Addition{
-		Client: c.client.ID, Card: card, Default: makeDefault, Line: c.line(rental.MethodAdd), Now: time.Now(),
+		Client: c.client.ID, Card: card, Default: makeDefault, Activity: c.line(rental.MethodAdd), Now: time.Now(),
 	})
 }
 

@@ -107,7 +107,7 @@ func draft(vehicle telematics.VehicleID, from, to float64) rental.Draft {
 // asks returns the request of an actor at a time.
 func asks(actor telematics.Actor, activity string, id rental.BookingID, now time.Time) rental.Request {
 	return rental.Request{Booking: id, Actor: actor, Now: now,
-		Line: telematics.Activity{At: now, Actor: actor, Agency: actor.Agency, Action: activity, RequestID: uuid.New()}}
+		Activity: telematics.Activity{At: now, Actor: actor, Agency: actor.Agency, Action: activity, RequestID: uuid.New()}}
 }
 
 // named gives a request an idempotency key; the text stands for what is asked.

@@ -1,5 +1,6 @@
-// Package delivery is what the broker and its stores say to each other about commands and messages: an order, the claim of a lane, a
-// pending entry, a settlement, an observation. It holds no connection and does no I/O.
+// Package delivery is what the broker and its stores say to each other about commands and messages:
+// an order, the claim of a lane, a pending entry, a settlement, an observation. It holds no
+// connection and does no I/O.
 package delivery
 
 import (
@@ -30,7 +31,8 @@ type Order struct {
 type BulkOrder struct {
 	telematics.Bulk
 	Budget time.Duration // of each command, as of an Order
-	// Admit refuses a vehicle before there is an order for it, such as one whose limit is used up; nil: it refuses none.
+	// Admit refuses a vehicle before there is an order for it, such as one whose limit is used up;
+	// nil: it refuses none.
 	Admit func(context.Context, telematics.VehicleID) *telematics.Error
 }
 
@@ -73,8 +75,8 @@ type Pending struct {
 	Deadline time.Time
 }
 
-// The steps of a command, by whose names an execution trace (runtime/trace) has regions that tell where its time goes.
-// While no trace is taken they cost nothing.
+// The steps of a command, by whose names an execution trace (runtime/trace) has regions that tell
+// where its time goes. While no trace is taken they cost nothing.
 const (
 	StepHTTP     = "http"            // a request, from its headers to its answer
 	StepAdmit    = "admit"           // who calls, whether they may, and whether the request is sound

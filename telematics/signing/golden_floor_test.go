@@ -10,7 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// goldenFloor are the commands of the vectors for the time floor [CMD-9], named by when they were ordered. Package simulator runs them.
+// goldenFloor are the commands of the vectors for the time floor [CMD-9], named by when they were
+// ordered. Package simulator runs them.
 var goldenFloor = map[string]telematics.Claims{
 	"command-floor-0.jws":   orderedAfter(0, telematics.Lock, 46, "7d0f3a1e-0c44-4b9b-8f2e-6a5d1c7e9046"),
 	"command-floor-5.jws":   orderedAfter(5*time.Second, telematics.Unlock, 45, "7d0f3a1e-0c44-4b9b-8f2e-6a5d1c7e9045"),

@@ -95,7 +95,8 @@ func TestGoldenForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-// The test vectors of docs/protocol.md that spell the golden lock differently: what is taken must be the lock.
+// The test vectors of docs/protocol.md that spell the golden lock differently: what is taken must
+// be the lock.
 func TestAnotherSpellingOfTheGoldenLockIsTheLockOrNothing(t *testing.T) {
 	_, ring := goldenKeys(t)
 	parts := lockParts(t)

@@ -11,7 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// vectorID is the id of a message among the test vectors: each has its own, so that a unit runs them with one memory.
+// vectorID is the id of a message among the test vectors: each has its own, so that a unit runs
+// them with one memory.
 func vectorID(n byte) telematics.CommandID {
 	id := aCommand
 	id[len(id)-1] = n

@@ -72,7 +72,8 @@ func (k Key) Sign(c telematics.Claims) ([]byte, error) {
 // signedSize is about how long a signed command is.
 const signedSize = 640
 
-// wireHeader is the JSON of the protected header. Members are in the order of their names, which any JWS library would give them.
+// wireHeader is the JSON of the protected header. Members are in the order of their names, which
+// any JWS library would give them.
 type wireHeader struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`

@@ -11,7 +11,8 @@ import (
 
 var benchKey = Key{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 
-// benchClaims are of a command without parameters and without a trace, and of one with all that there is.
+// benchClaims are of a command without parameters and without a trace, and of one with all that
+// there is.
 var benchClaims = []struct {
 	name   string
 	claims telematics.Claims

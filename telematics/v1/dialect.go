@@ -1,5 +1,5 @@
-// Package v1 is the codec of vehicle protocol v1 (docs/protocol.md): topics, answers, reports and presence. It keeps no state and does
-// no I/O.
+// Package v1 is the codec of vehicle protocol v1 (docs/protocol.md): topics, answers, reports and
+// presence. It keeps no state and does no I/O.
 package v1
 
 import (
@@ -51,7 +51,8 @@ func (Dialect) DecodePresence(m telematics.Message, received time.Time) (telemat
 	return DecodePresence(m.Payload, received)
 }
 
-// Encode implements telematics.Dialect. QoS 1, and the same message again until the unit answers [CMD-5].
+// Encode implements telematics.Dialect. QoS 1, and the same message again until the unit answers
+// [CMD-5].
 func (Dialect) Encode(c *telematics.Command, s telematics.Signer) (telematics.Transmission, error) {
 	message, err := s.Sign(c.Claims())
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// kept is how many fields a report may have more than it says: two in the raw, and when the position was.
+// kept is how many fields a report may have more than it says: two in the raw, and when the
+// position was.
 const kept = 3
 
 // DecodeReport reads a report that arrived at the instant received. Fields that

@@ -304,7 +304,8 @@ func TestWhatIsDroppedOfAReportSaysWhatIsWrongWithIt(t *testing.T) {
 
 var long = strings.Repeat("4", telematics.MaxText+1)
 
-// What a report leaves of a car of which much is known as of 10:00:00, all of it sound. The reports arrive at 10:00:03.
+// What a report leaves of a car of which much is known as of 10:00:00, all of it sound. The reports
+// arrive at 10:00:03.
 func TestWhatStaysOfAReport(t *testing.T) {
 	later, earlier := now.Add(2*time.Second), now.Add(-time.Minute)
 	const atLater, atEarlier = `{"at":"2026-01-02T10:00:02Z",`, `{"at":"2026-01-02T09:59:00Z",`

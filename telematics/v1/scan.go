@@ -45,7 +45,8 @@ func newScan(text []byte) (*scan, error) {
 
 func (s *scan) begin(text []byte) {
 	s.text = *bytes.NewBuffer(text)
-	// The last one of two members with one name counts, and what is not UTF-8 is no reason to lose the rest.
+	// The last one of two members with one name counts, and what is not UTF-8 is no reason to lose
+	// the rest.
 	s.tokens.Reset(&s.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
@@ -145,8 +146,8 @@ func (s *scan) value(text []byte) (json.RawMessage, error) {
 	return text[end-len(value) : end], nil
 }
 
-// within returns what a list or an object holds: elements, or names and values by turns, appended to values. There is no error for a
-// value that was read before.
+// within returns what a list or an object holds: elements, or names and values by turns, appended
+// to values. There is no error for a value that was read before.
 func (s *scan) within(values []json.RawMessage, text []byte) ([]json.RawMessage, error) {
 	s.begin(text)
 	if _, err := s.tokens.ReadToken(); err != nil { // [ or {

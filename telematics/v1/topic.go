@@ -28,13 +28,15 @@ func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
 // probePrefix begins the serial of a unit that does not exist.
 const probePrefix = "probe-"
 
-// ProbeTopic returns a topic of that name which the service may read and write and no unit may: the presence of a unit that does not
-// exist. So it needs no right that the service does not have anyway [PRE-1].
+// ProbeTopic returns a topic of that name which the service may read and write and no unit may: the
+// presence of a unit that does not exist. So it needs no right that the service does not have
+// anyway [PRE-1].
 func ProbeTopic(name string) string {
 	return PresenceChannel.Topic(telematics.Unit(probePrefix + name))
 }
 
-// IsProbe reports whether a message on a topic of presence is what an instance sends itself on a ProbeTopic, which is empty.
+// IsProbe reports whether a message on a topic of presence is what an instance sends itself on a
+// ProbeTopic, which is empty.
 func IsProbe(m telematics.Message) bool {
 	return len(m.Payload) == 0 && strings.HasPrefix(string(m.Unit), probePrefix)
 }

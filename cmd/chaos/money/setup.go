@@ -116,7 +116,7 @@ func (r *round) addClients(ctx context.Context, wallet *wallet.Wallet) error {
 		}
 		kind := wallets[i/len(agencies)%len(wallets)]
 		for n, card := range kind.cards {
-			added, err := wallet.Add(ctx, rental.NewCard{Token: card, Actor: c.actor, Line: activity(c.actor, rental.MethodAdd)})
+			added, err := wallet.Add(ctx, rental.NewCard{Token: card, Actor: c.actor, Activity: activity(c.actor, rental.MethodAdd)})
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func (r *round) addBookings(ctx context.Context, record rentals.Bookings) error 
 		made, _, err := record.OpenBooking(ctx, rental.Draft{
 			Agency: agencyOf(i), Client: owners[i].actor.Subject, Vehicle: telematics.VehicleID(i + 1),
 			Start: start, End: start.Add(time.Duration(60+i%600) * time.Minute), Pickup: station, Dropoff: station,
-		}, rental.Request{Actor: admin, Line: activity(admin, rental.BookingCreate), Now: now})
+		}, rental.Request{Actor: admin, Activity: activity(admin, rental.BookingCreate), Now: now})
 		r.bookings[i] = booking{id: made.ID, client: owners[i], terms: agencies[agencyOf(i)], end: made.End}
 		return err
 	})
