@@ -30,3 +30,16 @@ func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (mo
 	n, err := result.RowsAffected()
 	return n == int64(limit), unavailable.Wrap(doing, err)
 }
+
+// List returns the rows of a query, converted.
+func List[Row, T any](ctx context.Context, db sqlx.QueryerContext, convert func(Row) T, query string, args ...any) ([]T, error) {
+	var rows []Row
+	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		list[i] = convert(row)
+	}
+	return list, nil
+}

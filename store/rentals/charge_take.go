@@ -26,15 +26,10 @@ type jobRow struct {
 	AgencyID  int64     `db:"agency_id"`
 	VehicleID int64     `db:"vehicle_id"`
 
-	CardID          *int64     `db:"card_id"` // null: there is none to try
-	CardToken       *string    `db:"card_token"`
-	CardBrand       *string    `db:"card_brand"`
-	CardLastFour    *string    `db:"card_last_four"`
-	CardExpMonth    *int       `db:"card_exp_month"`
-	CardExpYear     *int       `db:"card_exp_year"`
-	CardFingerprint *string    `db:"card_fingerprint"`
-	CardDefault     *bool      `db:"card_default"`
-	CardCreatedAt   *time.Time `db:"card_created_at"`
+	Card          cardRow    `db:"card"` // to try now
+	CardID        *int64     `db:"card_id"`
+	CardDefault   *bool      `db:"card_default"`
+	CardCreatedAt *time.Time `db:"card_created_at"`
 }
 
 func (r jobRow) job() rental.Job {
@@ -43,13 +38,9 @@ func (r jobRow) job() rental.Job {
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 	}
-	if r.CardID != nil {
+	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
-			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault), Created: pg.FromTimestamp(r.CardCreatedAt),
-			Card: rental.Card{
-				Token: pg.Deref(r.CardToken), Brand: pg.Deref(r.CardBrand), LastFour: pg.Deref(r.CardLastFour),
-				ExpMonth: pg.Deref(r.CardExpMonth), ExpYear: pg.Deref(r.CardExpYear), Fingerprint: pg.Deref(r.CardFingerprint),
-			},
+			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault), Created: pg.FromTimestamp(r.CardCreatedAt), Card: *card,
 		}
 	}
 	return j
@@ -60,8 +51,7 @@ func (r jobRow) job() rental.Job {
 // is the charge's own, else the booking's, else the default, and none that it must not be tried
 // with.
 func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
-	var rows []jobRow
-	err := p.DB.Pool.SelectContext(ctx, &rows, `
+	jobs, err := pg.List(ctx, p.DB.Pool, jobRow.job, `
 		with due as (
 			select id from charges
 			where due_at <= now() and (lease_until is null or lease_until <= now())
@@ -75,9 +65,9 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 		)
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as look, c.tries,
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
-			card.id as card_id, card.token as card_token, card.brand as card_brand, card.last_four as card_last_four,
-			card.exp_month as card_exp_month, card.exp_year as card_exp_year, card.fingerprint as card_fingerprint,
-			card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
+			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
+			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
+			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
 		from c
 			join bookings b on b.id = c.booking_id
 			join clients cl on cl.id = b.client_id
@@ -91,14 +81,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			) card on true
 		order by c.due_at, c.id`,
 		limit, lease.Microseconds())
-	if err != nil {
-		return nil, unavailable.Wrap("take charges", err)
-	}
-	jobs := make([]rental.Job, len(rows))
-	for i, row := range rows {
-		jobs[i] = row.job()
-	}
-	return jobs, nil
+	return jobs, unavailable.Wrap("take charges", err)
 }
 
 // chargeColumns are the columns of a chargeRow, of charges under the name c.

@@ -72,7 +72,7 @@ func (r termsRow) terms() rental.Terms {
 	return terms
 }
 
-// cardRow is the payment method that a booking's charges would go to.
+// cardRow is a payment method that may be absent.
 type cardRow struct {
 	Token       *string `db:"token"` // null: there is none
 	Brand       *string `db:"brand"`
@@ -80,6 +80,17 @@ type cardRow struct {
 	ExpMonth    *int    `db:"exp_month"`
 	ExpYear     *int    `db:"exp_year"`
 	Fingerprint *string `db:"fingerprint"`
+}
+
+// card returns nil where there is none.
+func (r cardRow) card() *rental.Card {
+	if r.Token == nil {
+		return nil
+	}
+	return &rental.Card{
+		Token: *r.Token, Brand: pg.Deref(r.Brand), LastFour: pg.Deref(r.LastFour),
+		ExpMonth: pg.Deref(r.ExpMonth), ExpYear: pg.Deref(r.ExpYear), Fingerprint: pg.Deref(r.Fingerprint),
+	}
 }
 
 const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
@@ -182,11 +193,5 @@ func (r detailsRow) card(charges []rental.Charge) *rental.Card {
 			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
 		}
 	}
-	if r.Card.Token == nil {
-		return nil
-	}
-	return &rental.Card{
-		Token: *r.Card.Token, Brand: pg.Deref(r.Card.Brand), LastFour: pg.Deref(r.Card.LastFour),
-		ExpMonth: pg.Deref(r.Card.ExpMonth), ExpYear: pg.Deref(r.Card.ExpYear), Fingerprint: pg.Deref(r.Card.Fingerprint),
-	}
+	return r.Card.card()
 }

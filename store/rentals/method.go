@@ -29,12 +29,15 @@ type methodRow struct {
 	CreatedAt   time.Time `db:"created_at"`
 }
 
-// selectMethods reads payment methods, each with whether it is the default, which stands with the
-// client alone.
-const selectMethods = `
-	select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
-		m.id is not distinct from c.default_payment_method_id as is_default
-	from payment_methods m join clients c on c.id = m.client_id`
+// methodsWhere returns payment methods m of clients c, each with whether it is the default, which
+// stands with the client alone.
+func methodsWhere(ctx context.Context, db sqlx.QueryerContext, where string, args ...any) ([]rental.Method, error) {
+	return pg.List(ctx, db, methodRow.method, `
+		select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
+			m.id is not distinct from c.default_payment_method_id as is_default
+		from payment_methods m join clients c on c.id = m.client_id
+		where `+where, args...)
+}
 
 func (r methodRow) method() rental.Method {
 	return rental.Method{
@@ -47,34 +50,20 @@ func (r methodRow) method() rental.Method {
 
 // Methods returns the client's payment methods, newest first.
 func (p Cards) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method, error) {
-	var rows []methodRow
-	if err := p.DB.Pool.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 order by m.id desc`, id); err != nil {
-		return nil, unavailable.Wrap("read payment methods", err)
-	}
-	methods := make([]rental.Method, len(rows))
-	for i, row := range rows {
-		methods[i] = row.method()
-	}
-	return methods, nil
-}
-
-// findMethod returns a payment method of the client; false: it has none with this id.
-func findMethod(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, bool, error) {
-	var rows []methodRow
-	err := sqlx.SelectContext(ctx, db, &rows, selectMethods+` where m.client_id = $1 and m.id = $2`, client, id)
-	if err != nil || len(rows) == 0 {
-		return rental.Method{}, false, err
-	}
-	return rows[0].method(), true, nil
+	methods, err := methodsWhere(ctx, p.DB.Pool, `m.client_id = $1 order by m.id desc`, id)
+	return methods, unavailable.Wrap("read payment methods", err)
 }
 
 // methodNow returns a payment method of the client, which may have been removed since it was named.
 func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
-	m, found, err := findMethod(ctx, db, client, id)
-	if err == nil && !found {
-		err = rental.NoSuchMethod(id)
+	found, err := methodsWhere(ctx, db, `m.client_id = $1 and m.id = $2`, client, id)
+	if err != nil {
+		return rental.Method{}, err
 	}
-	return m, err
+	if len(found) == 0 {
+		return rental.Method{}, rental.NoSuchMethod(id)
+	}
+	return found[0], nil
 }
 
 // RemoveMethod removes a payment method, and returns it.
@@ -203,8 +192,7 @@ func (p Cards) DropCard(ctx context.Context, token string, line telematics.Activ
 // passDefault makes the newest other method of the client the default; where there is none, it has
 // no default.
 func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
-	var others []methodRow
-	err := tx.SelectContext(ctx, &others, selectMethods+` where m.client_id = $1 and m.id <> $2 order by m.id desc limit 1`, m.Client, m.ID)
+	others, err := methodsWhere(ctx, tx, `m.client_id = $1 and m.id <> $2 order by m.id desc limit 1`, m.Client, m.ID)
 	if err != nil {
 		return err
 	}
@@ -212,8 +200,7 @@ func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 		_, err := tx.ExecContext(ctx, `update clients set default_payment_method_id = null where id = $1`, m.Client)
 		return err
 	}
-	next := others[0].method()
-	return makeDefault(ctx, tx, &next, false)
+	return makeDefault(ctx, tx, &others[0], false)
 }
 
 // RefreshCard writes down what the processor changed of a card.
@@ -247,12 +234,11 @@ func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx,
 		if err != nil {
 			return err
 		}
-		var rows []methodRow
-		err = tx.SelectContext(ctx, &rows, selectMethods+` where m.client_id = $1 and m.token = $2`, client.ID, token)
-		if err != nil || len(rows) == 0 { // gone while the client was waited for
+		found, err := methodsWhere(ctx, tx, `m.client_id = $1 and m.token = $2`, client.ID, token)
+		if err != nil || len(found) == 0 { // gone while the client was waited for
 			return err
 		}
-		return change(tx, client, rows[0].method())
+		return change(tx, client, found[0])
 	})
 }
 

@@ -106,19 +106,16 @@ func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier
 // putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry
 // than on record.
 func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.Added, renewed bool, err error) {
-	var rows []methodRow
-	err = tx.SelectContext(ctx, &rows, selectMethods+`
-		where m.client_id = $1 and (m.token = $2 or m.fingerprint = $3)
-		order by m.token = $2 desc limit 1`,
+	found, err := methodsWhere(ctx, tx, `m.client_id = $1 and (m.token = $2 or m.fingerprint = $3) order by m.token = $2 desc limit 1`,
 		a.Client, a.Card.Token, pg.Nullable(a.Card.Fingerprint))
 	if err != nil {
 		return added, false, err
 	}
-	if len(rows) == 0 {
+	if len(found) == 0 {
 		added.Method, err = insertMethod(ctx, tx, a)
 		return added, false, err
 	}
-	added = rental.Added{Method: rows[0].method(), Existed: true}
+	added = rental.Added{Method: found[0], Existed: true}
 	m := &added.Method
 	if m.ExpMonth == a.Card.ExpMonth && m.ExpYear == a.Card.ExpYear {
 		if m.Token != a.Card.Token {

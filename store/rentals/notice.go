@@ -34,11 +34,14 @@ type noticeRow struct {
 	Attempts int    `db:"attempts"`
 }
 
+func (r noticeRow) notice() rental.Notice {
+	return rental.Notice{ID: r.ID, Type: r.Type, Object: r.Object, Kind: rental.NoticeKind(r.Kind), Live: r.Live, Attempts: r.Attempts}
+}
+
 // TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's
 // clock.
 func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
-	var rows []noticeRow
-	err := p.DB.Pool.SelectContext(ctx, &rows, `
+	notices, err := pg.List(ctx, p.DB.Pool, noticeRow.notice, `
 		with due as (
 			select id from processor_notices
 			where due_at <= now()
@@ -49,14 +52,7 @@ func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration
 		from due where n.id = due.id
 		returning n.id, n.type, n.object, n.kind, n.live, n.attempts`,
 		limit, lease.Microseconds())
-	if err != nil {
-		return nil, unavailable.Wrap("take notices of the payment processor", err)
-	}
-	notices := make([]rental.Notice, len(rows))
-	for i, r := range rows {
-		notices[i] = rental.Notice{ID: r.ID, Type: r.Type, Object: r.Object, Kind: rental.NoticeKind(r.Kind), Live: r.Live, Attempts: r.Attempts}
-	}
-	return notices, nil
+	return notices, unavailable.Wrap("take notices of the payment processor", err)
 }
 
 // Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.

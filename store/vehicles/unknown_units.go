@@ -22,6 +22,12 @@ type unknownUnitRow struct {
 	Messages  int64     `db:"messages" json:"messages"`
 }
 
+func (r unknownUnitRow) unit() telematics.UnknownUnit {
+	return telematics.UnknownUnit{
+		No: r.No, Unit: telematics.Unit(r.Serial), FirstSeen: r.FirstSeen.UTC(), LastSeen: r.LastSeen.UTC(), Messages: r.Messages,
+	}
+}
+
 // StoreUnknownUnits adds to what is known of units without a vehicle. More than
 // telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
 func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
@@ -55,24 +61,14 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 // UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is also
 // the position in the page: one that sends more keeps its place.
 func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
-	var rows []unknownUnitRow
-	err := f.db.Lists.SelectContext(ctx, &rows, `
+	units, err := pg.List(ctx, f.db.Lists, unknownUnitRow.unit, `
 		select no, serial, first_seen, last_seen, messages
 		from `+table+` s
 		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
 		order by no desc
 		limit nullif($2::bigint, 0)`,
 		page.Before, page.Limit)
-	if err != nil {
-		return nil, unavailable.Wrap("read units without a vehicle", err)
-	}
-	units := make([]telematics.UnknownUnit, len(rows))
-	for i, row := range rows {
-		units[i] = telematics.UnknownUnit{
-			No: row.No, Unit: telematics.Unit(row.Serial), FirstSeen: row.FirstSeen.UTC(), LastSeen: row.LastSeen.UTC(), Messages: row.Messages,
-		}
-	}
-	return units, nil
+	return units, unavailable.Wrap("read units without a vehicle", err)
 }
 
 // ForgetUnknownUnits removes units without a vehicle that are silent for

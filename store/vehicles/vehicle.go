@@ -312,17 +312,9 @@ type StationRow struct {
 
 // Stations returns the stations of an agency, or of all for zero, by id.
 func (f *Fleet) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
-	var rows []StationRow
-	err := f.db.Pool.SelectContext(ctx, &rows, `
+	stations, err := pg.List(ctx, f.db.Pool, func(row StationRow) telematics.Station { return telematics.Station(row) }, `
 		select id, agency_id, name, address, latitude, longitude from stations
 		where $1::bigint = 0 or agency_id = $1
 		order by id`, agency)
-	if err != nil {
-		return nil, unavailable.Wrap("read stations", err)
-	}
-	stations := make([]telematics.Station, len(rows))
-	for i, row := range rows {
-		stations[i] = telematics.Station(row)
-	}
-	return stations, nil
+	return stations, unavailable.Wrap("read stations", err)
 }
