@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/internal/world"
 	"motorpool/rental"
@@ -54,12 +52,6 @@ func (r *round) createApp(ctx context.Context) (err error) {
 // clientFlood lets one client send far more signed changes than its limit allows, while Redis has little free memory and others order
 // commands. There is no other fault, so that the flood is the reason of every refusal.
 func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error) {
-	options, err := redis.ParseURL(r.Redis.URL())
-	if err != nil {
-		return f, err
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
 	transport := &http.Transport{MaxIdleConnsPerHost: clientFloodCallers}
 	defer transport.CloseIdleConnections()
 	callers := &http.Client{Transport: transport, Timeout: callTimeout}
@@ -69,14 +61,14 @@ func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error
 		return f, err
 	}
 	r.sendFlood(ctx, callers, clientFloodWarmUp)
-	used, err := usedMemory(ctx, client)
+	used, err := r.usedMemory(ctx)
 	if err != nil {
 		return f, err
 	}
-	if err := client.ConfigResetStat(ctx).Err(); err != nil {
+	if err := r.redis.ConfigResetStat(ctx).Err(); err != nil {
 		return f, err
 	}
-	if err := client.ConfigSet(ctx, "maxmemory", strconv.Itoa(used+clientFloodRoom)).Err(); err != nil {
+	if err := r.redis.ConfigSet(ctx, "maxmemory", strconv.Itoa(used+clientFloodRoom)).Err(); err != nil {
 		return f, err
 	}
 	f.From = time.Now()
@@ -84,16 +76,16 @@ func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error
 	f.Requests, f.Limited = r.sendFlood(ctx, callers, clientFloodRequests)
 	stop()
 	f.To = time.Now()
-	if f.Full, err = fullErrors(ctx, client); err != nil {
+	if f.Full, err = r.fullErrors(ctx); err != nil {
 		return f, err
 	}
-	if err := client.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
+	if err := r.redis.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
 		return f, err
 	}
-	if f.Kept, err = r.keptSignatures(ctx, client); err != nil {
+	if f.Kept, err = r.keptSignatures(ctx); err != nil {
 		return f, err
 	}
-	if err := client.FlushAll(ctx).Err(); err != nil {
+	if err := r.redis.FlushAll(ctx).Err(); err != nil {
 		return f, err
 	}
 	f.Replayed, err = r.change(ctx, callers, r.app.another, once, 1)
@@ -156,9 +148,9 @@ func (r *round) change(ctx context.Context, callers *http.Client, token, signatu
 }
 
 // keptSignatures counts the flooder's signatures that are stored in Redis and Postgres.
-func (r *round) keptSignatures(ctx context.Context, client *redis.Client) (int, error) {
+func (r *round) keptSignatures(ctx context.Context) (int, error) {
 	kept := 0
-	keys := client.Scan(ctx, 0, "*nonce*", 1000).Iterator()
+	keys := r.redis.Scan(ctx, 0, "*nonce*", 1000).Iterator()
 	for keys.Next(ctx) {
 		kept++
 	}
@@ -175,8 +167,8 @@ var (
 	fullField       = regexp.MustCompile(`errorstat_OOM:count=(\d+)`)
 )
 
-func usedMemory(ctx context.Context, client *redis.Client) (int, error) {
-	info, err := client.Info(ctx, "memory").Result()
+func (r *round) usedMemory(ctx context.Context) (int, error) {
+	info, err := r.redis.Info(ctx, "memory").Result()
 	if err != nil {
 		return 0, err
 	}
@@ -188,8 +180,8 @@ func usedMemory(ctx context.Context, client *redis.Client) (int, error) {
 }
 
 // fullErrors is how many writes Redis has refused because it is full, since its statistics were reset.
-func fullErrors(ctx context.Context, client *redis.Client) (int, error) {
-	info, err := client.Info(ctx, "errorstats").Result()
+func (r *round) fullErrors(ctx context.Context) (int, error) {
+	info, err := r.redis.Info(ctx, "errorstats").Result()
 	if err != nil {
 		return 0, err
 	}

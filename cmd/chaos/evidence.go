@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/telematics"
@@ -72,16 +70,10 @@ func (r *round) tamper(ctx context.Context) []string {
 
 // pending returns every key in Redis.
 func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
-	options, err := redis.ParseURL(r.Redis.URL())
-	if err != nil {
-		return nil, err
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
 	var entries []audit.RedisKey
-	keys := client.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
+	keys := r.redis.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
 	for keys.Next(ctx) {
-		ttl, err := client.PTTL(ctx, keys.Val()).Result()
+		ttl, err := r.redis.PTTL(ctx, keys.Val()).Result()
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
@@ -31,6 +33,7 @@ type round struct {
 	admin   string // token of the callers
 	app     clientApp
 
+	redis    *redis.Client
 	disk     *disk // nil: this machine cannot mount one
 	lines    network.Network
 	public   []string // URL of each instance's API, through the line of the callers
@@ -125,6 +128,12 @@ func (r *round) startServers(ctx context.Context) error {
 	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
 		return err
 	}
+	options, err := redis.ParseURL(r.Redis.URL())
+	if err != nil {
+		return err
+	}
+	r.redis = redis.NewClient(options)
+	r.OnClose(r.redis.Close)
 	return errors.Join(r.Migrate(ctx), r.Import(ctx, fleet))
 }
 

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/world"
@@ -89,14 +87,8 @@ func (r *round) freeze(ctx context.Context, f fault.Fault) error {
 
 // emptyRedis empties it repeatedly, so that commands are in flight when it happens.
 func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
-	options, err := redis.ParseURL(r.Redis.URL())
-	if err != nil {
-		return err
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; {
-		if err := client.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
+		if err := r.redis.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("empty redis: %w", err)
 		}
 		world.Pause(ctx, 300*time.Millisecond)

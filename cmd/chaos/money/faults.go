@@ -24,9 +24,13 @@ type fault struct {
 const lease = time.Minute
 
 var faults = []fault{
-	{name: "instance killed", every: 7 * time.Second, least: 2, do: (*round).killInstance},
-	{name: "instance stopped", every: 35 * time.Second, least: 1, do: (*round).stopInstance},
-	{name: "instance frozen for longer than a lease", every: 90 * time.Second, do: (*round).freezeInstance},
+	{name: "instance killed", every: 7 * time.Second, least: 2, do: onInstance(func(_ *round, ctx context.Context, rng *rand.Rand, n *instance) error {
+		return kill(ctx, rng, n)
+	})},
+	{name: "instance stopped", every: 35 * time.Second, least: 1, do: onInstance(func(_ *round, _ context.Context, _ *rand.Rand, n *instance) error {
+		return restart(n) // SIGTERM, as a deployment does
+	})},
+	{name: "instance frozen for longer than a lease", every: 90 * time.Second, do: onInstance((*round).freeze)},
 	{name: "postgres killed", every: 14 * time.Second, least: 2, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
 		return kill(ctx, rng, r.Postgres)
 	}},
@@ -131,44 +135,21 @@ func restart(p process) error {
 	return err
 }
 
-// lockInstance returns an instance without a fault, locked until unlock is called.
-func (r *round) lockInstance(ctx context.Context, rng *rand.Rand) (n *instance, unlock func()) {
-	for ctx.Err() == nil {
-		n = r.instances[rng.IntN(len(r.instances))]
-		if n.struck.TryLock() {
-			return n, n.struck.Unlock
+// onInstance lets a fault strike an instance that has no other.
+func onInstance(strike func(*round, context.Context, *rand.Rand, *instance) error) func(*round, context.Context, *rand.Rand) error {
+	return func(r *round, ctx context.Context, rng *rand.Rand) error {
+		for ; ctx.Err() == nil; world.Pause(ctx, 50*time.Millisecond) {
+			if n := r.instances[rng.IntN(len(r.instances))]; n.struck.TryLock() {
+				defer n.struck.Unlock()
+				return strike(r, ctx, rng, n)
+			}
 		}
-		world.Pause(ctx, 50*time.Millisecond)
-	}
-	return nil, func() {}
-}
-
-func (r *round) killInstance(ctx context.Context, rng *rand.Rand) error {
-	n, unlock := r.lockInstance(ctx, rng)
-	defer unlock()
-	if n == nil {
 		return nil
 	}
-	return kill(ctx, rng, n)
 }
 
-// stopInstance restarts an instance with SIGTERM, as a deployment does.
-func (r *round) stopInstance(ctx context.Context, rng *rand.Rand) error {
-	n, unlock := r.lockInstance(ctx, rng)
-	defer unlock()
-	if n == nil {
-		return nil
-	}
-	return restart(n)
-}
-
-// freezeInstance stops an instance (SIGSTOP) until others have taken over its work, and resumes it in the middle of that work.
-func (r *round) freezeInstance(ctx context.Context, rng *rand.Rand) error {
-	n, unlock := r.lockInstance(ctx, rng)
-	defer unlock()
-	if n == nil {
-		return nil
-	}
+// freeze stops an instance (SIGSTOP) until others have taken over its work, and resumes it in the middle of that work.
+func (r *round) freeze(ctx context.Context, rng *rand.Rand, n *instance) error {
 	if err := n.Pause(); err != nil {
 		return err
 	}
