@@ -5,7 +5,9 @@ import "slices"
 // State is where a command is in its life.
 //
 //	accepted ──► sent ──► received ──► succeeded | rejected | failed
+//	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
 //	    ├──► expired: it never left, so nothing was executed
+//	    └──► unknown: its process died; whether it was published is not known
 //
 // An answer may overtake our own note of what came before it: steps along the
 // arrows may be skipped.
