@@ -273,7 +273,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 
 // receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.tell(c.Event(at)) }) {
+	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
 	}
 }
@@ -326,7 +326,7 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	fate, err := b.Unrecorded.NoteUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
+	fate, err := b.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)

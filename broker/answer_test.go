@@ -55,7 +55,7 @@ func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
 
 func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			w.answer(0, "another-unit", telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 		}
 		_, err := w.send(telematics.Lock)
@@ -65,7 +65,7 @@ func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
 
 func TestRetainedAnswersAreDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			w.brokers[0].Answer(brokertest.Said(unit, v1.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
 		}
 		_, err := w.send(telematics.Lock)
@@ -86,7 +86,7 @@ func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) 
 		if got := w.record(c.ID); got.State != telematics.Succeeded || got.Late {
 			t.Errorf("the record became %s, late %v", got.State, got.Late)
 		}
-		w.wantLines("")
+		w.wantEntries("")
 		w.wantCount("motorpool_answers_without_effect_total", 4)
 	})
 }
@@ -112,7 +112,7 @@ func TestWhatAUnitRepeatsAfterTheEndIsNotAskedOfTheRecord(t *testing.T) {
 
 func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
 		}
@@ -126,7 +126,7 @@ func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 
 func TestAnAnswerToACommandThatNeverLeftIsTakenAtItsWord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
@@ -161,7 +161,7 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 
 func TestAFullQueueDropsAndCounts(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		b := broker.New(broker.Config{Vehicles: w.Memory, Commands: w.Memory, Pending: w.Memory, Twins: w.Memory, Air: w.air, QueueSize: 4})
+		b := broker.New(broker.Config{Vehicles: w.Memory, Commands: w.Memory, Pending: w.Memory, Twins: w.Memory, Publisher: w.mqtt, QueueSize: 4})
 		w.brokers = append(w.brokers, b) // nothing runs: nothing is taken off the queues
 		for range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})

@@ -21,8 +21,8 @@ type bringing struct {
 
 func (x *bringing) ObserveAndFlush(delivery.Observation) <-chan bool { return x.bring() }
 
-// News finds nothing: the look after missed wake-ups must not come between.
-func (x *bringing) News(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {
+// Updates finds nothing: the look after missed wake-ups must not come between.
+func (x *bringing) Updates(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {
 	return nil, nil
 }
 
@@ -38,9 +38,9 @@ func (x *bringing) Observe(ctx context.Context, seen []delivery.Observation) (de
 func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
 	after := func(d time.Duration, there bool) func() <-chan bool {
 		return func() <-chan bool {
-			told := make(chan bool, 1)
-			time.AfterFunc(d, func() { told <- there })
-			return told
+			shared := make(chan bool, 1)
+			time.AfterFunc(d, func() { shared <- there })
+			return shared
 		}
 	}
 	for name, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := &bringing{bring: c.bring}
 			inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { x.Memory = m; return x }}, func(w *world) {
-				w.air.car = func(p publication) {
+				w.mqtt.car = func(p publication) {
 					time.Sleep(time.Second)
 					w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),
 						Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}})

@@ -21,8 +21,8 @@ func TestEveryLineOfAClientsOrderNamesItsBooking(t *testing.T) {
 		w.Put(without)
 		_, err := w.repeat(0, refused)
 		w.wantCode(err, telematics.CommandNotSupported)
-		w.wantLines("", telematics.IdempotencyReplayed, telematics.CommandNotSupported)
-		for _, line := range w.Lines() {
+		w.wantEntries("", telematics.IdempotencyReplayed, telematics.CommandNotSupported)
+		for _, line := range w.Entries() {
 			if line.Booking != 17 {
 				t.Errorf("line %+v", line)
 			}

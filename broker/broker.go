@@ -20,16 +20,16 @@ import (
 
 // Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and Unrecorded.
 type Config struct {
-	Vehicles Vehicles
-	Commands Commands
-	Halts    Halts
-	Clock    Clock
-	History  History
-	Pending  PendingTable
-	Twins    ingest.Twins
-	Contacts ingest.Contacts
-	Events   Events
-	Air      Air
+	Vehicles  Vehicles
+	Commands  Commands
+	Halts     Halts
+	Clock     Clock
+	AuditLog  AuditLog
+	Pending   PendingTable
+	Twins     ingest.Twins
+	Contacts  ingest.Contacts
+	Events    Events
+	Publisher Publisher
 	// UnknownUnits keeps units without a vehicle. Without it they are only counted.
 	UnknownUnits ingest.UnknownUnits
 	// Bulks keeps orders to many vehicles. Without it SendMany must not be called.
@@ -112,7 +112,7 @@ func New(c Config) *Broker {
 		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.recall, Now: b.now,
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
 	})
-	b.Commands = told{c.Commands, b.events}
+	b.Commands = publishingCommands{c.Commands, b.events}
 	return b
 }
 
@@ -120,8 +120,8 @@ func New(c Config) *Broker {
 // ends. What has been taken from the MQTT broker by then is still written down. Call
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
-	stopTelling := b.events.start(ctx)
-	defer stopTelling() // last: everything below has something to tell
+	stopPublishing := b.events.start(ctx)
+	defer stopPublishing() // last: everything below has something to tell
 	// Observations and uncorrelated answers are handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()

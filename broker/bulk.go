@@ -15,7 +15,7 @@ import (
 // SendMany starts a command for each vehicle of an order, and returns what became of each so far: a command, or a refusal. An order that
 // repeats an earlier one sends nothing, and returns that one, as it is now. A context that ends leaves no vehicle out.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
-	return Many{Bulks: b.Bulks, Made: b.Commands.Made, Start: b.Start, Record: b.Note, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
+	return Many{Bulks: b.Bulks, Made: b.Commands.Made, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
 }
 
 // Many sends orders to many vehicles. All its fields are needed.

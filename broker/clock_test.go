@@ -51,11 +51,11 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 				if refused, err := w.send(telematics.Unlock); err == nil || err.Code != telematics.TelematicsUnavailable || refused.ID != telematics.NoCommand {
 					t.Errorf("the next order: %+v, %v; want it refused before it is a command", refused, err)
 				}
-				w.wantLines(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
-				if at := w.Lines()[1].At; at.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
+				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
+				if at := w.Entries()[1].At; at.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
 					t.Errorf("the refusal is dated %s, by the wrong clock", at)
 				}
-				if sent := w.air.published(); len(sent) != 0 {
+				if sent := w.mqtt.published(); len(sent) != 0 {
 					t.Errorf("%d messages were published", len(sent))
 				}
 			})
@@ -98,7 +98,7 @@ func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				w.Break(nil, "Add")
 				time.Sleep(10 * time.Second)
-				w.wantLines(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
+				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
 			})
 		})
 	}
@@ -123,8 +123,8 @@ func TestPublish_WrongClockStopsRepetitions(t *testing.T) {
 		time.AfterFunc(time.Second, func() { w.SetClock(-time.Minute) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
-		if c.Attempts != 1 || len(w.air.published()) != 1 {
-			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.air.published()))
+		if c.Attempts != 1 || len(w.mqtt.published()) != 1 {
+			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
@@ -258,7 +258,7 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 		other := healthy()
 		other.ID, other.Unit = 43, "358240051111128"
 		w.Put(other)
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			of := unit
 			if strings.Contains(p.topic, string(other.Unit)) {
 				of = other.Unit

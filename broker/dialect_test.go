@@ -49,12 +49,12 @@ func (w *world) sendToVan(action telematics.Action) (telematics.Command, *telema
 }
 
 // toVan returns what was published to the van, and toCar what was to the car.
-func (a *air) toVan() (to []publication) { return a.publishedUnder(morseTopic(van)) }
-func (a *air) toCar() (to []publication) {
+func (a *publisher) toVan() (to []publication) { return a.publishedUnder(morseTopic(van)) }
+func (a *publisher) toCar() (to []publication) {
 	return a.publishedUnder(v1.CommandChannel.Topic(unit))
 }
 
-func (a *air) publishedUnder(topic string) (to []publication) {
+func (a *publisher) publishedUnder(topic string) (to []publication) {
 	for _, p := range a.published() {
 		if strings.HasPrefix(p.topic, topic) {
 			to = append(to, p)
@@ -65,7 +65,7 @@ func (a *air) publishedUnder(topic string) (to []publication) {
 
 // vanAnswers makes the van answer through an instance after a delay.
 func (w *world) vanAnswers(instance int, after time.Duration, says string) {
-	w.air.car = func(p publication) {
+	w.mqtt.car = func(p publication) {
 		if !strings.HasPrefix(p.topic, morseRoot) {
 			return
 		}
@@ -80,7 +80,7 @@ func TestAUnitWithoutSignatureAndExpiryIsToldInItsOwnWords(t *testing.T) {
 		w.vanAnswers(1, 3*time.Second, "done")
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
-		sent := w.air.toVan()
+		sent := w.mqtt.toVan()
 		if c.State != telematics.Succeeded || len(sent) != 1 || string(sent[0].message) != "lock" || sent[0].qos != 0 ||
 			sent[0].topic != "morse/van-43/van-43/command/"+c.ID.String() {
 			t.Errorf("%s after %v", c.State, sent)
@@ -88,8 +88,8 @@ func TestAUnitWithoutSignatureAndExpiryIsToldInItsOwnWords(t *testing.T) {
 		w.vanAnswers(0, 3*time.Second, "no such door")
 		c, err = w.sendToVan(telematics.Unlock)
 		w.wantCode(err, telematics.CommandFailed)
-		if c.Detail != "no such door" || len(w.air.toVan()) != 2 {
-			t.Errorf("%+v after %d publications", c, len(w.air.toVan()))
+		if c.Detail != "no such door" || len(w.mqtt.toVan()) != 2 {
+			t.Errorf("%+v after %d publications", c, len(w.mqtt.toVan()))
 		}
 	})
 }
@@ -103,15 +103,15 @@ func TestWhoDoesNotKnowARepetitionIsToldOnceAndItsLateAnswerSettles(t *testing.T
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		w.wantCode(<-silent, telematics.CommandTimeout)
-		if c.State != telematics.Unknown || err.Outcome != telematics.MayHave || len(w.air.toVan()) != 1 {
-			t.Errorf("%s, %s after %d publications, want unknown after one", c.State, err.Outcome, len(w.air.toVan()))
+		if c.State != telematics.Unknown || err.Outcome != telematics.MayHave || len(w.mqtt.toVan()) != 1 {
+			t.Errorf("%s, %s after %d publications, want unknown after one", c.State, err.Outcome, len(w.mqtt.toVan()))
 		}
-		if len(w.air.toCar()) < 3 {
-			t.Errorf("the car of protocol v1 was told %d times, want as often as ever", len(w.air.toCar()))
+		if len(w.mqtt.toCar()) < 3 {
+			t.Errorf("the car of protocol v1 was told %d times, want as often as ever", len(w.mqtt.toCar()))
 		}
-		w.air.cars.Wait()
+		w.mqtt.cars.Wait()
 		synctest.Wait()
-		if late := w.record(c.ID); late.State != telematics.Succeeded || !late.Late || len(w.air.toVan()) != 1 {
+		if late := w.record(c.ID); late.State != telematics.Succeeded || !late.Late || len(w.mqtt.toVan()) != 1 {
 			t.Errorf("%+v, want it settled late", late)
 		}
 	})
@@ -121,16 +121,16 @@ func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		w.vanAnswers(0, time.Second, "done")
-		w.air.fail(nil, errRefused)
-		time.AfterFunc(200*time.Millisecond, func() { w.air.fail(nil, nil) })
+		w.mqtt.fail(nil, errRefused)
+		time.AfterFunc(200*time.Millisecond, func() { w.mqtt.fail(nil, nil) })
 		_, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
-		w.air.fail(nil, errRefused)
-		time.AfterFunc(2*time.Second, func() { w.air.fail(nil, nil) }) // a unit that checks no expiry would still execute it
+		w.mqtt.fail(nil, errRefused)
+		time.AfterFunc(2*time.Second, func() { w.mqtt.fail(nil, nil) }) // a unit that checks no expiry would still execute it
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.air.toVan()) != 1 {
-			t.Errorf("%s, %s after %d publications, want expired and only the first", c.State, err.Outcome, len(w.air.toVan()))
+		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.mqtt.toVan()) != 1 {
+			t.Errorf("%s, %s after %d publications, want expired and only the first", c.State, err.Outcome, len(w.mqtt.toVan()))
 		}
 	})
 }
@@ -149,7 +149,7 @@ func TestWhoChecksNoExpiryIsAskedOnlyWhenItIsKnownToBeThere(t *testing.T) {
 		w.wantCode(err, "")
 		_, err = w.sendToVan(telematics.DisableDriving) // its record grants it, its protocol has no word for it
 		w.wantCode(err, telematics.CommandNotSupported)
-		if sent := w.air.toVan(); len(sent) != 1 {
+		if sent := w.mqtt.toVan(); len(sent) != 1 {
 			t.Errorf("%d publications, want one", len(sent))
 		}
 	})
@@ -162,13 +162,13 @@ func TestAVehicleWhoseProtocolNobodySpeaksIsRefusedAndNotHeard(t *testing.T) {
 		w.Put(tomorrow)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.wantLines(telematics.TelematicsUnavailable)
+		w.wantEntries(telematics.TelematicsUnavailable)
 		speed := v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
 		w.brokers[0].Report(brokertest.Said(unit, speed, false))
 		synctest.Wait()
 		twin, _ := w.Twin(w.Context(), car)
-		if len(w.air.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
-			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.air.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
+		if len(w.mqtt.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
+			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.mqtt.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
 		}
 	})
 }
@@ -263,8 +263,8 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		linktest.Await(t, "publish "+topic, speaker.Publish(topic, 0, true, payload))
 	}
 	publish(root+"connected", "yes") // before the service is there
-	told := make(chan string, 4)
-	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { told <- m.Topic() + " " + string(m.Payload()) })
+	heard := make(chan string, 4)
+	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { heard <- m.Topic() + " " + string(m.Payload()) })
 	linktest.Await(t, "subscribe", subscribed)
 
 	var to hall
@@ -309,7 +309,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case got := <-told:
+	case got := <-heard:
 		if got != root+"command/9 lock" {
 			t.Errorf("the unit was told %q", got)
 		}

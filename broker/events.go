@@ -31,8 +31,8 @@ func newEventPublisher(c Config, metrics *metrics) *eventPublisher {
 	}
 }
 
-// tell queues an event and returns.
-func (t *eventPublisher) tell(e telematics.Event) {
+// publish queues an event and returns.
+func (t *eventPublisher) publish(e telematics.Event) {
 	select {
 	case t.queue <- e:
 	default:
@@ -51,7 +51,7 @@ func (t *eventPublisher) changed(changes []telematics.Change) {
 	now := time.Now().UTC()
 	for _, change := range changes {
 		for _, e := range change.Events(now) {
-			t.tell(e)
+			t.publish(e)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (t *eventPublisher) changed(changes []telematics.Change) {
 // sent queues that a command was handed to the MQTT client for the first time.
 func (t *eventPublisher) sent(c telematics.Command, at time.Time) {
 	c.State, c.SentAt, c.Attempts = telematics.Sent, at.UTC(), 1
-	t.tell(c.Event(at.UTC()))
+	t.publish(c.Event(at.UTC()))
 }
 
 // start adds what is queued to the log, until the returned function is called, which waits
@@ -160,21 +160,21 @@ func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.timeout)
 	defer cancel()
-	return t.log.Tell(ctx, events)
+	return t.log.Publish(ctx, events)
 }
 
-// told is the record of commands, whose settlements are told. That one was accepted, and is tried, is told where it
+// publishingCommands is the record of commands, whose settlements are published. That one was accepted, and is tried, is told where it
 // is at hand: see claim and publish.
-type told struct {
+type publishingCommands struct {
 	Commands
 	events *eventPublisher
 }
 
 // Settle tells of a command whose state has changed.
-func (r told) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+func (r publishingCommands) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	c, ok, err := r.Commands.Settle(ctx, s)
 	if err == nil && ok {
-		r.events.tell(c.Event(s.At))
+		r.events.publish(c.Event(s.At))
 	}
 	return c, ok, err
 }

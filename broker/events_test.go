@@ -14,11 +14,11 @@ import (
 
 var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queue_full"}`, `motorpool_dropped_total{kind="event", reason="not_stored"}`}
 
-// toldOf returns what the events of one vehicle say, in their order: states of commands,
+// publishedOf returns what the events of one vehicle say, in their order: states of commands,
 // connectivity, and names of fields.
-func (w *world) toldOf(id telematics.VehicleID) []string {
+func (w *world) publishedOf(id telematics.VehicleID) []string {
 	var said []string
-	for _, e := range w.Told() {
+	for _, e := range w.Published() {
 		switch {
 		case e.Kind == telematics.ResetEvent:
 			said = append(said, "reset")
@@ -39,14 +39,14 @@ func (w *world) toldOf(id telematics.VehicleID) []string {
 func (w *world) wantTold(want ...string) {
 	w.Helper()
 	time.Sleep(100 * time.Millisecond) // virtual: whatever was queued is told
-	if got := w.toldOf(car); !slices.Equal(got, want) {
-		w.Errorf("told %q, want %q", got, want)
+	if got := w.publishedOf(car); !slices.Equal(got, want) {
+		w.Errorf("published %q, want %q", got, want)
 	}
 }
 
 func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			time.Sleep(100 * time.Millisecond)
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
 			time.Sleep(100 * time.Millisecond)
@@ -55,9 +55,9 @@ func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		w.wantTold("accepted", "sent", "received", "succeeded")
-		for _, e := range w.Told() {
+		for _, e := range w.Published() {
 			if e.Agency != 1 || e.Command.ID != c.ID || e.Command.Action != telematics.Lock || e.At.IsZero() || e.Command.Seq != c.Seq {
-				t.Errorf("told %+v of %+v", e, e.Command)
+				t.Errorf("published %+v of %+v", e, e.Command)
 			}
 		}
 	})
@@ -65,7 +65,7 @@ func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
 
 func TestWhatTheUnitNeverHeardOfIsToldToo(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantTold("accepted", "expired")
@@ -115,11 +115,11 @@ func TestSilenceIsToldOnceAmongAllInstances(t *testing.T) {
 func TestALogThatIsAwayForAMomentLosesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
-		w.Break(errAway, "Tell")
+		w.Break(errAway, "Publish")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(3 * time.Second)
-		w.Break(nil, "Tell")
+		w.Break(nil, "Publish")
 		time.Sleep(time.Second)
 		w.wantTold("accepted", "sent", "succeeded")
 	})
@@ -128,11 +128,11 @@ func TestALogThatIsAwayForAMomentLosesNothing(t *testing.T) {
 func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
-		w.Break(errors.New("connection refused"), "Tell")
+		w.Break(errors.New("connection refused"), "Publish")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(20 * time.Second)
-		w.Break(nil, "Tell")
+		w.Break(nil, "Publish")
 		if dropped := metric(t, w.brokers[0], droppedEvents...); dropped != 3 {
 			t.Errorf("%d events dropped", dropped)
 		}
@@ -173,11 +173,11 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 		}
 		x.hang.Store(false)
 		time.Sleep(20 * time.Second)
-		dropped, told := metric(t, w.brokers[0], droppedEvents...), metric(t, w.brokers[0], "motorpool_events_published_total")
-		if dropped == 0 || dropped+told != reports {
-			t.Errorf("%d dropped and %d told of %d", dropped, told, reports)
+		dropped, published := metric(t, w.brokers[0], droppedEvents...), metric(t, w.brokers[0], "motorpool_events_published_total")
+		if dropped == 0 || dropped+published != reports {
+			t.Errorf("%d dropped and %d published of %d", dropped, published, reports)
 		}
-		got := w.toldOf(car)
+		got := w.publishedOf(car)
 		if !slices.Contains(got, "reset") {
 			t.Error("nobody was told")
 		}

@@ -101,7 +101,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	if err == nil { // an answer came first
 		looking, cancel := b.step(ctx)
 		defer cancel()
-		if news, err := b.Commands.News(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
+		if news, err := b.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
 			if !news[0].State.IsOpen() {
 				return w.withProgress(&news[0])
 			}

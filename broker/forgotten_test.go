@@ -19,7 +19,7 @@ func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
 		for name, by := range map[string]int{"to its owner": 0, "to another instance": 1} {
 			t.Run(reason+" "+name, func(t *testing.T) {
 				inWorld(t, 2, func(w *world) {
-					w.air.car = func(p publication) { w.answer(by, unit, rejects(p, reason)) }
+					w.mqtt.car = func(p publication) { w.answer(by, unit, rejects(p, reason)) }
 					order := w.named(telematics.Lock, "k")
 					order.Budget = telematics.MaxBudget
 					start := time.Now()
@@ -34,7 +34,7 @@ func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
 						t.Errorf("the repetition: %+v, %v", again, err)
 					}
 					time.Sleep(time.Minute)
-					if n := len(w.air.published()); n != 1 {
+					if n := len(w.mqtt.published()); n != 1 {
 						t.Errorf("published %d times, want once: a further copy might be executed", n)
 					}
 					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave { // time alone proves nothing
@@ -53,7 +53,7 @@ func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
 
 func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.BadSignature)) }
+		w.mqtt.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.BadSignature)) }
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandRejected)
 		for range 3 { // copies of it that are as bad, and a unit that repeats such answers, which it should not
@@ -69,7 +69,7 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 		if got := w.record(c.ID); got.State != telematics.Rejected || got.Reason != telematics.OutOfOrder || !got.Late {
 			t.Errorf("record %+v", got)
 		}
-		w.wantLines(telematics.CommandRejected, telematics.CommandRejected)
+		w.wantEntries(telematics.CommandRejected, telematics.CommandRejected)
 		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
 			t.Errorf("%d results of reports looked into, want only the new one", n)
 		}
@@ -78,15 +78,15 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 
 func TestACopyThatIsRejectedAndForgottenSilencesACommandThatTheRecordCannotTake(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
-			w.Break(errAway, "Settle", "News")
+		w.mqtt.car = func(p publication) {
+			w.Break(errAway, "Settle", "Updates")
 			w.answer(0, unit, rejects(p, telematics.BadSignature))
 		}
 		c, err := w.send(telematics.Lock)
-		if n := len(w.air.published()); err == nil || err.Outcome != telematics.MayHave || n != 1 {
+		if n := len(w.mqtt.published()); err == nil || err.Outcome != telematics.MayHave || n != 1 {
 			t.Errorf("%+v; published %d times, want once", err, n)
 		}
-		w.Break(nil, "Settle", "News")
+		w.Break(nil, "Settle", "Updates")
 		time.Sleep(5 * time.Second)
 		w.wantOutcome(c.ID, telematics.MayHave)
 	})
@@ -101,7 +101,7 @@ func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
-				w.air.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.StateConflict)) }
+				w.mqtt.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.StateConflict)) }
 				c, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.VehicleStateConflict)
 				for range 2 {
@@ -111,7 +111,7 @@ func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
 				if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late || !got.Overruled {
 					t.Errorf("record %+v", got)
 				}
-				w.wantLines(telematics.VehicleStateConflict, "")
+				w.wantEntries(telematics.VehicleStateConflict, "")
 				if n := metric(t, w.brokers[0], "motorpool_answers_overruling_total"); n != 1 {
 					t.Errorf("answers_overruling is %d, want 1", n)
 				}

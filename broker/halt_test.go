@@ -35,7 +35,7 @@ func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
 					}
 				}
 				if test.halted {
-					w.wantLines(telematics.CommandsHalted, telematics.CommandsHalted)
+					w.wantEntries(telematics.CommandsHalted, telematics.CommandsHalted)
 				}
 				w.Halt()
 				time.Sleep(broker.HaltWithin)
@@ -51,15 +51,15 @@ func TestAHaltStopsRepublishing(t *testing.T) {
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
-		if c.Attempts != 1 || len(w.air.published()) != 1 {
-			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.air.published()))
+		if c.Attempts != 1 || len(w.mqtt.published()) != 1 {
+			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
 
 func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
@@ -67,7 +67,7 @@ func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 		if took := time.Since(start); c.State != telematics.Expired || took > 2*time.Second || !strings.Contains(err.Message, "recall") {
 			t.Errorf("after %v: %+v", took, c)
 		}
-		w.wantLines(telematics.CommandsHalted)
+		w.wantEntries(telematics.CommandsHalted)
 		if c := w.record(c.ID); c.State != telematics.Expired || c.Reason != telematics.ByHalt {
 			t.Errorf("record %+v", c)
 		}
@@ -79,7 +79,7 @@ func TestWhoCannotReadTheHaltsLetsNothingLeave(t *testing.T) {
 		w.Break(errAway, "Halts")
 		c, err := w.send(telematics.Lock) // published once, while the last reading was fresh
 		w.wantCode(err, telematics.CommandTimeout)
-		published := w.air.published()
+		published := w.mqtt.published()
 		for _, p := range published {
 			if p.at.Sub(c.Requested) > broker.HaltWithin {
 				t.Errorf("published %v after the halts could be read last", p.at.Sub(c.Requested))

@@ -47,8 +47,8 @@ func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		table := &lookups{Memory: w.Memory}
 		b := broker.New(broker.Config{
-			Vehicles: w.Memory, Commands: w.Memory, Halts: w.Memory, Clock: w.Memory, History: w.Memory, Pending: table, Twins: w.Memory, Contacts: w.Memory,
-			Events: w.Memory, Air: w.air, Workers: 1, Logger: slog.New(slog.DiscardHandler),
+			Vehicles: w.Memory, Commands: w.Memory, Halts: w.Memory, Clock: w.Memory, AuditLog: w.Memory, Pending: table, Twins: w.Memory, Contacts: w.Memory,
+			Events: w.Memory, Publisher: w.mqtt, Workers: 1, Logger: slog.New(slog.DiscardHandler),
 		})
 		for range flood {
 			b.Answer(brokertest.Said(flooding, invented(), false))
@@ -87,7 +87,7 @@ func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
 						w.brokers[heardBy].Answer(brokertest.Said(unit, invented(), false))
 					}
 				}
-				w.air.car = func(p publication) {
+				w.mqtt.car = func(p publication) {
 					for range 10 { // a second of it
 						flood(300)
 						time.Sleep(100 * time.Millisecond)
@@ -113,7 +113,7 @@ func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
 
 func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			for range 5000 {
 				w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
 			}
@@ -199,7 +199,7 @@ func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
 		var log bytes.Buffer
 		m := brokertest.NewMemory()
 		b := broker.New(broker.Config{
-			Vehicles: m, Commands: m, Halts: m, Clock: m, History: m, Pending: m, Twins: m, Contacts: m, Events: m, Air: &air{},
+			Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: &publisher{},
 			Logger: slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil)),
 		})
 		ctx, stop := context.WithCancel(t.Context())

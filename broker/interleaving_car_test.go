@@ -166,7 +166,7 @@ func (m *motorcar) contradict() {
 		if j.final == nil || j.final.State != telematics.Rejected {
 			continue
 		}
-		m.wonder(j.Command)
+		m.anomaly(j.Command)
 		m.count("rejections taken back")
 		if m.dice.chance(0.5) {
 			j.done = true

@@ -18,8 +18,8 @@ func (w *interleaving) judge(earlier []telematics.Activity) {
 	for id, e := range w.ledger.entries {
 		w.judgeRecord(id, e, moved[id])
 	}
-	for _, t := range w.told {
-		w.judgeTold(t, moved)
+	for _, t := range w.replies {
+		w.judgeReply(t, moved)
 	}
 	w.judgeHistory(earlier)
 	w.judgePending()
@@ -60,7 +60,7 @@ func (w *interleaving) judgeCars(moved map[telematics.CommandID]*job) {
 			w.violated("written before sent", "a car heard %v, of which the record knows nothing", id)
 			continue
 		}
-		if e.Key == nil || !j.started() || w.wonders[id] {
+		if e.Key == nil || !j.started() || w.anomalies[id] {
 			continue
 		}
 		if other, twice := byKey[e.Key.Key]; twice {
@@ -95,7 +95,7 @@ func (w *interleaving) judgeRecord(id telematics.CommandID, e *entry, j *job) {
 	case e.State == telematics.Succeeded && (j == nil || !j.done),
 		e.State == telematics.Failed && (j == nil || j.final == nil || j.final.State != telematics.Failed):
 		w.violated("the record is true", "%v is %s, which its car did not say", id, e.State)
-	case e.State.Outcome() == telematics.NotExecuted && j.started() && !w.wonders[id]:
+	case e.State.Outcome() == telematics.NotExecuted && j.started() && !w.anomalies[id]:
 		w.violated("the record is true", "%v is %s, but it began", id, e.State)
 	}
 	due := e.Deadline
@@ -112,7 +112,7 @@ func (w *interleaving) judgeRecord(id telematics.CommandID, e *entry, j *job) {
 	}
 }
 
-func (w *interleaving) judgeTold(t told, moved map[telematics.CommandID]*job) {
+func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) {
 	limit := max(t.order.Budget, 12*time.Second) + 7*time.Second // each call of a store has 3 s
 	if !during(w.troubles, t) && !during(w.others, t) {
 		limit = t.order.Budget + 5*time.Second
@@ -127,7 +127,7 @@ func (w *interleaving) judgeTold(t told, moved map[telematics.CommandID]*job) {
 	if t.err != nil {
 		outcome = t.err.Outcome
 	}
-	w.tallied("told " + cmp.Or(string(outcome), "to ask again"))
+	w.tallied("replied " + cmp.Or(string(outcome), "to ask again"))
 	c := commandOf(t.receipt).ID
 	if c != telematics.NoCommand {
 		w.compare(t, outcome, c, moved[c])
@@ -142,8 +142,8 @@ func (w *interleaving) judgeTold(t told, moved map[telematics.CommandID]*job) {
 }
 
 // compare holds what a caller was told against the record and the car.
-func (w *interleaving) compare(t told, outcome telematics.Outcome, id telematics.CommandID, j *job) {
-	if w.wonders[id] {
+func (w *interleaving) compare(t reply, outcome telematics.Outcome, id telematics.CommandID, j *job) {
+	if w.anomalies[id] {
 		return
 	}
 	e, _ := w.ledger.find(id)
@@ -159,7 +159,7 @@ func (w *interleaving) compare(t told, outcome telematics.Outcome, id telematics
 }
 
 // during reports whether one of the intervals touches a call.
-func during(intervals []interval, t told) bool {
+func during(intervals []interval, t reply) bool {
 	for _, i := range intervals {
 		if i.from.Before(t.at.Add(t.took)) && i.to.After(t.at) {
 			return true
@@ -169,7 +169,7 @@ func during(intervals []interval, t told) bool {
 }
 
 func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
-	lines := w.memory.Lines()
+	lines := w.memory.Entries()
 	for i, line := range earlier {
 		if i >= len(lines) || !reflect.DeepEqual(lines[i], line) {
 			w.violated("the history is append-only", "line %d is not what it was", i+1)
@@ -186,11 +186,11 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 		}
 	}
 	for id, e := range w.ledger.entries {
-		if settlements[id] != e.settlements || e.settlements > 2 && !w.wonders[id] {
+		if settlements[id] != e.settlements || e.settlements > 2 && !w.anomalies[id] {
 			w.violated("a line for each settlement", "%v was settled %d times, the history has %d lines", id, e.settlements, settlements[id])
 		}
 	}
-	for _, t := range w.told {
+	for _, t := range w.replies {
 		want := 0
 		if t.receipt.Replayed || t.receipt.Command == nil {
 			want = 1 // refused, or answered from an earlier request

@@ -17,10 +17,10 @@ var errDead = errors.New("this process is dead")
 // before the work, after it, in the middle of it, or for good.
 type link struct {
 	*interleaving
-	dice  *dice
-	dead  atomic.Bool
-	heeds *instance
-	own   server // this instance's way to Postgres alone
+	dice *dice
+	dead atomic.Bool
+	of   *instance
+	own  server // this instance's way to Postgres alone
 }
 
 // fate is how a call of a store goes.
@@ -51,7 +51,7 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 	}
 	how := l.fateOf(s)
 	if how != done {
-		l.trouble(s, method, id, how, l.heeds)
+		l.trouble(s, method, id, how, l.of)
 	}
 	if err := l.wait(ctx, how); err != nil {
 		if l.dice.chance(0.5) { // the statement was on its way when its process died, or gave up
@@ -167,8 +167,8 @@ func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.
 	return result.value, result.ok, err
 }
 
-func (l *link) Note(ctx context.Context, notes []delivery.Note) error {
-	_, err := call(ctx, l, &l.postgres, "Note", notes[0].Command, func(ctx context.Context) (struct{}, error) {
+func (l *link) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+	_, err := call(ctx, l, &l.postgres, "StoreProgress", notes[0].Command, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.ledger.noteAll(ctx, notes)
 	})
 	return err
@@ -182,9 +182,9 @@ func (l *link) Settle(ctx context.Context, s delivery.Settlement) (*telematics.C
 	return result.value, result.ok, err
 }
 
-func (l *link) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
-	return call(ctx, l, &l.postgres, "News", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.News(ctx, unheard, received)
+func (l *link) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "Updates", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.Updates(ctx, unheard, received)
 	})
 }
 
@@ -280,7 +280,7 @@ func (l *link) Listen(ctx context.Context, instance string, wake func(telematics
 	return l.memory.Listen(ctx, instance, wake)
 }
 
-// Aged and Tell touch no command: nothing is explored there.
+// Aged and Publish touch no command: nothing is explored there.
 func (l *link) Aged(context.Context) ([]telematics.Change, error) { return nil, nil }
 
-func (l *link) Tell(context.Context, []telematics.Event) error { return nil }
+func (l *link) Publish(context.Context, []telematics.Event) error { return nil }

@@ -15,8 +15,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// told is what one caller was told.
-type told struct {
+// reply is what one caller got.
+type reply struct {
 	by      *instance
 	order   delivery.Order
 	started bool // the caller did not wait for the vehicle
@@ -124,7 +124,7 @@ func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.E
 	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, told{i, order, started, at, time.Since(at), receipt, refusal})
+	w.replies = append(w.replies, reply{i, order, started, at, time.Since(at), receipt, refusal})
 	return refusal
 }
 

@@ -37,11 +37,11 @@ type interleaving struct {
 	instances  []*instance
 	downSince  time.Time // no instance is up; zero: one is
 	halts      []halting
-	wonders    map[telematics.CommandID]bool
+	anomalies  map[telematics.CommandID]bool
 	excused    map[telematics.CommandID]bool // commands and requests that a fault touched
 	troubles   []interval                    // of the record, or without an instance
 	others     []interval                    // of Redis
-	told       []told
+	replies    []reply
 	trace      []event
 	violations []string
 	tally      map[string]int
@@ -89,7 +89,7 @@ func newInterleaving(t *testing.T, seed uint64, key signing.Key) *interleaving {
 	w := &interleaving{
 		T: t, seed: seed, start: time.Now(), temper: newTemper(d), dice: d, memory: brokertest.NewMemory(),
 		key: key, ring: key.Keyring(), downSince: time.Now(),
-		wonders: map[telematics.CommandID]bool{}, excused: map[telematics.CommandID]bool{},
+		anomalies: map[telematics.CommandID]bool{}, excused: map[telematics.CommandID]bool{},
 		tally: map[string]int{}, steps: map[[2]telematics.State]int{},
 	}
 	w.ledger = newLedger(w, w.memory)
@@ -133,7 +133,7 @@ func (w *interleaving) run() {
 	time.Sleep(span)
 
 	w.mend()
-	before := w.memory.Lines()
+	before := w.memory.Entries()
 	time.Sleep(telematics.MaxBudget + 8*time.Second) // the longest budget, and what a settlement may take
 	w.callers.Wait()
 	w.lastReports()

@@ -59,10 +59,10 @@ func TestOfManyCallersForOneLaneExactlyOneIsSent(t *testing.T) {
 		for code := range codes {
 			count[code]++
 		}
-		if count[""] != 1 || count[telematics.CommandInProgress] != 99 || len(w.air.published()) != 1 {
-			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.air.published()))
+		if count[""] != 1 || count[telematics.CommandInProgress] != 99 || len(w.mqtt.published()) != 1 {
+			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.mqtt.published()))
 		}
-		if lines := len(w.Lines()); lines != 100 {
+		if lines := len(w.Entries()); lines != 100 {
 			t.Errorf("%d lines in the history, want 100", lines)
 		}
 	})
@@ -93,7 +93,7 @@ func TestACommandWhoseOwnerDiedIsSettledByAnotherInstance(t *testing.T) {
 		if got := w.record(c.ID); got.State != telematics.Unknown {
 			t.Errorf("the record says %s 3 s after the deadline, want unknown", got.State)
 		}
-		w.wantLines(telematics.CommandTimeout)
+		w.wantEntries(telematics.CommandTimeout)
 		w.wantCount("motorpool_commands_swept_total", 1)
 	})
 }
@@ -117,7 +117,7 @@ func TestNothingStaysInThePendingTable(t *testing.T) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		w.air.car = nil
+		w.mqtt.car = nil
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		time.Sleep(time.Second) // they go a moment later, together

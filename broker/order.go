@@ -105,7 +105,7 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
 		return forbidden
 	}
-	if err := b.Air.Ready(); err != nil {
+	if err := b.Publisher.Ready(); err != nil {
 		return telematics.Unavailable("The MQTT broker", err)
 	}
 	return nil
@@ -128,14 +128,14 @@ func (b *Broker) recordRefusal(ctx context.Context, order *delivery.Order, c *te
 	} else {
 		entry.Outcome, entry.Latency = telematics.NotExecuted, b.now().Sub(c.Requested)
 	}
-	b.Note(ctx, entry)
+	b.Record(ctx, entry)
 }
 
 // recordDuplicate adds the audit log entry of an order that repeats an earlier one.
 func (b *Broker) recordDuplicate(ctx context.Context, order *delivery.Order, earlier *telematics.Command) {
 	entry := b.newEntry(order, earlier)
 	entry.Code, entry.Command = telematics.IdempotencyReplayed, earlier.ID
-	b.Note(ctx, entry)
+	b.Record(ctx, entry)
 }
 
 // newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is answered immediately, and has no latency.

@@ -114,7 +114,7 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	group.SetLimit(sweepBatch) // they share statements
 	for _, entry := range entries {
 		group.Go(func() error {
-			err := b.History.Add(ctx, entry)
+			err := b.AuditLog.Add(ctx, entry)
 			if err != nil && (b.isOld(entry) || !b.outbox.addEntry(entry)) {
 				b.logLost(entry, err)
 			}
@@ -134,11 +134,11 @@ func (b *Broker) logLost(entry telematics.Activity, err error) {
 		"code", entry.Code, "request_id", entry.RequestID, "err", err)
 }
 
-// Note adds an entry to the audit log, now or as soon as the log takes it.
-func (b *Broker) Note(ctx context.Context, entry telematics.Activity) {
+// Record adds an entry to the audit log, now or as soon as the log takes it.
+func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	err := b.History.Add(ctx, entry)
+	err := b.AuditLog.Add(ctx, entry)
 	if err == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	err := b.Commands.Note(ctx, notes)
+	err := b.Commands.StoreProgress(ctx, notes)
 	if err == nil {
 		return
 	}

@@ -7,10 +7,10 @@ import (
 	"motorpool/telematics"
 )
 
-// dueWaiters returns how many of a crowd are to be asked about between two parts, which are counted on and on: however long it took, no
+// dueWaiters returns how many waiters are due between two parts of a poll, which are counted from the start: however long a poll took, no
 // more than in pollEvery.
-func dueWaiters(crowd, from, to int) int {
-	most := min(crowd, pollMost)
+func dueWaiters(waiting, from, to int) int {
+	most := min(waiting, pollMost)
 	from = max(from, to-pollParts)
 	return most*to/pollParts - most*from/pollParts
 }
@@ -23,16 +23,16 @@ func (b *Broker) hint(id telematics.CommandID) {
 	}
 }
 
-// pollRecord reads from the record what waiters of this process must know: at once
-// for hints, as many as have come, and for each of them once a second, or in its turn.
+// pollRecord reads from the record what waiters of this process must know: immediately for
+// hints, as many as have come, and for each of them once a second, or in its turn.
 func (b *Broker) pollRecord(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
-	began, asked := time.Now(), 0 // so many parts
-	var told time.Time            // that the record is not readable
+	began, polled := time.Now(), 0 // parts since
+	var warned time.Time
 	read := func(of waiting) {
-		if err := b.readUpdates(ctx, of); err != nil && time.Since(told) >= pollEvery {
-			told = time.Now()
+		if err := b.readUpdates(ctx, of); err != nil && time.Since(warned) >= pollEvery {
+			warned = time.Now()
 			b.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unheard)+len(of.received), "err", err)
 		}
 	}
@@ -44,8 +44,8 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 			read(waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
 			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
-			read(b.waiters.next(dueWaiters(b.waiters.count(), asked, due)))
-			asked = due
+			read(b.waiters.next(dueWaiters(b.waiters.count(), polled, due)))
+			polled = due
 		}
 	}
 }
@@ -68,13 +68,13 @@ func (b *Broker) readUpdates(ctx context.Context, of waiting) error {
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	news, err := b.Commands.News(ctx, of.unheard, of.received)
+	updates, err := b.Commands.Updates(ctx, of.unheard, of.received)
 	if err != nil {
 		return err
 	}
-	for i := range news {
-		if w := b.waiters.find(news[i].ID); w != nil {
-			w.notify(&news[i])
+	for i := range updates {
+		if w := b.waiters.find(updates[i].ID); w != nil {
+			w.notify(&updates[i])
 		}
 	}
 	return nil

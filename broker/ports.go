@@ -29,16 +29,16 @@ type Commands interface {
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
 	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
-	// Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
+	// StoreProgress stores how far commands have come. It brings an open one to sent, or received, and never back;
 	// of each time the first stays, and of attempts the most.
-	Note(context.Context, []delivery.Note) error
+	StoreProgress(context.Context, []delivery.Note) error
 	// Settle applies what the lifecycle allows, and adds the line of the history
 	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
-	// News returns those of the commands that are not open any more, and of the unheard ones also those
+	// Updates returns those of the commands that are not open any more, and of the unheard ones also those
 	// that a unit has received: what a waiter may have missed.
-	News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
+	Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
@@ -66,8 +66,8 @@ type Clock interface {
 	Time(context.Context) (time.Time, error)
 }
 
-// History takes lines for what never became a command.
-type History interface {
+// AuditLog takes entries of what never became a command.
+type AuditLog interface {
 	Add(context.Context, telematics.Activity) error
 }
 
@@ -91,18 +91,18 @@ type PendingTable interface {
 
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
-	// NoteUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
-	NoteUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
+	// StoreUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
+	StoreUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 
 // Events is the log of what has changed, which every instance follows.
 type Events interface {
-	// Tell adds events, in their order. After an error all of them, or none, are there.
-	Tell(context.Context, []telematics.Event) error
+	// Publish adds events, in their order. After an error all of them, or none, are there.
+	Publish(context.Context, []telematics.Event) error
 }
 
-// Air hands a message to the MQTT broker.
-type Air interface {
+// Publisher hands a message to the MQTT broker.
+type Publisher interface {
 	// Publish returns nil once the MQTT client took the message, not retained, and an
 	// error where it certainly did not.
 	Publish(telematics.Transmission) error

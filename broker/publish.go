@@ -30,7 +30,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		return
 	}
 	publishing := trace.StartRegion(ctx, delivery.StepPublish)
-	err := b.Air.Publish(*message)
+	err := b.Publisher.Publish(*message)
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()

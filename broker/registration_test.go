@@ -45,7 +45,7 @@ func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 		w.answers(0, 0, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		if sent := w.air.published(); len(sent) != 1 || registered.IsZero() || sent[0].at.Before(registered) {
+		if sent := w.mqtt.published(); len(sent) != 1 || registered.IsZero() || sent[0].at.Before(registered) {
 			t.Errorf("published %v, registered at %v", sent, registered)
 		}
 	})

@@ -45,11 +45,11 @@ func TestARepeatedOrderIsNotCarriedOutAgain(t *testing.T) {
 					t.Errorf("%s: repeated: %+v", state, again)
 				}
 			}
-			if n := len(w.air.published()); n != 1 {
+			if n := len(w.mqtt.published()); n != 1 {
 				t.Errorf("%d messages, want 1", n)
 			}
-			w.wantLines(code, telematics.IdempotencyReplayed, telematics.IdempotencyReplayed)
-			for _, line := range w.Lines()[1:] {
+			w.wantEntries(code, telematics.IdempotencyReplayed, telematics.IdempotencyReplayed)
+			for _, line := range w.Entries()[1:] {
 				if line.Command != first.Command.ID || line.Outcome != telematics.Undecided {
 					t.Errorf("line %+v", line)
 				}
@@ -86,8 +86,8 @@ func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
 			t.Errorf("error %+v", err)
 		}
 		callers.Wait()
-		w.wantLines(telematics.IdempotencyInProgress, "")
-		if line := w.Lines()[0]; line.Latency != 0 || line.Outcome != telematics.Undecided || line.Command != err.Command {
+		w.wantEntries(telematics.IdempotencyInProgress, "")
+		if line := w.Entries()[0]; line.Latency != 0 || line.Outcome != telematics.Undecided || line.Command != err.Command {
 			t.Errorf("line %+v, want nothing of the first request's", line)
 		}
 	})
@@ -95,13 +95,13 @@ func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
 
 func TestARefusalFreesTheKey(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(errAway, nil)
+		w.mqtt.fail(errAway, nil)
 		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.air.fail(nil, errAway) // it is taken, and never leaves
+		w.mqtt.fail(nil, errAway) // it is taken, and never leaves
 		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.air.fail(nil, nil)
+		w.mqtt.fail(nil, nil)
 		w.answers(0, 0, telematics.Succeeded)
 		r, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, "")
@@ -139,8 +139,8 @@ func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if codes[""] != 1 || codes[telematics.IdempotencyInProgress] != 19 || len(w.air.published()) != 2 {
-			t.Errorf("codes %v, %d messages", codes, len(w.air.published()))
+		if codes[""] != 1 || codes[telematics.IdempotencyInProgress] != 19 || len(w.mqtt.published()) != 2 {
+			t.Errorf("codes %v, %d messages", codes, len(w.mqtt.published()))
 		}
 	})
 }
@@ -159,8 +159,8 @@ func TestTheNextInstanceKnowsWhatADeadOneWasAsked(t *testing.T) {
 		time.Sleep(telematics.DefaultBudget + 3*time.Second) // the sweeper
 		_, err = w.repeat(1, order)
 		w.wantCode(err, telematics.CommandTimeout)
-		if err.Command != c.ID || len(w.air.published()) != 0 {
-			t.Errorf("error %+v, %d messages", err, len(w.air.published()))
+		if err.Command != c.ID || len(w.mqtt.published()) != 0 {
+			t.Errorf("error %+v, %d messages", err, len(w.mqtt.published()))
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestARefusedStartIsInTheHistory(t *testing.T) {
 		_, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
 		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
 		w.wantCode(refused, telematics.CommandsHalted)
-		w.wantLines(telematics.CommandsHalted)
+		w.wantEntries(telematics.CommandsHalted)
 	})
 }
 
@@ -224,9 +224,9 @@ func TestAVehicleOfABulkThatDoesNotExistLeavesNoLineOfItsOwn(t *testing.T) {
 		_, err := w.brokers[0].Start(w.Context(), &order)
 		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
 		w.wantCode(refused, telematics.VehicleNotFound)
-		w.wantLines()
+		w.wantEntries()
 		w.brokers[0].Omit(w.Context(), telematics.Activity{})
-		w.wantLines()
+		w.wantEntries()
 		if n := metric(t, w.brokers[0], "motorpool_refusals_not_recorded_total"); n != 1 {
 			t.Errorf("%d refusals counted as not recorded", n)
 		}
@@ -242,8 +242,8 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 		w.wantCode(err, "")
 		again, err := w.repeat(1, order)
 		w.wantCode(err, "")
-		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.air.published()) != 1 {
-			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.air.published()))
+		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.mqtt.published()) != 1 {
+			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.mqtt.published()))
 		}
 		order.Lookup = &delivery.KeyLookup{Found: true, Made: delivery.Made{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
 		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {

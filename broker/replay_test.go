@@ -90,7 +90,7 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 				ReplayAfter: 50 * time.Millisecond, Logger: logger,
 			})
 			b := broker.New(broker.Config{
-				Vehicles: m, Commands: m, Halts: m, Clock: m, History: m, Pending: m, Twins: m, Contacts: m, Events: m, Air: link,
+				Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: link,
 				QueueSize: queue, Logger: logger,
 			})
 			ctx, stop := context.WithCancel(t.Context())

@@ -146,7 +146,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		if claim.Taken() {
 			c.Seq = claim.Seq
 			w.wrongClock = b.checkClock(stepping, c, claim.At)
-			b.events.tell(c.Event(c.Requested))
+			b.events.publish(c.Event(c.Requested))
 			return w, receipt, nil
 		}
 		if claim.KeyTaken { // by the same request, a moment ago

@@ -42,8 +42,8 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	}
 	w.Memory = brokertest.NewMemory(twins...)
 	w.broker = broker.New(broker.Config{
-		Vehicles: w, Commands: w, Halts: w, Clock: w, History: w, Pending: w, Twins: w, Contacts: w, Events: w,
-		Air: w, Key: key, Dialects: dialects.Spoken, Logger: slog.New(slog.DiscardHandler),
+		Vehicles: w, Commands: w, Halts: w, Clock: w, AuditLog: w, Pending: w, Twins: w, Contacts: w, Events: w,
+		Publisher: instantMQTT{w}, Key: key, Dialects: dialects.Spoken, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -66,7 +66,7 @@ func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func(
 	return delivery.Claim{Seq: c.Seq}, nil
 }
 
-func (w *instant) Note(context.Context, []delivery.Note) error { return nil }
+func (w *instant) StoreProgress(context.Context, []delivery.Note) error { return nil }
 
 func (w *instant) Settle(_ context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	w.mu.Lock()
@@ -81,11 +81,14 @@ func (w *instant) Observe(context.Context, []delivery.Observation) (delivery.See
 	return delivery.Seen{}, nil
 }
 
-func (w *instant) Tell(context.Context, []telematics.Event) error { return nil }
+func (w *instant) Publish(context.Context, []telematics.Event) error { return nil }
 
-func (w *instant) Ready() error { return nil }
+// instantMQTT answers each command immediately.
+type instantMQTT struct{ *instant }
 
-func (w *instant) Publish(t telematics.Transmission) error {
+func (instantMQTT) Ready() error { return nil }
+
+func (w instantMQTT) Publish(t telematics.Transmission) error {
 	w.mu.Lock()
 	c := w.carried[t.Topic]
 	w.mu.Unlock()

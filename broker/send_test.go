@@ -26,17 +26,17 @@ func TestAnAnswerSettlesTheCommandAndWakesItsCaller(t *testing.T) {
 		if c.State != telematics.Succeeded || c.Attempts != 1 || c.SentAt.IsZero() || c.Latency() != 1500*time.Millisecond {
 			t.Errorf("settled command is %+v", c)
 		}
-		p := w.air.published()[0]
+		p := w.mqtt.published()[0]
 		if p.topic != "motorpool/v1/358240051111110/command" || p.claims.Action != telematics.Lock || p.claims.Unit != unit || p.claims.Seq == 0 {
 			t.Errorf("published %+v", p)
 		}
-		w.wantLines("")
+		w.wantEntries("")
 	})
 }
 
 func TestTheCallerReadsTheReportedStateAtOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),
 				Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}})
 		}
@@ -64,7 +64,7 @@ func TestASilentVehicleIsAskedAgainWithTheSameMessageUntilTheDeadline(t *testing
 		if err.Outcome != telematics.MayHave || err.Command != c.ID || err.Retryable || err.RetryAfter != 10*time.Second {
 			t.Errorf("error is %+v", err)
 		}
-		sent := w.air.published()
+		sent := w.mqtt.published()
 		if len(sent) < 3 || len(sent) > 5 {
 			t.Fatalf("published %d times in 10 s, want 3 to 5", len(sent))
 		}
@@ -82,7 +82,7 @@ func TestASilentVehicleIsAskedAgainWithTheSameMessageUntilTheDeadline(t *testing
 		if c.Attempts != len(sent) {
 			t.Errorf("the command counts %d attempts, %d were published", c.Attempts, len(sent))
 		}
-		w.wantLines(telematics.CommandTimeout)
+		w.wantEntries(telematics.CommandTimeout)
 	})
 }
 
@@ -91,7 +91,7 @@ func TestReceivedStretchesTheInterval(t *testing.T) {
 		w.answers(0, 100*time.Millisecond, telematics.Received)
 		c, err := w.send(telematics.Unlock)
 		w.wantCode(err, telematics.CommandTimeout)
-		if n := len(w.air.published()); n > 3 {
+		if n := len(w.mqtt.published()); n > 3 {
 			t.Errorf("a unit that said received was asked %d times in 10 s, want at most 3", n)
 		}
 		if c.ReceivedAt.IsZero() {
@@ -110,27 +110,27 @@ func TestALateAnswerSettlesAnUnknownCommand(t *testing.T) {
 		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
 			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
 		}
-		w.wantLines(telematics.CommandTimeout, "")
+		w.wantEntries(telematics.CommandTimeout, "")
 	})
 }
 
 func TestAnUnsentCommandExpiresAndWasCertainlyNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway) // the connection is lost right after the check
+		w.mqtt.fail(nil, errAway) // the connection is lost right after the check
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || !err.Retryable {
 			t.Errorf("state %s, error %+v", c.State, err)
 		}
-		w.wantLines(telematics.TelematicsUnavailable)
+		w.wantEntries(telematics.TelematicsUnavailable)
 	})
 }
 
 func TestAShortGapOfTheConnectionIsBridged(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
-		w.air.fail(nil, errAway)
-		time.AfterFunc(3*time.Second, func() { w.air.fail(nil, nil) })
+		w.mqtt.fail(nil, errAway)
+		time.AfterFunc(3*time.Second, func() { w.mqtt.fail(nil, nil) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if wait := c.SentAt.Sub(c.Requested); wait < 3*time.Second || wait > 3*time.Second+300*time.Millisecond {
@@ -148,7 +148,7 @@ func TestNothingIsPublishedWithinHalfASecondOfTheExpiry(t *testing.T) {
 			_, err := w.sendVia(0, order)
 			w.wantCode(err, telematics.CommandTimeout)
 		}
-		for _, p := range w.air.published() {
+		for _, p := range w.mqtt.published() {
 			if left := p.claims.Expires.Sub(p.at); left < 500*time.Millisecond {
 				t.Errorf("published %v before its expiry", left)
 			}
@@ -184,7 +184,7 @@ func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
 	} {
 		t.Run(string(test.code)+" "+test.reason, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
-				w.air.car = func(p publication) {
+				w.mqtt.car = func(p publication) {
 					w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: test.state, At: time.Now(), Reason: test.reason, Detail: test.detail})
 				}
 				c, err := w.send(telematics.Lock)
@@ -192,7 +192,7 @@ func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
 				if err.Outcome != test.outcome || err.Reason != test.reason || err.Detail != test.detail || err.Command != c.ID {
 					t.Errorf("error is %+v", err)
 				}
-				w.wantLines(test.code)
+				w.wantEntries(test.code)
 			})
 		})
 	}
@@ -230,11 +230,11 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 				}
 				c, err := w.sendVia(0, order)
 				w.wantCode(err, test.code)
-				if c.ID != telematics.NoCommand || len(w.air.published()) != 0 {
-					t.Errorf("a refused order made command %v and %d publications", c.ID, len(w.air.published()))
+				if c.ID != telematics.NoCommand || len(w.mqtt.published()) != 0 {
+					t.Errorf("a refused order made command %v and %d publications", c.ID, len(w.mqtt.published()))
 				}
-				w.wantLines(test.code)
-				line := w.Lines()[0]
+				w.wantEntries(test.code)
+				line := w.Entries()[0]
 				if line.Vehicle != order.Vehicle || line.Actor != order.Actor || line.RequestID != order.RequestID || line.Outcome != telematics.NotExecuted {
 					t.Errorf("the line is %+v", line)
 				}
@@ -245,12 +245,12 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 
 func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 	tests := map[string]func(*world){
-		"MQTT broker":                 func(w *world) { w.air.fail(errAway, errAway) },
+		"MQTT broker":                 func(w *world) { w.mqtt.fail(errAway, errAway) },
 		"Postgres, reading":           func(w *world) { w.Break(errAway, "Twin") },
 		"Postgres, claiming":          func(w *world) { w.Break(errAway, "Claim") },
 		"Redis":                       func(w *world) { w.Break(errAway, "Register", "Lookup", "Release", "Wake") },
-		"Postgres, also the history":  func(w *world) { w.Break(errAway, "Twin", "Claim", "Add", "Settle", "News") },
-		"Redis, and Postgres with it": func(w *world) { w.Break(errAway, "Register", "Settle", "News") },
+		"Postgres, also the history":  func(w *world) { w.Break(errAway, "Twin", "Claim", "Add", "Settle", "Updates") },
+		"Redis, and Postgres with it": func(w *world) { w.Break(errAway, "Register", "Settle", "Updates") },
 	}
 	for name, breakIt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +262,8 @@ func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 				if err.Outcome != telematics.NotExecuted || !err.Retryable || err.RetryAfter != 5*time.Second {
 					t.Errorf("error is %+v", err)
 				}
-				if len(w.air.published()) != 0 || time.Since(start) > time.Second {
-					t.Errorf("%d publications, answered after %v; want none, at once", len(w.air.published()), time.Since(start))
+				if len(w.mqtt.published()) != 0 || time.Since(start) > time.Second {
+					t.Errorf("%d publications, answered after %v; want none, at once", len(w.mqtt.published()), time.Since(start))
 				}
 			})
 		})
@@ -272,13 +272,13 @@ func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 
 func TestTheCallerHearsTheTruthWhenTheRecordIsAwayAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		time.AfterFunc(5*time.Second, func() { w.Break(errAway, "Settle", "News") })
+		time.AfterFunc(5*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if c.State != telematics.Unknown {
 			t.Errorf("state %s, want unknown", c.State)
 		}
-		w.Break(nil, "Settle", "News")
+		w.Break(nil, "Settle", "Updates")
 		time.Sleep(3 * time.Second)
 		if got := w.record(c.ID); got.State != telematics.Unknown {
 			t.Errorf("the record says %s after it came back, want unknown", got.State)
@@ -292,7 +292,7 @@ func TestSend_MessageHasSequenceNumberOfCommand(t *testing.T) {
 			w.answers(instance, 0, telematics.Succeeded)
 			c, err := w.sendVia(instance, w.order(telematics.Lock))
 			w.wantCode(err, "")
-			sent := w.air.published()
+			sent := w.mqtt.published()
 			if len(sent) != i+1 || sent[i].claims.Command != c.ID || sent[i].claims.Seq != c.Seq || c.Seq != int64(i+1) {
 				t.Errorf("command %d has the number %d, and was sent as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
 			}

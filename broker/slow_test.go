@@ -26,12 +26,12 @@ type tampering struct {
 	hang     atomic.Bool // the log of events
 }
 
-func (x *tampering) Tell(ctx context.Context, events []telematics.Event) error {
+func (x *tampering) Publish(ctx context.Context, events []telematics.Event) error {
 	if x.hang.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return x.Memory.Tell(ctx, events)
+	return x.Memory.Publish(ctx, events)
 }
 
 func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
@@ -72,23 +72,23 @@ func between(tampers ...*tampering) []func(*brokertest.Memory) stores {
 }
 
 // wantOutcome compares what the caller was told with what the record and the history say.
-func (w *world) wantOutcome(id telematics.CommandID, told telematics.Outcome) {
+func (w *world) wantOutcome(id telematics.CommandID, reply telematics.Outcome) {
 	w.Helper()
-	if got := w.record(id).State; got.Outcome() != told {
-		w.Errorf("the caller was told %s, the record says %s", told, got)
+	if got := w.record(id).State; got.Outcome() != reply {
+		w.Errorf("the caller got %s, the record says %s", reply, got)
 	}
-	for _, line := range w.Lines() {
-		if line.Command == id && line.Outcome != told {
-			w.Errorf("the caller was told %s, the history says %s", told, line.Outcome)
+	for _, line := range w.Entries() {
+		if line.Command == id && line.Outcome != reply {
+			w.Errorf("the caller got %s, the audit log says %s", reply, line.Outcome)
 		}
 	}
 }
 
 func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
-		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "News") })
-		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "News") })
+		w.mqtt.fail(nil, errAway)
+		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
+		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		time.Sleep(5 * time.Second)
@@ -129,7 +129,7 @@ func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 		return x.Memory.Settle(ctx, s)
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantOutcome(c.ID, telematics.NotExecuted)
@@ -238,7 +238,7 @@ func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 		order.Budget = telematics.MinBudget
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		if n := len(w.air.published()); n != 0 {
+		if n := len(w.mqtt.published()); n != 0 {
 			t.Errorf("%d messages were published after the deadline", n)
 		}
 	})
@@ -329,7 +329,7 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 				}
 			}
 		})
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			time.Sleep(time.Second)
 			w.answer(0, p.claims.Unit, done(p.claims.Command))
 		}
@@ -361,7 +361,7 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 			}
 		})
 		time.Sleep(9 * time.Second)
-		w.answer(1, unit, telematics.Answer{Command: w.air.published()[0].claims.Command, State: telematics.Succeeded, At: time.Now()})
+		w.answer(1, unit, telematics.Answer{Command: w.mqtt.published()[0].claims.Command, State: telematics.Succeeded, At: time.Now()})
 		time.Sleep(5 * time.Millisecond)
 		w.stops[1]()
 		caller.Wait()
@@ -430,7 +430,7 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 		return x
 	}
 	inWorldOf(t, between(slow(&tampering{}), slow(&tampering{})), func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
 			w.answer(1, p.claims.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 		}

@@ -104,7 +104,7 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 						_, refused := w.sendVia(0, order)
 						w.wantCode(refused, "")
 					}
-					w.air.car = func(p publication) { // whoever is asked
+					w.mqtt.car = func(p publication) { // whoever is asked
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
 						if twin.Protocol == "morse" {
@@ -128,8 +128,8 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 					}
 					time.Sleep(5 * time.Second) // until a halt is known
 					got, refused := w.sendVia(0, order)
-					end := ending{refused: refused, unit: got.Unit, agency: got.Agency, lines: w.Lines()}
-					for _, p := range w.air.published() {
+					end := ending{refused: refused, unit: got.Unit, agency: got.Agency, lines: w.Entries()}
+					for _, p := range w.mqtt.published() {
 						end.topics = append(end.topics, aCommand.ReplaceAllString(p.topic, "<id>"))
 					}
 					for i := range end.lines {
@@ -171,7 +171,7 @@ func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 		w.Remove(car)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.VehicleNotFound)
-		w.wantLines(telematics.VehicleNotFound)
+		w.wantEntries(telematics.VehicleNotFound)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 		if twin, ok := w.Cached(car); ok {
 			t.Errorf("cached %+v", twin)
 		}
-		if lines := w.Lines(); len(lines) != 1 || lines[0].Agency != 0 || lines[0].Code != telematics.TelematicsUnavailable {
+		if lines := w.Entries(); len(lines) != 1 || lines[0].Agency != 0 || lines[0].Code != telematics.TelematicsUnavailable {
 			t.Errorf("lines %+v", lines)
 		}
 	})
@@ -241,7 +241,7 @@ func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
 		order.Actor.Agency = 1
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.VehicleNotFound)
-		if n := len(w.air.published()); n != 0 {
+		if n := len(w.mqtt.published()); n != 0 {
 			t.Errorf("%d publications", n)
 		}
 	})

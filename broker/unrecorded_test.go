@@ -15,11 +15,11 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 		succeeded := telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()}
 		failed := telematics.Answer{Command: uuid.New(), State: telematics.Failed, Reason: "interrupted", At: time.Now()}
 		rejected := telematics.Answer{Command: uuid.New(), State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
-		w.Break(errAway, "NoteUnrecorded")
+		w.Break(errAway, "StoreUnrecorded")
 		for range 3 { // each report repeats them
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(succeeded, failed, rejected), false))
 			time.Sleep(time.Second)
-			w.Break(nil, "NoteUnrecorded")
+			w.Break(nil, "StoreUnrecorded")
 		}
 		got := map[telematics.CommandID]telematics.State{}
 		for _, u := range w.Unrecorded() {
@@ -36,7 +36,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 
 func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 		}
 		c, err := w.send(telematics.Lock)

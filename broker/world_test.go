@@ -39,7 +39,7 @@ var admin = telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
 type world struct {
 	*testing.T
 	*brokertest.Memory
-	air     *air
+	mqtt    *publisher
 	brokers []*broker.Broker
 	stops   []func() // of each instance; returns when it has ended
 	log     brokertest.Log
@@ -51,7 +51,7 @@ type stores interface {
 	broker.Commands
 	broker.Halts
 	broker.Clock
-	broker.History
+	broker.AuditLog
 	broker.PendingTable
 	ingest.Twins
 	ingest.UnknownUnits
@@ -80,12 +80,12 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), air: &air{ring: key.Keyring()}}
+		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), mqtt: &publisher{ring: key.Keyring()}}
 		for _, between := range between {
 			w.start(between(w.Memory), key)
 		}
 		defer func() {
-			w.air.cars.Wait()
+			w.mqtt.cars.Wait()
 			for _, stop := range w.stops {
 				stop()
 			}
@@ -98,8 +98,8 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.Signer) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, Clock: s, History: s, Pending: s, Twins: s, UnknownUnits: s, Unrecorded: s, Contacts: s, Events: s,
-		Air: w.air, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Vehicles: s, Commands: s, Halts: s, Clock: s, AuditLog: s, Pending: s, Twins: s, UnknownUnits: s, Unrecorded: s, Contacts: s, Events: s,
+		Publisher: w.mqtt, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
@@ -148,7 +148,7 @@ func commandOf(r delivery.Receipt) telematics.Command {
 
 // answers makes the car answer each publication through an instance after a delay.
 func (w *world) answers(instance int, after time.Duration, state telematics.State) {
-	w.air.car = func(p publication) {
+	w.mqtt.car = func(p publication) {
 		time.Sleep(after)
 		w.answer(instance, unit, telematics.Answer{Command: p.claims.Command, State: state, At: time.Now()})
 	}
@@ -177,11 +177,11 @@ func (w *world) wantCode(got *telematics.Error, want telematics.Code) {
 	}
 }
 
-// wantLines compares the codes of the history, oldest first; success has none.
-func (w *world) wantLines(want ...telematics.Code) {
+// wantEntries compares the codes of the history, oldest first; success has none.
+func (w *world) wantEntries(want ...telematics.Code) {
 	w.Helper()
 	var got []telematics.Code
-	for _, line := range w.Lines() {
+	for _, line := range w.Entries() {
 		got = append(got, line.Code)
 	}
 	if len(got) != len(want) {
@@ -194,8 +194,8 @@ func (w *world) wantLines(want ...telematics.Code) {
 	}
 }
 
-// air records what is published, and lets a car hear it.
-type air struct {
+// publisher records what is published, and lets a car hear it.
+type publisher struct {
 	ring signing.Keyring
 	car  func(publication) // runs beside; nil: nobody listens
 
@@ -214,13 +214,13 @@ type publication struct {
 	claims  telematics.Claims // zero: not signed
 }
 
-func (a *air) Ready() error {
+func (a *publisher) Ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.down
 }
 
-func (a *air) Publish(t telematics.Transmission) error {
+func (a *publisher) Publish(t telematics.Transmission) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.refusing != nil {
@@ -242,13 +242,13 @@ func (a *air) Publish(t telematics.Transmission) error {
 	return nil
 }
 
-func (a *air) fail(ready, publish error) {
+func (a *publisher) fail(ready, publish error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.down, a.refusing = ready, publish
 }
 
-func (a *air) published() []publication {
+func (a *publisher) published() []publication {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]publication(nil), a.sent...)

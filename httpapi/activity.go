@@ -92,14 +92,14 @@ func (a *audit) read(c *call, entry telematics.Activity) error {
 
 // note records what needs not be durable before the answer.
 func (a *audit) note(ctx context.Context, entry telematics.Activity) {
-	a.refusals.Note(context.WithoutCancel(ctx), entry)
+	a.refusals.Record(context.WithoutCancel(ctx), entry)
 }
 
 // limit records a refusal, as many a minute as the actor may make requests: entries cannot be
 // deleted.
 func (a *audit) limit(ctx context.Context, entry telematics.Activity) {
 	if a.limits.refusals.take(entry.Actor, a.limits.now(), a.limits.of(entry.Actor)) {
-		a.refusals.Note(ctx, entry)
+		a.refusals.Record(ctx, entry)
 	} else {
 		a.refusals.Omit(ctx, entry)
 	}

@@ -244,7 +244,7 @@ func (h *history) Add(_ context.Context, a telematics.Activity) error {
 	return nil
 }
 
-func (h *history) Note(ctx context.Context, a telematics.Activity) { _ = h.Add(ctx, a) }
+func (h *history) Record(ctx context.Context, a telematics.Activity) { _ = h.Add(ctx, a) }
 
 func (h *history) Omit(context.Context, telematics.Activity) {
 	h.mu.Lock()

@@ -98,8 +98,8 @@ type History interface {
 
 // Refusals adds audit log entries of requests that are refused before the controller gets them.
 type Refusals interface {
-	// Note adds the entry, now or as soon as the audit log is available.
-	Note(context.Context, telematics.Activity)
+	// Record adds the entry, now or as soon as the audit log is available.
+	Record(context.Context, telematics.Activity)
 	// Omit counts an entry that is not added, because its actor was refused too often.
 	Omit(context.Context, telematics.Activity)
 }

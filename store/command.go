@@ -136,9 +136,9 @@ func (p *Postgres) VehicleCommands(ctx context.Context, vehicle telematics.Vehic
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
-// News returns those of the commands that are not open any more, and of the unheard ones also those that a
+// Updates returns those of the commands that are not open any more, and of the unheard ones also those that a
 // unit has received.
-func (p *Postgres) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+func (p *Postgres) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
 	if len(unheard)+len(received) == 0 {
 		return nil, nil
 	}

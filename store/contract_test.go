@@ -21,7 +21,7 @@ var (
 	_ broker.Commands     = (*Commands)(nil)
 	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.Clock        = (*Postgres)(nil)
-	_ broker.History      = (*Postgres)(nil)
+	_ broker.AuditLog     = (*Postgres)(nil)
 	_ ingest.Twins        = (*Twins)(nil)
 	_ ingest.UnknownUnits = (*Postgres)(nil)
 	_ ingest.Contacts     = (*Postgres)(nil)
@@ -37,7 +37,7 @@ func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 			Here: commandsOf(here), There: commandsOf(there),
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleetIn(t, there),
-			Lines:   func(id telematics.CommandID) []telematics.Activity { return linesOf(t, here, id) },
+			Entries: func(id telematics.CommandID) []telematics.Activity { return linesOf(t, here, id) },
 		}
 	})
 }

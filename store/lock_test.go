@@ -60,7 +60,7 @@ func TestNothingDeadlocks(t *testing.T) {
 					if claim.Occupant != nil {
 						c = *claim.Occupant
 					}
-					if err := p.Note(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
+					if err := p.StoreProgress(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
 						t.Errorf("Note: %v", err)
 					}
 					s := delivery.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}

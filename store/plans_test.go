@@ -61,14 +61,14 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 			settled = errors.Join(settled, one, two)
 		}
 	}
-	_, told := p.News(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
+	_, told := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
 	_, reported := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
-	if err := errors.Join(claimed, refused, p.Note(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
+	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {

@@ -28,9 +28,9 @@ type noteRow struct {
 	progressRow
 }
 
-// Note writes down how far commands have come. It brings an open one to sent, or received, and never back;
+// StoreProgress writes down how far commands have come. It brings an open one to sent, or received, and never back;
 // of each time the first stays, and of attempts the most.
-func (p *Postgres) Note(ctx context.Context, notes []delivery.Note) error {
+func (p *Postgres) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	for batch := range slices.Chunk(notes, p.MaxBatch()) {
 		if err := p.note(ctx, batch); err != nil {
 			return unavailable.Wrap("note the progress of commands", err)

@@ -50,7 +50,7 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 			if c, err := p.Command(t.Context(), large.ID); err != nil || c.Reported == nil || len(c.Reported.Values) == 0 {
 				t.Errorf("Command: %v", err)
 			}
-			if news, err := p.News(t.Context(), []uuid.UUID{large.ID, beside.ID}, nil); err != nil || len(news) != 2 {
+			if news, err := p.Updates(t.Context(), []uuid.UUID{large.ID, beside.ID}, nil); err != nil || len(news) != 2 {
 				t.Errorf("News: %d, %v", len(news), err)
 			}
 		})

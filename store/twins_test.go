@@ -63,7 +63,7 @@ func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
 			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
 				return brokertest.TwinRecord{
 					Here: here, There: there, Vehicle: add,
-					Told: func() []telematics.Change { settled(); return told.take() },
+					Published: func() []telematics.Change { settled(); return told.take() },
 					Twin: func(id telematics.VehicleID) telematics.Twin {
 						settled()
 						twin, err := there.Twin(context.Background(), id)

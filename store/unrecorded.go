@@ -24,9 +24,9 @@ type unrecordedRow struct {
 	Outcome    string     `json:"outcome"`
 }
 
-// NoteUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its line of the history, and
+// StoreUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its line of the history, and
 // no more than delivery.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
-func (p *Postgres) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
+func (p *Postgres) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	fate, err := p.unrecorded.Do(ctx, u)
 	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
 }

@@ -19,14 +19,14 @@ func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecord
 
 func noteUnrecorded(t *testing.T, p *Postgres, u delivery.Unrecorded) delivery.UnrecordedResult {
 	t.Helper()
-	fate, err := p.NoteUnrecorded(t.Context(), u)
+	fate, err := p.StoreUnrecorded(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return fate
 }
 
-func TestNoteUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
+func TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	lost := unrecorded(unit, uuid.New())
@@ -52,7 +52,7 @@ func TestNoteUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 	}
 }
 
-func TestNoteUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing.T) {
+func TestStoreUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
@@ -70,7 +70,7 @@ func TestNoteUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing
 	}
 }
 
-func TestNoteUnrecorded_IsBoundedForEachUnit(t *testing.T) {
+func TestStoreUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	_, other := storetest.AddVehicle(t, p.DB, 2)

@@ -23,7 +23,7 @@ type CommandRecord struct {
 	Here, There broker.Commands
 	Vehicle     func() telematics.VehicleID                      // adds a vehicle
 	Fleet       Fleet                                            // where the vehicles are
-	Lines       func(telematics.CommandID) []telematics.Activity // a command's lines of the history, oldest first
+	Entries     func(telematics.CommandID) []telematics.Activity // a command's lines of the history, oldest first
 }
 
 // CommandsContract runs what every record of commands promises. The record may be used
@@ -267,7 +267,7 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 			unheard, received = nil, ids
 			maps.DeleteFunc(want, func(_ telematics.CommandID, state telematics.State) bool { return state.IsOpen() })
 		}
-		news, err := r.There.News(t.Context(), unheard, received)
+		news, err := r.There.Updates(t.Context(), unheard, received)
 		if err != nil {
 			t.Fatalf("News: %v", err)
 		}
@@ -279,7 +279,7 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 			t.Errorf("News = %v, want %v; receipt known: %t", got, want, known)
 		}
 	}
-	if news, err := r.Here.News(t.Context(), nil, nil); err != nil || len(news) > 0 {
+	if news, err := r.Here.Updates(t.Context(), nil, nil); err != nil || len(news) > 0 {
 		t.Errorf("News of nothing = %v, %v", news, err)
 	}
 }

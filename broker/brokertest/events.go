@@ -113,8 +113,8 @@ func tell(t *testing.T, log EventLog, vehicles ...telematics.VehicleID) {
 	for i, id := range vehicles {
 		events[i] = presenceOf(id)
 	}
-	if err := log.Tell(t.Context(), events); err != nil {
-		t.Fatalf("Tell: %v", err)
+	if err := log.Publish(t.Context(), events); err != nil {
+		t.Fatalf("Publish: %v", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 		{Kind: telematics.ResetEvent, At: at},
 	}
 	f := follow(t, l.There, 10)
-	if err := l.Here.Tell(t.Context(), want); err != nil {
+	if err := l.Here.Publish(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	Eventually(t, timeout, "all have come", func() bool {

@@ -20,7 +20,7 @@ var (
 	_ broker.Commands     = (*Memory)(nil)
 	_ broker.Halts        = (*Memory)(nil)
 	_ broker.Clock        = (*Memory)(nil)
-	_ broker.History      = (*Memory)(nil)
+	_ broker.AuditLog     = (*Memory)(nil)
 	_ broker.PendingTable = (*Memory)(nil)
 	_ ingest.Twins        = (*Memory)(nil)
 	_ ingest.UnknownUnits = (*Memory)(nil)
@@ -229,9 +229,9 @@ func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 	return delivery.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
 }
 
-// Note implements broker.Commands.
-func (m *Memory) Note(ctx context.Context, notes []delivery.Note) error {
-	if err := m.enter(ctx, "Note"); err != nil {
+// StoreProgress implements broker.Commands.
+func (m *Memory) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+	if err := m.enter(ctx, "StoreProgress"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
@@ -289,9 +289,9 @@ func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 	return c
 }
 
-// News implements broker.Commands.
-func (m *Memory) News(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
-	if err := m.enter(ctx, "News"); err != nil {
+// Updates implements broker.Commands.
+func (m *Memory) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Updates"); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
@@ -338,7 +338,7 @@ func (m *Memory) Command(ctx context.Context, id telematics.CommandID) (telemati
 	return c, nil
 }
 
-// Add implements broker.History.
+// Add implements broker.AuditLog.
 func (m *Memory) Add(ctx context.Context, line telematics.Activity) error {
 	if err := m.enter(ctx, "Add"); err != nil {
 		return err
@@ -354,24 +354,24 @@ func (m *Memory) add(line telematics.Activity) {
 	m.lines = append(m.lines, line)
 }
 
-// Lines returns the history, oldest first.
-func (m *Memory) Lines() []telematics.Activity {
+// Entries returns the audit log, oldest first.
+func (m *Memory) Entries() []telematics.Activity {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.lines)
 }
 
-// Tell implements broker.Events.
-func (m *Memory) Tell(ctx context.Context, events []telematics.Event) error {
-	if err := m.enter(ctx, "Tell"); err != nil {
+// Publish implements broker.Events.
+func (m *Memory) Publish(ctx context.Context, events []telematics.Event) error {
+	if err := m.enter(ctx, "Publish"); err != nil {
 		return err
 	}
 	m.mu.Unlock()
-	return m.events.Tell(ctx, events)
+	return m.events.Publish(ctx, events)
 }
 
-// Told returns the events that were told, oldest first.
-func (m *Memory) Told() []telematics.Event { return m.events.All() }
+// Published returns the events that were told, oldest first.
+func (m *Memory) Published() []telematics.Event { return m.events.All() }
 
 // storedResolution is that of Postgres.
 const storedResolution = time.Microsecond

@@ -58,19 +58,19 @@ func (l *Events) wake() {
 	l.news = make(chan struct{})
 }
 
-// Tell implements broker.Events.
-func (l *Events) Tell(_ context.Context, events []telematics.Event) error {
+// Publish implements broker.Events.
+func (l *Events) Publish(_ context.Context, events []telematics.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
 		return l.broken
 	}
-	l.tell(events)
+	l.publish(events)
 	return nil
 }
 
-// tell needs the lock.
-func (l *Events) tell(events []telematics.Event) {
+// publish needs the lock.
+func (l *Events) publish(events []telematics.Event) {
 	for _, e := range events {
 		l.last++
 		e.ID = fmt.Sprintf("%d-0", l.last)
@@ -108,7 +108,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 		l.mu.Lock()
 		news := l.news
 		if l.broken == nil && len(l.events) == 0 {
-			l.tell([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}})
+			l.publish([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}})
 		}
 		latest := slices.Clone(l.events[max(0, len(l.events)-recent):])
 		l.mu.Unlock()

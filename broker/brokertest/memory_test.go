@@ -36,9 +36,9 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 			Here: m, There: m,
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleet(m),
-			Lines: func(id telematics.CommandID) []telematics.Activity {
+			Entries: func(id telematics.CommandID) []telematics.Activity {
 				var lines []telematics.Activity
-				for _, line := range m.Lines() {
+				for _, line := range m.Entries() {
 					if line.Command == id {
 						lines = append(lines, line)
 					}

@@ -12,9 +12,9 @@ type unitCommand struct {
 	command telematics.CommandID
 }
 
-// NoteUnrecorded implements broker.Unrecorded.
-func (m *Memory) NoteUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
-	if err := m.enter(ctx, "NoteUnrecorded"); err != nil {
+// StoreUnrecorded implements broker.Unrecorded.
+func (m *Memory) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
+	if err := m.enter(ctx, "StoreUnrecorded"); err != nil {
 		return delivery.UnrecordedResult{}, err
 	}
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ func (r CommandRecord) note(t *testing.T, p delivery.Progress, ids ...telematics
 	for i, id := range ids {
 		notes[i] = delivery.Note{Command: id, Progress: p}
 	}
-	if err := r.Here.Note(t.Context(), notes); err != nil {
+	if err := r.Here.StoreProgress(t.Context(), notes); err != nil {
 		t.Fatalf("Note: %v", err)
 	}
 }
@@ -50,7 +50,7 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 		c := r.claimLock(t)
 		was := r.settle(t, settlement(c, state))
 		r.note(t, delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(time.Hour)}, c.ID)
-		news, err := r.Here.News(t.Context(), []telematics.CommandID{c.ID}, nil)
+		news, err := r.Here.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
 		if err != nil || len(news) != 1 || news[0].State != state || news[0].Late || !news[0].Completed.Equal(was.Completed) {
 			t.Errorf("News = %+v, %v; want state %s", news, err, state)
 			continue
@@ -58,7 +58,7 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 		if got := news[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
 			t.Errorf("%s: sent at %v, %d attempts, received at %v", state, got.SentAt, got.Attempts, got.ReceivedAt)
 		}
-		if lines := len(r.Lines(c.ID)); !state.IsOpen() && lines != 1 || state.IsOpen() && lines != 0 {
+		if lines := len(r.Entries(c.ID)); !state.IsOpen() && lines != 1 || state.IsOpen() && lines != 0 {
 			t.Errorf("%s: %d lines", state, lines)
 		}
 	}
@@ -105,7 +105,7 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 	for _, state := range telematics.States {
 		for _, next := range telematics.States {
 			c := r.bring(t, state)
-			before := len(r.Lines(c.ID))
+			before := len(r.Entries(c.ID))
 			after, ok, err := r.There.Settle(t.Context(), settlement(c, next))
 			if err != nil || ok != state.MayBecome(next) {
 				t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
@@ -118,7 +118,7 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 			} else if after.State != next {
 				t.Errorf("%s to %s became %s", state, next, after.State)
 			}
-			added := len(r.Lines(c.ID)) - before
+			added := len(r.Entries(c.ID)) - before
 			if want := ok && !next.IsOpen(); (added == 1) != want || added > 1 {
 				t.Errorf("%s to %s added %d lines", state, next, added)
 			}
@@ -143,7 +143,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 				if !ok || next == telematics.Sent {
 					continue
 				}
-				read, err := r.There.News(t.Context(), []telematics.CommandID{c.ID}, nil)
+				read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
 				if err != nil || len(read) != 1 {
 					t.Fatalf("News: %v, %v", read, err)
 				}
@@ -169,7 +169,7 @@ func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 		c.State, c.Reason, c.Detail, c.Completed, c.Reported = s.State, s.Reason, s.Detail, s.At, s.Reported
 		got.Reported, c.Reported = values(got.Reported), values(c.Reported)
 		wantCommand(t, got, c)
-		wantLines(t, r, c.ID, c.Activity())
+		wantEntries(t, r, c.ID, c.Activity())
 	}
 }
 
@@ -187,11 +187,11 @@ func values(r *telematics.Report) *telematics.Report {
 	return &said
 }
 
-func wantLines(t *testing.T, r CommandRecord, id telematics.CommandID, want ...telematics.Activity) {
+func wantEntries(t *testing.T, r CommandRecord, id telematics.CommandID, want ...telematics.Activity) {
 	t.Helper()
-	got := slices.Clone(r.Lines(id))
+	got := slices.Clone(r.Entries(id))
 	for i := range got {
-		if got[i].ID == 0 || i > 0 && got[i].ID <= r.Lines(id)[i-1].ID {
+		if got[i].ID == 0 || i > 0 && got[i].ID <= r.Entries(id)[i-1].ID {
 			t.Errorf("line %d has the id %d", i, got[i].ID)
 		}
 		got[i].ID = 0
@@ -206,7 +206,7 @@ func receivedLeavesNoLine(t *testing.T, r CommandRecord) {
 	got := r.settle(t, settlement(c, telematics.Received))
 	c.State, c.ReceivedAt = telematics.Received, instant.Add(time.Second)
 	wantCommand(t, got, c)
-	if lines := r.Lines(c.ID); len(lines) > 0 {
+	if lines := r.Entries(c.ID); len(lines) > 0 {
 		t.Errorf("lines %+v, want none", lines)
 	}
 }
@@ -223,7 +223,7 @@ func lateAnswerSettles(t *testing.T, r CommandRecord) {
 		if !found.Late || found.Overruled != (first == telematics.Rejected) || found.State != telematics.Succeeded || !found.Completed.Equal(answer.At) {
 			t.Errorf("after a late answer: %+v", found)
 		}
-		wantLines(t, r, lost.ID, lost.Activity(), found.Activity())
+		wantEntries(t, r, lost.ID, lost.Activity(), found.Activity())
 	}
 }
 
@@ -291,7 +291,7 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 	for _, c := range applied {
 		lines = append(lines, c.Activity())
 	}
-	wantLines(t, r, c.ID, lines...)
+	wantEntries(t, r, c.ID, lines...)
 }
 
 func rank(s telematics.State) int {

@@ -27,7 +27,7 @@ type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 	Twin        func(telematics.VehicleID) telematics.Twin     // reads one, once all instances have told what they know
-	Told        func() []telematics.Change                     // what changed since it was asked last, and Observe did not return; nil: nothing
+	Published   func() []telematics.Change                     // what changed since it was asked last, and Observe did not return; nil: nothing
 }
 
 // TwinsContract runs what every record of twins promises.
@@ -235,13 +235,13 @@ func unitManyTimes(t *testing.T, r TwinRecord) {
 func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
-	if r.Told != nil {
-		r.Told() // what was before
+	if r.Published != nil {
+		r.Published() // what was before
 	}
 	report := func(twins Observer, after time.Duration, kmh any) []telematics.Change {
 		changes := observe(t, twins, delivery.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
-		if r.Told != nil {
-			changes = append(changes, r.Told()...)
+		if r.Published != nil {
+			changes = append(changes, r.Published()...)
 		}
 		return changes
 	}

@@ -42,8 +42,8 @@ type Log struct{ db *redis.DB }
 // New returns the log in Redis.
 func New(db *redis.DB) *Log { return &Log{db} }
 
-// Tell adds events, in their order: all of them, or none.
-func (l *Log) Tell(ctx context.Context, events []telematics.Event) error {
+// Publish adds events, in their order: all of them, or none.
+func (l *Log) Publish(ctx context.Context, events []telematics.Event) error {
 	rows := make([][]byte, len(events))
 	for i := range events {
 		row, err := encodeEvent(&events[i])
@@ -141,7 +141,7 @@ func (l *Log) latest(ctx context.Context, n int) ([]telematics.Event, error) {
 			slices.Reverse(entries)
 			return decodeEvents(entries), nil
 		}
-		if err := l.Tell(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
+		if err := l.Publish(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
 			return nil, err
 		}
 	}

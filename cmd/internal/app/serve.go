@@ -79,9 +79,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group: postgres.SharedGroup, Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, History: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
+		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, AuditLog: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
 		Contacts: postgres, Events: events.New(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
-		Air: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
+		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}

@@ -55,7 +55,7 @@ func (w *interleaving) excuse(id telematics.CommandID) {
 func (w *interleaving) isExcused(id telematics.CommandID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.excused[id] || w.wonders[id]
+	return w.excused[id] || w.anomalies[id]
 }
 
 func (w *interleaving) count(what string) {

@@ -43,7 +43,7 @@ func (r *radio) Publish(t telematics.Transmission) error {
 	}
 	r.mayBePublished(claims)
 	if r.leaks(claims.Command) {
-		r.count("wonders")
+		r.count("anomalies")
 		r.deliver(claims)
 		return errRefused
 	}
@@ -83,19 +83,19 @@ func (r *radio) mayBePublished(claims telematics.Claims) {
 func (w *interleaving) leaks(id telematics.CommandID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	leaks, drawn := w.wonders[id]
+	leaks, drawn := w.anomalies[id]
 	if !drawn {
 		leaks = !w.mended.Load() && w.dice.chance(w.temper.leaks)
-		w.wonders[id] = leaks
+		w.anomalies[id] = leaks
 	}
 	return leaks
 }
 
-// wonder notes that a car breaks the protocol for a command: what was told of it need not be true.
-func (w *interleaving) wonder(id telematics.CommandID) {
+// anomaly notes that a car breaks the protocol for a command: what was told of it need not be true.
+func (w *interleaving) anomaly(id telematics.CommandID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wonders[id] = true
+	w.anomalies[id] = true
 }
 
 // deliver carries a command to its vehicle: not at all, late, or more than once.

@@ -17,7 +17,7 @@ func (w *world) received() {
 
 func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		time.AfterFunc(time.Second, w.received)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -28,10 +28,10 @@ func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
 
 func TestWhatAUnitHasReceivedIsSettledThoughItsOwnerBelievesItNeverLeft(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.air.fail(nil, errAway)
+		w.mqtt.fail(nil, errAway)
 		time.AfterFunc(time.Second, w.received)
-		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "News") })
-		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "News") })
+		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
+		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "Updates") })
 		c, _ := w.send(telematics.Lock)
 		time.Sleep(5 * time.Second) // [LAW-6]
 		if got := w.record(c.ID).State; got != telematics.Unknown {

@@ -10,7 +10,7 @@ import (
 
 // says lets the car answer the only publication of a command, at times after it.
 func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.State) {
-	w.air.car = func(p publication) {
+	w.mqtt.car = func(p publication) {
 		begin := time.Now()
 		var times []time.Duration
 		for after := range answers {
@@ -60,7 +60,7 @@ func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
 func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
-		w.Break(errAway, "Note") // nothing needs it
+		w.Break(errAway, "StoreProgress") // nothing needs it
 		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
@@ -78,8 +78,8 @@ func TestNobodyElseReceivesACommand(t *testing.T) {
 		w.says("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.air.published()) < 3 {
-			t.Errorf("received at %v, asked %d times", got.ReceivedAt, len(w.air.published()))
+		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.mqtt.published()) < 3 {
+			t.Errorf("received at %v, asked %d times", got.ReceivedAt, len(w.mqtt.published()))
 		}
 		w.wantTold("accepted", "sent", "unknown")
 	})
@@ -87,20 +87,20 @@ func TestNobodyElseReceivesACommand(t *testing.T) {
 
 func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "Note")
+		w.Break(errAway, "StoreProgress")
 		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.air.published()) {
-			t.Errorf("the record has %s, received at %v, %d attempts of %d", got.State, got.ReceivedAt, got.Attempts, len(w.air.published()))
+		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.mqtt.published()) {
+			t.Errorf("the record has %s, received at %v, %d attempts of %d", got.State, got.ReceivedAt, got.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
 
 func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "Note")
-		time.AfterFunc(time.Second, func() { w.Break(nil, "Note") })
+		w.Break(errAway, "StoreProgress")
+		time.AfterFunc(time.Second, func() { w.Break(nil, "StoreProgress") })
 		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} { // after the second attempt
 			time.AfterFunc(at, func() {
 				if got := w.recorded(); got.State != want {

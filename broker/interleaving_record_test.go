@@ -120,7 +120,7 @@ func (l *ledger) sell(id telematics.VehicleID) {
 func (l *ledger) noteAll(ctx context.Context, notes []delivery.Note) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.memory.Note(ctx, notes)
+	err := l.memory.StoreProgress(ctx, notes)
 	for _, n := range notes {
 		l.followed(n.Command)
 	}

@@ -48,7 +48,7 @@ type temper struct {
 	refused  float64 // a message by the MQTT client
 	deaf     float64 // a wake-up is lost, and nobody notices
 	damaged  float64 // a command on the air, so that its car cannot verify it
-	leaks    float64 // a command is refused by an MQTT client that sent it all the same: a wonder
+	leaks    float64 // a command is refused by an MQTT client that sent it all the same: a anomaly
 }
 
 func newTemper(d *dice) temper {

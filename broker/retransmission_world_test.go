@@ -10,14 +10,14 @@ import (
 // gap sends a command that no car answers, and returns the time between the first two publications.
 func (w *world) gap(budget time.Duration) time.Duration {
 	w.Helper()
-	w.air.car = nil
-	before := len(w.air.published())
+	w.mqtt.car = nil
+	before := len(w.mqtt.published())
 	order := w.order(telematics.Lock)
 	order.Budget = budget
 	if _, err := w.brokers[0].Send(w.Context(), &order); err == nil {
 		w.Fatal("an answer, of no car")
 	}
-	published := w.air.published()[before:]
+	published := w.mqtt.published()[before:]
 	if len(published) < 3 {
 		w.Fatalf("published %d times, want two repetitions", len(published))
 	}
@@ -27,7 +27,7 @@ func (w *world) gap(budget time.Duration) time.Duration {
 // hears has a number of commands answered after a delay, with as many words of the unit before.
 func (w *world) hears(commands int, after time.Duration, received int) {
 	w.Helper()
-	w.air.car = func(p publication) {
+	w.mqtt.car = func(p publication) {
 		time.Sleep(after)
 		for range received {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Received, At: time.Now()})
@@ -42,7 +42,7 @@ func (w *world) hears(commands int, after time.Duration, received int) {
 			w.Fatal(err)
 		}
 	}
-	w.air.cars.Wait()
+	w.mqtt.cars.Wait()
 }
 
 func about(d, want time.Duration) bool { return d >= want*8/10 && d <= want*12/10 }

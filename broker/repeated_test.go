@@ -19,7 +19,7 @@ func reportWith(answers ...telematics.Answer) []byte {
 
 func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
-		w.air.car = func(p publication) {
+		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
 			w.brokers[1].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), false))
 		}
@@ -44,7 +44,7 @@ func TestAReportSettlesAnUnknownCommand(t *testing.T) {
 		if c := w.record(c.ID); c.State != telematics.Failed || !c.Late || c.Reason != "interrupted" {
 			t.Errorf("record %+v", c)
 		}
-		w.wantLines(telematics.CommandTimeout, telematics.CommandFailed)
+		w.wantEntries(telematics.CommandTimeout, telematics.CommandFailed)
 		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
 			t.Errorf("looked into %d times, want once", n)
 		}
@@ -74,10 +74,10 @@ func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
 		w.Break(errAway, "Claim", "Add")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.wantLines()
+		w.wantEntries()
 		w.Break(nil, "Claim", "Add")
 		time.Sleep(2 * time.Second)
-		w.wantLines(telematics.TelematicsUnavailable)
+		w.wantEntries(telematics.TelematicsUnavailable)
 	})
 }
 
@@ -88,7 +88,7 @@ func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.Break(nil, "Twin", "Add")
 		w.stops[0]()
-		w.wantLines(telematics.TelematicsUnavailable)
+		w.wantEntries(telematics.TelematicsUnavailable)
 	})
 }
 
