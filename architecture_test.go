@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"store/events":                {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
 	"store/idempotency":           {"telematics", "rental", "store/pg"},
 	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/unavailable"},
+	"store/settings":              {"store/pg", "store/unavailable"},
 	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/pg":                    {"store/groupcommit", "store/migrations", "store/unavailable"},
 	"store/redis":                 {"telematics", "telematics/delivery", "store/groupcommit", "store/unavailable"},

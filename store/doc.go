@@ -31,6 +31,7 @@
 //	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
 //	events       the log of events, in Redis
 //	idempotency  what was made under an idempotency key
+//	settings     what all instances of an installation have in common
 //	rentals      bookings, charges, payment methods, notices of the payment processor
 //	vehicles     vehicles, units, stations, addresses, unknown units; the import of fleet files
 //	pg           connection, transactions, prepared statements, row sets, migrations

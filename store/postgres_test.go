@@ -16,6 +16,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
+	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
@@ -48,7 +49,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
-		"SharedGroup":     func(ctx context.Context) error { _, err := p.SharedGroup(ctx); return err },
+		"SharedGroup":     func(ctx context.Context) error { _, err := settings.SharedGroup(ctx, p.DB); return err },
 		"Client": func(ctx context.Context) error {
 			_, err := rentals.Cards{DB: p.DB}.Client(ctx, 1, "client-1")
 			return err

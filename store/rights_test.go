@@ -9,6 +9,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -89,7 +90,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if _, err := vehicles.ForgetUnknownUnits(t.Context(), p.DB, 1); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.SharedGroup(t.Context()); err != nil {
+	if _, err := settings.SharedGroup(t.Context(), p.DB); err != nil {
 		t.Error(err)
 	}
 	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}

@@ -24,6 +24,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
+	"motorpool/store/settings"
 	"motorpool/telematics"
 )
 
@@ -76,7 +77,8 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	mqtt := link.New(link.Config{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
-		Group: postgres.SharedGroup, Logger: log,
+		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres.DB) },
+		Logger: log,
 	})
 	carrier := broker.New(broker.Config{
 		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, AuditLog: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),

@@ -1,4 +1,4 @@
-package store
+package settings
 
 import (
 	"regexp"
@@ -8,16 +8,18 @@ import (
 	"motorpool/store/storetest"
 )
 
+func TestMain(m *testing.M) { storetest.Main(m) }
+
 func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	var mu sync.Mutex
 	names := map[string]int{}
 	var wg sync.WaitGroup
 	for range 3 {
-		p := open(t, address)
+		p := storetest.Open(t, address)
 		for range 4 {
 			wg.Go(func() {
-				name, err := p.SharedGroup(t.Context())
+				name, err := SharedGroup(t.Context(), p)
 				if err != nil {
 					t.Error(err)
 				}
@@ -33,7 +35,7 @@ func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
 			t.Errorf("%d of 12 were given %q", n, name)
 		}
 	}
-	other, err := open(t, storetest.NewDatabase(t)).SharedGroup(t.Context())
+	other, err := SharedGroup(t.Context(), storetest.Open(t, storetest.NewDatabase(t)))
 	if err != nil || names[other] > 0 {
 		t.Errorf("another installation was given %q, %v", other, err)
 	}

@@ -1,0 +1,30 @@
+// Package settings keeps in Postgres what all instances of an installation have in common.
+package settings
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+)
+
+const sharedGroup = "mqtt_shared_group"
+
+// SharedGroup returns the name of the service's shared subscriptions, a secret that all instances
+// have in common [TOP-3]. The first caller makes it.
+func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails
+	name, err := value(ctx, db, sharedGroup, "motorpool-"+hex.EncodeToString(random))
+	return name, unavailable.Wrap("read the name of the shared group", err)
+}
+
+// value returns a setting, which is proposed where there is none yet.
+func value(ctx context.Context, db *pg.DB, name, proposed string) (v string, err error) {
+	if _, err = db.Pool.ExecContext(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
+		err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
+	}
+	return v, err
+}
