@@ -40,7 +40,8 @@ var (
 var jsonNumber = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$`)
 
 // Parse reads an amount that is written as a JSON number, exactly: 12, 12.5 and 12.50 are the same,
-// 12.505 is an error for EUR. Exponents are taken: 1e2 is 100. An error goes on from the name of what was read: must be …
+// 12.505 is an error for EUR. Exponents are taken: 1e2 is 100. An error goes on from the name of
+// what was read: must be …
 func (c Currency) Parse(text string) (Minor, error) {
 	n, err := parseDecimal(text, c.Digits(), int64(MaxAmount))
 	switch {
@@ -120,8 +121,8 @@ func ParseCurrency(code string) (Currency, error) {
 // noMoney has codes of the standard for which it gives no minor unit: they are no means of payment.
 var noMoney = map[string]bool{"XAG": true, "XAU": true, "XDR": true}
 
-// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what ParseCurrency
-// never returned: an amount without a known currency must not be shown or charged.
+// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what
+// ParseCurrency never returned: an amount without a known currency must not be shown or charged.
 func (c Currency) Digits() int {
 	known := money.GetCurrency(string(c))
 	if known == nil {
@@ -139,8 +140,8 @@ const FullTax TaxRate = 1_000_000
 // percentDigits is how many decimals a percentage has at most.
 const percentDigits = 4
 
-// ParseTaxPercent reads a percentage that is written as a JSON number, exactly: 19, or 7.7. An error goes on from the
-// name of what was read.
+// ParseTaxPercent reads a percentage that is written as a JSON number, exactly: 19, or 7.7. An
+// error goes on from the name of what was read.
 func ParseTaxPercent(text string) (TaxRate, error) {
 	n, err := parseDecimal(text, percentDigits, int64(FullTax))
 	switch {

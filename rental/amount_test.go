@@ -157,9 +157,9 @@ func TestATaxIsReadExactly(t *testing.T) {
 	}
 }
 
-// oddDigits are the currencies whose minor unit is not a hundredth: ISO 4217:2015, list one (current currency and
-// funds), as its maintenance agency SIX publishes it (list-one.xml, column "minor unit"), but for UYI and UYW, which are
-// units of account.
+// oddDigits are the currencies whose minor unit is not a hundredth: ISO 4217:2015, list one
+// (current currency and funds), as its maintenance agency SIX publishes it (list-one.xml, column
+// "minor unit"), but for UYI and UYW, which are units of account.
 var oddDigits = map[rental.Currency]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0,
 	"VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
@@ -219,7 +219,8 @@ func TestFormat_PanicsWithoutACurrency(t *testing.T) {
 	t.Log(rental.Currency("").Format(1))
 }
 
-// Where money is: all of rental and its adapter, and what is named for it in the record and the interface.
+// Where money is: all of rental and its adapter, and what is named for it in the record and the
+// interface.
 var moneyFiles = []string{
 	"*.go", "stripe/*.go",
 	"../store/rentals/*.go",
@@ -275,7 +276,8 @@ func floats(set *token.FileSet, root ast.Node) []string {
 	return found
 }
 
-// called reports whether a selector is called: Price.Hours is a field, Duration.Hours() a number that floats.
+// called reports whether a selector is called: Price.Hours is a field, Duration.Hours() a number
+// that floats.
 func called(root ast.Node, of *ast.SelectorExpr) (yes bool) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

@@ -10,7 +10,8 @@ import (
 // BookingID identifies a booking; zero: none.
 type BookingID int64
 
-// BookingState is where a booking is in its life: upcoming → active → completed, or upcoming → cancelled.
+// BookingState is where a booking is in its life: upcoming → active → completed, or upcoming →
+// cancelled.
 type BookingState string
 
 const (
@@ -51,7 +52,8 @@ type Booking struct {
 	Created     time.Time
 }
 
-// Reference is the name of a booking between people: that of the nth one that was made in a year, counted from 1.
+// Reference is the name of a booking between people: that of the nth one that was made in a year,
+// counted from 1.
 func Reference(year int, n int64) string { return fmt.Sprintf("BK-%04d-%05d", year, n) }
 
 // BookingQuery selects bookings, newest (highest id) first. Zero fields select everything.
@@ -63,7 +65,8 @@ type BookingQuery struct {
 	telematics.Page
 }
 
-// BookingDetails is everything that is known of a booking: enough to show it, and to decide about it.
+// BookingDetails is everything that is known of a booking: enough to show it, and to decide about
+// it.
 type BookingDetails struct {
 	Booking
 	AgencyCode string
@@ -79,7 +82,8 @@ type BookingDetails struct {
 	Before     bool      // another booking claims the vehicle between now and the start of this one
 }
 
-// VisibleTo reports whether an actor may know of the booking: its client, and administrators of its agency.
+// VisibleTo reports whether an actor may know of the booking: its client, and administrators of its
+// agency.
 func (d BookingDetails) VisibleTo(a telematics.Actor) bool {
 	if a.Role == telematics.Client {
 		return a.Agency == d.Agency && a.Subject == d.Subject

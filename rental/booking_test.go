@@ -41,7 +41,8 @@ func newModel(t *rapid.T) *model {
 	return l
 }
 
-// take takes a change over, if there is one, and reports whether there is. A refusal changes nothing.
+// take takes a change over, if there is one, and reports whether there is. A refusal changes
+// nothing.
 func (l *model) take(t *rapid.T, c rental.Change, err error) bool {
 	if err != nil {
 		if c.Booking != (rental.Booking{}) || c.Charges != nil || c.Amended != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// ChargeID identifies a charge. It is the name under which the processor makes it, so it is unique in the world.
+// ChargeID identifies a charge. It is the name under which the processor makes it, so it is unique
+// in the world.
 type ChargeID = uuid.UUID
 
 // ChargeKind is what a charge is for.
@@ -120,9 +121,10 @@ type Charge struct {
 	Created     time.Time
 }
 
-// MayBecome reports whether a state may follow the charge's own. A hold is never paid, and only a hold is authorised, captured or
-// released. A refund has no owner to confirm it. What was paid back may still come back, as the card's bank says days later; a
-// refund that failed stays so, since its money may be in another one by then.
+// MayBecome reports whether a state may follow the charge's own. A hold is never paid, and only a
+// hold is authorised, captured or released. A refund has no owner to confirm it. What was paid back
+// may still come back, as the card's bank says days later; a refund that failed stays so, since its
+// money may be in another one by then.
 func (c Charge) MayBecome(next ChargeState) bool {
 	switch {
 	case c.State == next:
@@ -137,7 +139,8 @@ func (c Charge) MayBecome(next ChargeState) bool {
 	return c.State.MayBecome(next)
 }
 
-// charge returns a new charge of the booking that is due immediately. A charge of zero is paid without the processor.
+// charge returns a new charge of the booking that is due immediately. A charge of zero is paid
+// without the processor.
 func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
 	c := Charge{Booking: d.ID, Kind: kind, State: Pending, Currency: d.Price.Currency, Amount: amount, NextAttempt: now, Created: now}
 	if amount == 0 {
@@ -146,7 +149,8 @@ func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Cha
 	return c
 }
 
-// isOwed reports whether a payment was refused and is still owed. A deposit that is no longer wanted is not.
+// isOwed reports whether a payment was refused and is still owed. A deposit that is no longer
+// wanted is not.
 func (c Charge) isOwed() bool {
 	return (c.State == Declined || c.State == Failed) && c.ofClient()
 }
@@ -162,10 +166,12 @@ func (c Charge) waitsForOwner() bool { return c.State == RequiresAction && c.ofC
 // isTaken reports whether the charge has taken the money that it settled.
 func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.State == Captured }
 
-// ofClient reports whether the client is asked for the money: not for a refund, nor for a deposit that is to be released.
+// ofClient reports whether the client is asked for the money: not for a refund, nor for a deposit
+// that is to be released.
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
-// CaptureDeposit takes a part of the deposit, or all of it, while it is held: before the booking ends, and once.
+// CaptureDeposit takes a part of the deposit, or all of it, while it is held: before the booking
+// ends, and once.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
 		return Change{}, wrong("amount", "must be more than 0")
@@ -198,8 +204,9 @@ type Fee struct {
 	Reason string
 }
 
-// feeLimitHours is how many hours of the booking's own rate one fee may cost, on top of the deposit, where the agency sets no
-// limit: 1,700 EUR at 15 EUR an hour and 200 EUR of deposit. It catches a misplaced decimal point in any currency.
+// feeLimitHours is how many hours of the booking's own rate one fee may cost, on top of the
+// deposit, where the agency sets no limit: 1,700 EUR at 15 EUR an hour and 200 EUR of deposit. It
+// catches a misplaced decimal point in any currency.
 const feeLimitHours = 100
 
 // FeeLimit is the highest single fee.
@@ -228,8 +235,9 @@ func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 		Details: map[string]any{"kind": f.Kind, "amount": d.Price.Currency.Format(f.Amount), "currency": string(d.Price.Currency)}}, nil
 }
 
-// Refund gives money back to the cards that paid it, of the newest charges first; zero: all that is left. Each charge gives back
-// at most what it took, less what was refunded of it; a refund that failed does not count.
+// Refund gives money back to the cards that paid it, of the newest charges first; zero: all that is
+// left. Each charge gives back at most what it took, less what was refunded of it; a refund that
+// failed does not count.
 func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount < 0 {
 		return Change{}, wrong("amount", "must be more than 0")

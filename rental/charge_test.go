@@ -172,7 +172,8 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-// expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three charges, in addition to the deposit.
+// expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three
+// charges, in addition to the deposit.
 func expensive(t *testing.T) rental.BookingDetails {
 	d := active(t)
 	d = after(d, do(t)(d.Extend(start.Add(time.Hour), start.Add(10*time.Hour))))
@@ -257,7 +258,8 @@ func refund(state rental.ChargeState, amount rental.Minor) func(*rental.BookingD
 	}
 }
 
-// Where the processor rounds, a refund may have given back another amount than was asked for: what has moved counts.
+// Where the processor rounds, a refund may have given back another amount than was asked for: what
+// has moved counts.
 func TestWhatARefundHasGivenBackIsNotGivenBackAgain(t *testing.T) {
 	d := active(t)
 	d.Price.Currency = "BHD"

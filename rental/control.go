@@ -14,9 +14,10 @@ const (
 	retryEnded = time.Hour        // it stays as it is
 )
 
-// Control refuses a client's control action on the vehicle of the booking; nil: the client may order it. Locking is allowed as
-// long as the booking is active, so that a vehicle never has to stand open. Unlocking needs a booking that is not overdue by more
-// than the agency's grace, and no payment for the rental that is owed: a fee does not count, since it can be disputed.
+// Control refuses a client's control action on the vehicle of the booking; nil: the client may
+// order it. Locking is allowed as long as the booking is active, so that a vehicle never has to
+// stand open. Unlocking needs a booking that is not overdue by more than the agency's grace, and no
+// payment for the rental that is owed: a fee does not count, since it can be disputed.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {

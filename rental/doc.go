@@ -1,13 +1,14 @@
 // Package rental is the commercial side of a shared fleet: bookings, prices, payment methods, and
 // charges that happen by themselves.
 //
-//	admin, client ─► decision about a booking ─► one transaction: the booking, its charges, the history
-//	                 (BookingDetails)                                           │
-//	processor ◄── Collector ◄── charges that are due ◄────────────────────┘
-//	    └── notices (webhooks) ─► look at what changed there ─► the charge as it is there
+//	admin, client ─► decision about a booking ─► one transaction: booking, charges, audit log entry
+//	                 (BookingDetails)                                      │
+//	processor ◄── charging.Collector ◄── charges that are due ◄────────────┘
+//	    └── notices (webhooks) ─► query what changed there ─► the charge as it is there
 //
-// Decisions are pure: [BookingDetails] holds everything that is known of a booking, and each decision returns
-// the [Change] that it makes of it, or an error that says why not. The record writes a change whole.
+// Decisions are pure: [BookingDetails] holds everything that is known of a booking, and each
+// decision returns the [Change] that it makes of it, or an error that says why not. The record
+// writes a change whole.
 //
 // # Money
 //

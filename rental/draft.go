@@ -34,11 +34,12 @@ type Facts struct {
 // MaxLate is how long ago the start of a new booking may be: a form takes a while to fill in.
 const MaxLate = 5 * time.Minute
 
-// Book returns the booking that a draft asks for, at the price of now. The record gives it an id and a reference, and
-// decides whether the vehicle is free for its time. Fails with
+// Book returns the booking that a draft asks for, at the price of now. The record gives it an id
+// and a reference, and decides whether the vehicle is free for its time. Fails with
 //
 //   - a *FieldError for a time or a station that cannot be,
-//   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the two read the same,
+//   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the two read
+//     the same,
 //   - VehicleNotAvailable for a vehicle that is withdrawn, or has no rate,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the client's.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
@@ -84,7 +85,8 @@ func (d Draft) check(now time.Time, f Facts) error {
 	return nil
 }
 
-// instant is a moment as the record and the interface tell it: whole milliseconds, in UTC. What is priced is what is kept.
+// instant is a moment as the record and the interface tell it: whole milliseconds, in UTC. What is
+// priced is what is kept.
 func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // FieldError is what is wrong with one field of a request.

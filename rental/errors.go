@@ -31,7 +31,8 @@ const (
 
 const retryProcessor = 10 * time.Second
 
-// NoSuchBooking is the error for a booking that is unknown, or not the caller's: the two read the same.
+// NoSuchBooking is the error for a booking that is unknown, or not the caller's: the two read the
+// same.
 func NoSuchBooking(id BookingID) *telematics.Error {
 	return &telematics.Error{Code: BookingNotFound, Message: fmt.Sprintf("The booking %d was not found.", id)}
 }
@@ -62,7 +63,8 @@ func NoMethod() *telematics.Error {
 	return &telematics.Error{Code: MethodRequired, Message: "The client has no payment method; at least one is required for bookings."}
 }
 
-// NotTheirMethod is the error for a booking with a payment method that is unknown, or not its client's: the two read the same.
+// NotTheirMethod is the error for a booking with a payment method that is unknown, or not its
+// client's: the two read the same.
 func NotTheirMethod(id MethodID) *telematics.Error {
 	return &telematics.Error{Code: MethodInvalid, Message: fmt.Sprintf("The client has no payment method %d.", id)}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where no other booking has a claim on
-// the vehicle until the start, or late; the price stays as agreed.
+// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where
+// no other booking has a claim on the vehicle until the start, or late; the price stays as agreed.
 func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	switch {
 	case d.State != Upcoming:
@@ -39,9 +39,10 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 // notice is how long before the vehicle's next booking an extension must still be possible.
 const notice = 30 * time.Minute
 
-// CanExtend reports whether the client may ask for a later end: the booking is upcoming or active, its time is not over, it was
-// extended less than MaxExtensions times, nothing that it costs was refused and is still owed, and the vehicle's next booking
-// leaves half an hour more, and the agency's buffer.
+// CanExtend reports whether the client may ask for a later end: the booking is upcoming or active,
+// its time is not over, it was extended less than MaxExtensions times, nothing that it costs was
+// refused and is still owed, and the vehicle's next booking leaves half an hour more, and the
+// agency's buffer.
 func (d BookingDetails) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
 
 func (d BookingDetails) whyNotExtended(now time.Time) string {
@@ -60,13 +61,15 @@ func (d BookingDetails) whyNotExtended(now time.Time) string {
 	return ""
 }
 
-// taken reports whether the vehicle's next booking begins sooner after an end than the agency's buffer.
+// taken reports whether the vehicle's next booking begins sooner after an end than the agency's
+// buffer.
 func (d BookingDetails) taken(end time.Time) bool {
 	return !d.Next.IsZero() && d.Next.Before(end.Add(d.Terms.Buffer))
 }
 
-// Extend moves the end. The present end changes nothing, and costs nothing. The new price is that of the whole time at the
-// booking's own tariff. What it adds to an active booking is charged now, what it adds to an upcoming one when it starts.
+// Extend moves the end. The present end changes nothing, and costs nothing. The new price is that
+// of the whole time at the booking's own tariff. What it adds to an active booking is charged now,
+// what it adds to an upcoming one when it starts.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, instant(end)
 	if end.Equal(d.End) && d.State.IsLive() {
@@ -96,8 +99,8 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	return c, nil
 }
 
-// Finish takes the vehicle back. The deposit is released, unless a part of it is to be captured: the processor releases the
-// rest then. Early or late, the price stays as agreed.
+// Finish takes the vehicle back. The deposit is released, unless a part of it is to be captured:
+// the processor releases the rest then. Early or late, the price stays as agreed.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.State != Active {
 		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
@@ -112,8 +115,8 @@ func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	return c, nil
 }
 
-// CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's cutoff before its start is
-// not reached.
+// CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's
+// cutoff before its start is not reached.
 func (d BookingDetails) CanCancel(now time.Time) bool {
 	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
 }

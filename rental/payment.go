@@ -47,10 +47,12 @@ type Payment struct {
 //   - partially_refunded: some of it is back.
 //   - paid.
 //
-// A deposit counts like any charge until it is to be released; what becomes of it then, or that the processor let
-// it go, is no concern of what was paid. A refund counts once its money is back: one that is open, or failed, changes nothing for the client.
+// A deposit counts like any charge until it is to be released; what becomes of it then, or that the
+// processor let it go, is no concern of what was paid. A refund counts once its money is back: one
+// that is open, or failed, changes nothing for the client.
 //
-// PaidAt is when the last of the charges that take money was paid, in the last three states; else zero.
+// PaidAt is when the last of the charges that take money was paid, in the last three states; else
+// zero.
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
 	p.Charged, p.Refunded, p.Held = d.moved()
@@ -105,7 +107,8 @@ func (d BookingDetails) moved() (charged, refunded, held Minor) {
 	return charged, refunded, held
 }
 
-// onlyRentalOpen reports whether the deposit is held, and of all the rest only the charge of the start is open.
+// onlyRentalOpen reports whether the deposit is held, and of all the rest only the charge of the
+// start is open.
 func (d BookingDetails) onlyRentalOpen() bool {
 	deposit, _ := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold

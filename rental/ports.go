@@ -21,8 +21,8 @@ type Request struct {
 // Decision is made about a booking that is locked meanwhile.
 type Decision func(BookingDetails) (Change, error)
 
-// Job is a charge that is due, taken by one worker for a while. What the worker learns is written down
-// only while the job is still its own.
+// Job is a charge that is due, taken by one worker for a while. What the worker learns is written
+// down only while the job is still its own.
 type Job struct {
 	Charge
 	Lease     uuid.UUID
@@ -58,22 +58,26 @@ type Result struct {
 	Activity    *telematics.Activity // of the history; nil: nothing to tell
 }
 
-// Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome forbids is an error.
+// Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome
+// forbids is an error.
 //
-// Something may happen to a charge while a worker is at it: a new default card, another goal. Then what the worker writes
-// down does not hide it: WriteCharge refuses, SettleCharge makes the charge due again immediately, with the new card, unless
-// the result is hopeless.
+// Something may happen to a charge while a worker is at it: a new default card, another goal. Then
+// what the worker writes down does not hide it: WriteCharge refuses, SettleCharge makes the charge
+// due again immediately, with the new card, unless the result is hopeless.
 type Ledger interface {
-	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose worker died is taken again
-	// once its lease has run out.
+	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose
+	// worker died is taken again once its lease has run out.
 	TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
-	// WriteCharge writes down what is known now, keeps the job, and makes its lease as long as it was. It reports false where the
-	// job is no longer the worker's, or is another one by now: then nothing was written, and the worker must do nothing more.
+	// WriteCharge writes down what is known now, keeps the job, and makes its lease as long as it
+	// was. It reports false where the job is no longer the worker's, or is another one by now: then
+	// nothing was written, and the worker must do nothing more.
 	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
-	// SettleCharge writes down what was learned, and gives the job back. It reports false where it was no longer the worker's.
+	// SettleCharge writes down what was learned, and gives the job back. It reports false where it
+	// was no longer the worker's.
 	SettleCharge(ctx context.Context, job Job, r Result) (bool, error)
-	// WakeCharge has the charge looked at that a processor's object belongs to. It returns its state, empty where there is
-	// none, and whether it is looked at: what was paid, taken or released stays so; a refund may still come back.
+	// WakeCharge has the charge looked at that a processor's object belongs to. It returns its
+	// state, empty where there is none, and whether it is looked at: what was paid, taken or
+	// released stays so; a refund may still come back.
 	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
 }
 
@@ -83,7 +87,8 @@ type Notices interface {
 	Keep(ctx context.Context, n Notice) error
 	// TakeNotices takes up to limit notices that are due, for the length of a lease.
 	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]Notice, error)
-	// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.
+	// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again
+	// then.
 	Handled(ctx context.Context, id string, again time.Time) error
 }
 
@@ -91,25 +96,31 @@ type Notices interface {
 type Cards interface {
 	// Client returns the client, which is made at first use.
 	Client(ctx context.Context, agency telematics.AgencyID, subject string) (Client, error)
-	// SetCustomer writes down the processor's id of a client, unless there is one already, and returns the client as it is then.
+	// SetCustomer writes down the processor's id of a client, unless there is one already, and
+	// returns the client as it is then.
 	SetCustomer(ctx context.Context, id ClientID, customer string) (Client, error)
 	// Methods returns the client's payment methods, newest first.
 	Methods(ctx context.Context, id ClientID) ([]Method, error)
-	// AddMethod writes a card down. Where the client has the same card already (fingerprint), that one is returned, with
-	// the new card's token and expiry where the expiry differs. The first card becomes the default. It fails with MethodLimit,
-	// and, where the key is in use, as AddedUnder does.
+	// AddMethod writes a card down. Where the client has the same card already (fingerprint), that
+	// one is returned, with the new card's token and expiry where the expiry differs. The first
+	// card becomes the default. It fails with MethodLimit, and, where the key is in use, as
+	// AddedUnder does.
 	AddMethod(ctx context.Context, a Addition) (Added, error)
-	// AddedUnder returns what an earlier addition under an idempotency key has led to, as it is now; false: there was none. It
-	// fails with the decline that was kept, with IdempotencyMismatch, or with MethodNotFound where the method was removed since.
+	// AddedUnder returns what an earlier addition under an idempotency key has led to, as it is
+	// now; false: there was none. It fails with the decline that was kept, with
+	// IdempotencyMismatch, or with MethodNotFound where the method was removed since.
 	AddedUnder(ctx context.Context, id ClientID, key telematics.IdempotencyKey) (Added, bool, error)
-	// KeepDecline writes down under an idempotency key, unless it is in use, that the card was declined.
+	// KeepDecline writes down under an idempotency key, unless it is in use, that the card was
+	// declined.
 	KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error
-	// RemoveMethod removes a payment method, and returns it. It fails with MethodNotFound, DefaultMethod or MethodInUse.
+	// RemoveMethod removes a payment method, and returns it. It fails with MethodNotFound,
+	// DefaultMethod or MethodInUse.
 	RemoveMethod(ctx context.Context, id ClientID, method MethodID, line telematics.Activity) (Method, error)
-	// SetDefault makes a payment method the default, and charges that were declined due with it. It fails with MethodNotFound.
+	// SetDefault makes a payment method the default, and charges that were declined due with it. It
+	// fails with MethodNotFound.
 	SetDefault(ctx context.Context, id ClientID, method MethodID, line telematics.Activity, key *telematics.IdempotencyKey) (Method, bool, error)
-	// DropCard removes the payment method with a token that the processor no longer holds; where it was the default, the newest
-	// remaining one becomes it. One that is unknown is no error.
+	// DropCard removes the payment method with a token that the processor no longer holds; where it
+	// was the default, the newest remaining one becomes it. One that is unknown is no error.
 	DropCard(ctx context.Context, token string, line telematics.Activity) error
 	// RefreshCard writes down what the processor changed of a card: its expiry and last digits.
 	RefreshCard(ctx context.Context, card Card) error

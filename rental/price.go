@@ -27,9 +27,9 @@ type Price struct {
 
 var errPriceRange = errors.New("the price is out of range")
 
-// Over returns the price of a time. Hours are rounded half up to two decimals first; then the subtotal, and
-// the tax on it, half up to the currency's minor unit, once each. It fails where the end is not after the start, and
-// where the rental is more than MaxAmount.
+// Over returns the price of a time. Hours are rounded half up to two decimals first; then the
+// subtotal, and the tax on it, half up to the currency's minor unit, once each. It fails where the
+// end is not after the start, and where the rental is more than MaxAmount.
 func (t Tariff) Over(start, end time.Time) (Price, error) {
 	milliseconds := end.Sub(start).Milliseconds()
 	if milliseconds <= 0 {
@@ -69,7 +69,8 @@ type Terms struct {
 	FeeLimit     Minor         // the highest single fee; zero: see BookingDetails.FeeLimit
 }
 
-// DefaultUnlockGrace is that of an agency whose fleet file names none: a client who is late can still drive the car back.
+// DefaultUnlockGrace is that of an agency whose fleet file names none: a client who is late can
+// still drive the car back.
 const DefaultUnlockGrace = time.Hour
 
 // Rate is what a vehicle costs. A vehicle without a rate cannot be booked.

@@ -69,7 +69,8 @@ func drawLength(t *rapid.T, label string) time.Duration {
 	return time.Duration(rapid.Int64Range(1, limit.Milliseconds()).Draw(t, label)) * time.Millisecond
 }
 
-// roundHalfUp is the whole number that is nearest, of two the larger: by fractions, and by no code of the price.
+// roundHalfUp is the whole number that is nearest, of two the larger: by fractions, and by no code
+// of the price.
 func roundHalfUp(x *big.Rat) *big.Rat {
 	twice := new(big.Rat).Add(new(big.Rat).Mul(x, big.NewRat(2, 1)), big.NewRat(1, 1))
 	floor := new(big.Int).Div(twice.Num(), new(big.Int).Mul(twice.Denom(), big.NewInt(2)))

@@ -8,24 +8,27 @@ import (
 	"motorpool/telematics"
 )
 
-// Processor holds cards and moves money. Its errors are *ProcessorError. It is safe for concurrent use.
+// Processor holds cards and moves money. Its errors are *ProcessorError. It is safe for concurrent
+// use.
 //
 // A key names a request to the processor: the same key again makes nothing new, and is answered
 // as the first time was, even where that was an error of the processor's own.
 type Processor interface {
 	// CreateCustomer makes a customer, and returns the processor's id.
 	CreateCustomer(ctx context.Context, key string, c Client) (string, error)
-	// Attach binds a payment method to a customer, and returns the card with the token that it has from now on.
+	// Attach binds a payment method to a customer, and returns the card with the token that it has
+	// from now on.
 	Attach(ctx context.Context, customer, token string) (Card, error)
 	// Detach makes a payment method useless for ever. One that is useless already is no error.
 	Detach(ctx context.Context, token string) error
-	// Card returns a payment method as it is now, and the customer that it is bound to, empty for none.
+	// Card returns a payment method as it is now, and the customer that it is bound to, empty for
+	// none.
 	Card(ctx context.Context, token string) (Card, string, error)
 
 	// CreateIntent prepares a payment. No money moves.
 	CreateIntent(ctx context.Context, key string, p IntentRequest) (Intent, error)
-	// Confirm carries a payment out with a card, in the absence of its owner. A refusal is a ProcessorError of the kind
-	// CardRefused.
+	// Confirm carries a payment out with a card, in the absence of its owner. A refusal is a
+	// ProcessorError of the kind CardRefused.
 	Confirm(ctx context.Context, key, intent, token string) (Intent, error)
 	// Intent returns a payment as it is now.
 	Intent(ctx context.Context, intent string) (Intent, error)
@@ -123,7 +126,8 @@ type Decline struct {
 	Action  bool   // the card's owner must confirm
 }
 
-// Notice is what a processor tells of a change, unasked. What changed is to be looked up: notices come in any order, more than once.
+// Notice is what a processor tells of a change, unasked. What changed is to be looked up: notices
+// come in any order, more than once.
 type Notice struct {
 	ID     string // of the notice
 	Type   string // the processor's word
@@ -180,8 +184,8 @@ func (e *ProcessorError) Unwrap() error { return e.Cause }
 // plainRefusal is the refusal without a reason.
 const plainRefusal = "generic_decline"
 
-// secretRefusals are reasons that the user of the card must not learn: the owner has reported it, or the bank suspects
-// fraud (https://docs.stripe.com/declines/codes).
+// secretRefusals are reasons that the user of the card must not learn: the owner has reported it,
+// or the bank suspects fraud (https://docs.stripe.com/declines/codes).
 var secretRefusals = map[string]bool{
 	"fraudulent": true, "lost_card": true, "stolen_card": true, "pickup_card": true, "restricted_card": true, "merchant_blacklist": true,
 }

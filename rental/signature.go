@@ -92,7 +92,8 @@ var (
 	errSignatureMAC   = errors.New("v1 must be 64 lower-case hexadecimal digits")
 )
 
-// ParseSignature reads the header. Its errors are for the developer of an app: they tell of the form alone.
+// ParseSignature reads the header. Its errors are for the developer of an app: they tell of the
+// form alone.
 func ParseSignature(header string) (Signature, error) {
 	if len(header) > maxSignature {
 		return Signature{}, errSignatureLong
@@ -212,7 +213,8 @@ func (r SignedRequest) mac(secret []byte, at time.Time, nonce string) []byte {
 	return h.Sum(nil)
 }
 
-// Verify reports whether the signature is of the request, with the secret. It takes the same time whatever differs.
+// Verify reports whether the signature is of the request, with the secret. It takes the same time
+// whatever differs.
 func (s Signature) Verify(secret []byte, r SignedRequest) bool {
 	want := r.mac(secret, s.At, s.Nonce)
 	fits := false
@@ -222,8 +224,8 @@ func (s Signature) Verify(secret []byte, r SignedRequest) bool {
 	return fits
 }
 
-// SplitTarget returns the path and the raw query of a request line's target, which is a path, or a whole
-// URL as proxies are asked. Nothing is decoded.
+// SplitTarget returns the path and the raw query of a request line's target, which is a path, or a
+// whole URL as proxies are asked. Nothing is decoded.
 func SplitTarget(target string) (path, query string) {
 	path, query, _ = strings.Cut(target, "?")
 	if strings.HasPrefix(path, "/") {

@@ -13,7 +13,8 @@ import (
 
 var visa = rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030}
 
-// upcoming is a booking of 8 hours, from start on: 132 EUR and a deposit of 200, of a vehicle without another booking.
+// upcoming is a booking of 8 hours, from start on: 132 EUR and a deposit of 200, of a vehicle
+// without another booking.
 func upcoming() rental.BookingDetails {
 	price, err := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}.Over(start, start.Add(8*time.Hour))
 	if err != nil {

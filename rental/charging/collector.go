@@ -1,4 +1,5 @@
-// Package charging carries out the charges that are due, on every instance, and handles what the processor notifies.
+// Package charging carries out the charges that are due, on every instance, and handles what the
+// processor notifies.
 package charging
 
 import (
@@ -47,8 +48,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Collector carries out the charges that are due, and handles what the processor tells. Any number of them may
-// work on one record. It is safe for concurrent use.
+// Collector carries out the charges that are due, and handles what the processor tells. Any number
+// of them may work on one record. It is safe for concurrent use.
 type Collector struct {
 	Config
 	metrics *metrics
@@ -76,8 +77,9 @@ func wakeUp(hint chan struct{}) {
 	}
 }
 
-// Run carries out charges and handles notices until the context ends. A call in flight then may take as long as one
-// call of the processor may take; unfinished charges are taken again when their lease has expired.
+// Run carries out charges and handles notices until the context ends. A call in flight then may
+// take as long as one call of the processor may take; unfinished charges are taken again when their
+// lease has expired.
 func (c *Collector) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -117,8 +119,8 @@ func (c *Collector) loop(what string, hint chan struct{}) workLoop {
 	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger}
 }
 
-// serve takes due jobs, as many as there are free workers, until the context ends, and waits for its
-// workers. They use the context working.
+// serve takes due jobs, as many as there are free workers, until the context ends, and waits for
+// its workers. They use the context working.
 func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -183,7 +185,8 @@ func backoffAfter(tries int) time.Duration { return backoff[min(max(tries, 1), l
 // dunning is how long to wait after successive declines of one card.
 var dunning = [...]time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// retryAfter returns how long to wait after a number of declines of one card, counted from 1; false: it is given up.
+// retryAfter returns how long to wait after a number of declines of one card, counted from 1;
+// false: it is given up.
 func retryAfter(declines int) (time.Duration, bool) {
 	if declines > len(dunning) {
 		return 0, false
@@ -191,8 +194,8 @@ func retryAfter(declines int) (time.Duration, bool) {
 	return dunning[max(declines, 1)-1], true
 }
 
-// queryAfter is how long a charge waits for the processor to tell what others do about it, before it is looked at all the same:
-// notices may be lost.
+// queryAfter is how long a charge waits for the processor to tell what others do about it, before
+// it is looked at all the same: notices may be lost.
 var queryAfter = map[rental.ChargeState]time.Duration{
 	rental.RequiresAction: time.Hour,      // the card's owner confirms
 	rental.Authorized:     24 * time.Hour, // the processor gives the hold up

@@ -94,8 +94,9 @@ func (w *world) later(d time.Duration, do func()) {
 	w.ended = append(w.ended, func() { <-done })
 }
 
-// A process dies at each step of each life, before the step has its effect or after; the next one that takes the work over
-// dies at each of its steps; the third lives. The processor's ledger has everything once.
+// A process dies at each step of each life, before the step has its effect or after; the next one
+// that takes the work over dies at each of its steps; the third lives. The processor's ledger has
+// everything once.
 func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 	for name, live := range lives {
 		t.Run(name, func(t *testing.T) {

@@ -184,7 +184,8 @@ func TestWhatTheOwnerConfirmsIsPaidByANotice(t *testing.T) {
 	})
 }
 
-// Notices get lost: no secret is set, the address is wrong, or the service was away for longer than they are sent.
+// Notices get lost: no secret is set, the address is wrong, or the service was away for longer than
+// they are sent.
 func TestWhatTheOwnerConfirmsIsPaidWithoutANotice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bank.Tell(nil)
@@ -296,7 +297,8 @@ func (refusing) CreateIntent(context.Context, string, rental.IntentRequest) (ren
 	return rental.Intent{}, &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("the amount is too large")}
 }
 
-// It is not the card's fault: neither the default nor another card is tried for it, second after second.
+// It is not the card's fault: neither the default nor another card is tried for it, second after
+// second.
 func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)

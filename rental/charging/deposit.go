@@ -64,8 +64,8 @@ func (w *worker) release(ctx context.Context) (rental.Result, error) {
 	})
 }
 
-// act asks for something that can happen to a payment once, whatever it is called: each time the key is a new one,
-// after a look.
+// act asks for something that can happen to a payment once, whatever it is called: each time the
+// key is a new one, after a look.
 func (w *worker) act(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
 	if w.acted {
 		return w.retryLater(), nil

@@ -124,7 +124,8 @@ func TestADepositThatIsNotWantedAnyMoreIsNeverHeld(t *testing.T) {
 	})
 }
 
-// The hold is on its way when the booking ends: heard of or not, late or not, nothing is held afterwards.
+// The hold is on its way when the booking ends: heard of or not, late or not, nothing is held
+// afterwards.
 func TestAReleaseOvertakesTheHoldThatIsOnItsWay(t *testing.T) {
 	for _, kind := range append([]rentaltest.FaultKind{rentaltest.Well}, rentaltest.FaultKinds...) {
 		for _, late := range []time.Duration{10 * time.Second, 21 * time.Second, 3 * time.Minute} {

@@ -54,8 +54,9 @@ func drawStory(t *rapid.T) storyline {
 	}
 }
 
-// Whatever fails, dies, is notified and is chosen, and in whatever order: no charge is in the processor's ledger twice, ever. And once all
-// is well again and the client has a card that pays, each charge is final, and as the processor has it.
+// Whatever fails, dies, is notified and is chosen, and in whatever order: no charge is in the
+// processor's ledger twice, ever. And once all is well again and the client has a card that pays,
+// each charge is final, and as the processor has it.
 func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		line := drawStory(rt)
@@ -213,7 +214,8 @@ func (s *telling) check(when string) {
 	}
 }
 
-// checkLooks holds of what the bank was asked for: no worker confirms a payment again without having queried it [MON-3].
+// checkLooks holds of what the bank was asked for: no worker confirms a payment again without
+// having queried it [MON-3].
 func (s *telling) checkLooks() {
 	asked := map[string]bool{} // payments that were confirmed since they were queried
 	for _, call := range s.bank.Calls() {

@@ -7,8 +7,8 @@ import (
 	"motorpool/rental"
 )
 
-// metrics are what a collector counts. docs/operating.md explains each. Series with labels exist from the start, so that
-// zero can be read.
+// metrics are what a collector counts. docs/operating.md explains each. Series with labels exist
+// from the start, so that zero can be read.
 type metrics struct {
 	charges *prometheus.CounterVec // by kind and state
 

@@ -55,7 +55,8 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	return nil
 }
 
-// refreshCard records what the processor changed of a card. A card without a customer cannot pay any more.
+// refreshCard records what the processor changed of a card. A card without a customer cannot pay
+// any more.
 func (c *Collector) refreshCard(ctx context.Context, token string) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

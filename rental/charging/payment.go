@@ -15,8 +15,8 @@ const (
 	canceledThere = "canceled"  // the payment was cancelled at the processor
 )
 
-// payment carries a payment or a deposit on from where it is. What the processor knows of is looked at first, whatever
-// the state: only what was prepared a moment ago is carried out without [MON-3].
+// payment carries a payment or a deposit on from where it is. What the processor knows of is looked
+// at first, whatever the state: only what was prepared a moment ago is carried out without [MON-3].
 func (w *worker) payment(ctx context.Context) (rental.Result, error) {
 	if w.job.Intent == "" {
 		return w.prepare(ctx)
@@ -82,8 +82,8 @@ func (w *worker) undecided() rental.Result {
 	return w.retryLater()
 }
 
-// continueAttempt goes on with a payment that has moved nothing: its last attempt was declined, waits for the card's owner,
-// or never came to be.
+// continueAttempt goes on with a payment that has moved nothing: its last attempt was declined,
+// waits for the card's owner, or never came to be.
 func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	isNews := in.Attempt != w.job.Seen ||
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode // refused before it was made an attempt
@@ -100,8 +100,8 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 	return w.confirm(ctx, in.ID)
 }
 
-// prepare makes the payment at the processor, and carries it out. Until its id is written down nothing can move, so one that
-// was made and never heard of does no harm.
+// prepare makes the payment at the processor, and carries it out. Until its id is written down
+// nothing can move, so one that was made and never heard of does no harm.
 func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	switch {
 	case w.job.Goal == rental.Release || w.job.Goal == rental.Capture:
@@ -174,8 +174,8 @@ func (w *worker) confirm(ctx context.Context, intent string) (rental.Result, err
 	}
 }
 
-// withoutCard goes on after the processor found no sense in carrying a payment out: where the payment is as it was, it is
-// the card that is gone, and the next one is tried.
+// withoutCard goes on after the processor found no sense in carrying a payment out: where the
+// payment is as it was, it is the card that is gone, and the next one is tried.
 func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
@@ -212,7 +212,8 @@ func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Re
 // authentication is the processor's word for an owner who must confirm.
 const authentication = "authentication_required"
 
-// declined is what follows from a card's refusal: another try some time later, none with this card, or the owner's turn.
+// declined is what follows from a card's refusal: another try some time later, none with this card,
+// or the owner's turn.
 func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 	r := w.inState(rental.Failed)
 	r.Seen, r.DeclineCode = attempt, d.Code

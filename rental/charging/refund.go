@@ -7,11 +7,12 @@ import (
 	"motorpool/rental"
 )
 
-// refund carries a refund on. It cannot be prepared, so the record says that it may have happened before the processor
-// is called, and the next worker looks for the refund first.
+// refund carries a refund on. It cannot be prepared, so the record says that it may have happened
+// before the processor is called, and the next worker looks for the refund first.
 //
-// Its name is the same until the processor answers with an internal error, which it would repeat for ever. Then
-// no request with that key is in flight, and a refund that is not found a moment later has not happened.
+// Its name is the same until the processor answers with an internal error, which it would repeat
+// for ever. Then no request with that key is in flight, and a refund that is not found a moment
+// later has not happened.
 func (w *worker) refund(ctx context.Context) (rental.Result, error) {
 	switch {
 	case w.job.State == rental.Failed:

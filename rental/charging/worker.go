@@ -18,8 +18,8 @@ type worker struct {
 	*Collector
 	job rental.Job
 	log *slog.Logger
-	// acted is set once this worker has requested a change from the processor: from then on it only queries, so that
-	// an answer that it did not understand leads to no second request.
+	// acted is set once this worker has requested a change from the processor: from then on it only
+	// queries, so that an answer that it did not understand leads to no second request.
 	acted bool
 }
 
@@ -177,7 +177,8 @@ func (w *worker) activity(r rental.Result, o telematics.Outcome, code telematics
 	}
 }
 
-// failure returns what is known after a call failed, and tells of it. An error that is not the processor's says nothing.
+// failure returns what is known after a call failed, and tells of it. An error that is not the
+// processor's says nothing.
 func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	var failure *rental.ProcessorError
 	if !errors.As(err, &failure) {
@@ -207,8 +208,8 @@ func (w *worker) key(doing string) string {
 	return fmt.Sprintf("charge-%s-%s-%d", w.job.ID, doing, w.job.Attempts)
 }
 
-// firstKey names what is made once. Under that name nothing more may come of it, once the processor has answered with
-// an internal error: the next one has a number.
+// firstKey names what is made once. Under that name nothing more may come of it, once the processor
+// has answered with an internal error: the next one has a number.
 func (w *worker) firstKey(used int) string {
 	if used == 0 {
 		return fmt.Sprintf("charge-%s", w.job.ID)

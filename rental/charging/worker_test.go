@@ -12,8 +12,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is what a worker sees of the world until its process dies: at a step, before it has an effect or after. From
-// then on nothing that the worker does has any.
+// mortal is what a worker sees of the world until its process dies: at a step, before it has an
+// effect or after. From then on nothing that the worker does has any.
 type mortal struct {
 	ledger  rental.Ledger
 	notices rental.Notices

@@ -11,8 +11,9 @@ import (
 	"motorpool/rental"
 )
 
-// Bank is a payment processor in memory that moves money, with its own ledger and faults on demand. It answers
-// a key that it knows as it answered it the first time. Holding cards is left to whom it embeds.
+// Bank is a payment processor in memory that moves money, with its own ledger and faults on demand.
+// It answers a key that it knows as it answered it the first time. Holding cards is left to whom it
+// embeds.
 type Bank struct {
 	rental.Processor // what a bank does not do itself; may be nil
 
@@ -75,7 +76,8 @@ func (b *Bank) FailWith(fault func(Call) Fault) {
 	b.fault = fault
 }
 
-// Tell has the bank tell of each change. It is called while the bank stands still: it must not call the bank.
+// Tell has the bank tell of each change. It is called while the bank stands still: it must not call
+// the bank.
 func (b *Bank) Tell(tell func(rental.Notice)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,7 +311,8 @@ func (b *Bank) SlowRefunds() {
 	b.slow = true
 }
 
-// SettleRefund ends the refund of a charge: it succeeds, or fails for a reason, even days after it succeeded.
+// SettleRefund ends the refund of a charge: it succeeds, or fails for a reason, even days after it
+// succeeded.
 func (b *Bank) SettleRefund(charge rental.ChargeID, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

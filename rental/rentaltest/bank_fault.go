@@ -33,7 +33,8 @@ const (
 // FaultKinds lists every way in which a call goes wrong.
 var FaultKinds = []FaultKind{Lost, Unheard, Delayed, BrokenBefore, BrokenAfter, Busy, Misconfigured}
 
-// silence is how long a caller waits for an answer that does not come, unless its own time is over before.
+// silence is how long a caller waits for an answer that does not come, unless its own time is over
+// before.
 const silence = time.Hour
 
 func (b *Bank) faultOf(c Call) Fault {
@@ -112,7 +113,8 @@ func (b *Bank) unheard(ctx context.Context) error {
 	return wait(ctx, silence)
 }
 
-// read looks something up, with the faults that were asked for: a look changes nothing, so those that would are silence.
+// read looks something up, with the faults that were asked for: a look changes nothing, so those
+// that would are silence.
 func (b *Bank) read(ctx context.Context, c Call, do func() error) error {
 	switch b.faultOf(c).Kind {
 	case Lost, Unheard, Delayed:

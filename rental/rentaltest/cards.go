@@ -1,5 +1,6 @@
-// Package rentaltest says what the ports of package rental promise, as tests that every implementation runs, such as
-// [CardsContract], and implements them in memory, for tests of what stands above the ports: [Cards], [Vault].
+// Package rentaltest says what the ports of package rental promise, as tests that every
+// implementation runs, such as [CardsContract], and implements them in memory, for tests of what
+// stands above the ports: [Cards], [Vault].
 //
 // Only test files import it.
 package rentaltest

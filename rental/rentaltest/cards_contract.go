@@ -108,7 +108,8 @@ func (h holder) makeDefault(id rental.MethodID, key *telematics.IdempotencyKey) 
 	return h.Here.SetDefault(h.t.Context(), h.ID, id, h.line(rental.MethodDefault), key)
 }
 
-// wants checks, at the other instance, which methods there are, newest first, and which one is the default; zero: none.
+// wants checks, at the other instance, which methods there are, newest first, and which one is the
+// default; zero: none.
 func (h holder) wants(def rental.MethodID, ids ...rental.MethodID) []rental.Method {
 	h.t.Helper()
 	methods, err := h.There.Methods(h.t.Context(), h.ID)

@@ -15,7 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Ledger keeps charges in memory, with the cards of the clients that pay them. It implements rental.Ledger.
+// Ledger keeps charges in memory, with the cards of the clients that pay them. It implements
+// rental.Ledger.
 type Ledger struct {
 	mu      sync.Mutex
 	charges map[rental.ChargeID]*entry

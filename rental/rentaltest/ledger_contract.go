@@ -77,7 +77,8 @@ func (r ChargeRecord) withCard(k rental.ChargeKind) (rental.ClientID, rental.Met
 	return client, card, r.Add(client, due(k))
 }
 
-// take takes what is due and returns the job of one charge. Jobs of others are left to their leases.
+// take takes what is due and returns the job of one charge. Jobs of others are left to their
+// leases.
 func take(t *testing.T, l rental.Ledger, id rental.ChargeID, lease time.Duration) (rental.Job, bool) {
 	t.Helper()
 	jobs, err := l.TakeCharges(t.Context(), 1000, lease)

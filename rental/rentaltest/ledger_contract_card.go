@@ -99,7 +99,8 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	}
 }
 
-// newDefaultAtLast is a default that is set after the card was chosen, and before the worker writes down that it tries it.
+// newDefaultAtLast is a default that is set after the card was chosen, and before the worker writes
+// down that it tries it.
 func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)

@@ -13,7 +13,8 @@ import (
 	"motorpool/rental"
 )
 
-// Notices keeps what a processor tells in memory. It implements rental.Notices. The zero value is empty.
+// Notices keeps what a processor tells in memory. It implements rental.Notices. The zero value is
+// empty.
 type Notices struct {
 	mu   sync.Mutex
 	kept map[string]*told

@@ -11,7 +11,8 @@ import (
 	"motorpool/rental"
 )
 
-// Vault is the part of a payment processor that holds cards, in memory. A card exists once it was issued.
+// Vault is the part of a payment processor that holds cards, in memory. A card exists once it was
+// issued.
 type Vault struct {
 	mu        sync.Mutex
 	customers map[string]answer // by key

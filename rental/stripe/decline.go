@@ -9,9 +9,11 @@ import (
 	"motorpool/rental"
 )
 
-// hard are the refusals after which the same card is not tried again: the card is gone or was never one, its owner forbade it, or
-// the issuer says so (https://docs.stripe.com/declines/codes, and the codes that Stripe itself never retries:
-// https://docs.stripe.com/billing/revenue-recovery/smart-retries). Trying again anyway costs fees of the card networks.
+// hard are the refusals after which the same card is not tried again: the card is gone or was never
+// one, its owner forbade it, or the issuer says so (https://docs.stripe.com/declines/codes, and the
+// codes that Stripe itself never retries:
+// https://docs.stripe.com/billing/revenue-recovery/smart-retries). Trying again anyway costs fees
+// of the card networks.
 var hard = map[string]bool{
 	"do_not_try_again":                 true,
 	"fraudulent":                       true,

@@ -30,7 +30,8 @@ func failure(err error, t *trip, reads bool) *rental.ProcessorError {
 	return f
 }
 
-// codes are the errors whose kind is another than their status tells (https://docs.stripe.com/error-codes).
+// codes are the errors whose kind is another than their status tells
+// (https://docs.stripe.com/error-codes).
 var codes = map[api.ErrorCode]rental.ProcessorFailure{
 	api.ErrorCodeResourceMissing:                    rental.NotKnown,
 	api.ErrorCodeLockTimeout:                        rental.NotDone,
@@ -77,8 +78,8 @@ var (
 	errUnreadable = errors.New("the answer is not Stripe's, or not whole")
 )
 
-// unanswered is of a call without an answer of Stripe's: none came, or another server's, or half of one. Nothing of such an
-// answer is in the error [STR-3].
+// unanswered is of a call without an answer of Stripe's: none came, or another server's, or half of
+// one. Nothing of such an answer is in the error [STR-3].
 func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 	status := int(t.status.Load())
 	f := &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: err}

@@ -14,9 +14,9 @@ import (
 // metaCharge is under which name an object at Stripe carries the charge that it is for.
 const metaCharge = "charge_id"
 
-// CreateIntent prepares a payment by card. The kind is named, not left to the account's settings: other kinds send the payer to
-// other pages, and no payer is present. What is not a hold is captured as it is confirmed, so that
-// "succeeded" says that the money has moved.
+// CreateIntent prepares a payment by card. The kind is named, not left to the account's settings:
+// other kinds send the payer to other pages, and no payer is present. What is not a hold is
+// captured as it is confirmed, so that "succeeded" says that the money has moved.
 func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
 	capture := api.PaymentIntentCaptureMethodAutomatic
 	if r.Hold {
@@ -44,8 +44,8 @@ func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.Inten
 	}, r.Customer) // without a customer any card could pay
 }
 
-// Confirm carries a payment out with a card. A card that Stripe does not hold any more is a card that is refused for ever:
-// the payment itself is sound.
+// Confirm carries a payment out with a card. A card that Stripe does not hold any more is a card
+// that is refused for ever: the payment itself is sound.
 func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
 	if err := checkID(intent); err != nil {
 		return rental.Intent{}, err
@@ -105,7 +105,8 @@ func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Cont
 	return intentOf(made, adviceIn(made.LastResponse)), nil
 }
 
-// statuses are Stripe's, in the words of the domain (https://docs.stripe.com/payments/paymentintents/lifecycle).
+// statuses are Stripe's, in the words of the domain
+// (https://docs.stripe.com/payments/paymentintents/lifecycle).
 var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
 	api.PaymentIntentStatusRequiresPaymentMethod: rental.IntentPrepared,
 	api.PaymentIntentStatusRequiresConfirmation:  rental.IntentPrepared,

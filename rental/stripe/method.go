@@ -33,7 +33,8 @@ func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.
 	return card, err
 }
 
-// Detach makes a payment method useless. One that is unknown, or has no customer, is useless already.
+// Detach makes a payment method useless. One that is unknown, or has no customer, is useless
+// already.
 func (p *Processor) Detach(ctx context.Context, token string) error {
 	if checkID(token) != nil {
 		return nil

@@ -20,7 +20,8 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// mockModule is Stripe's own check of requests: it holds each against the published OpenAPI of the API, and remembers nothing.
+// mockModule is Stripe's own check of requests: it holds each against the published OpenAPI of the
+// API, and remembers nothing.
 const (
 	mockModule = "github.com/stripe/stripe-mock"
 	mockAt     = "v0.203.0"

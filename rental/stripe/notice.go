@@ -21,8 +21,9 @@ var (
 	errNoEvent         = errors.New("this is no event")
 )
 
-// Read returns the notice that a request carries, whose signature over the very bytes of the body is at most five minutes old. The
-// version of the event does not matter: nothing is taken from it but what it is about.
+// Read returns the notice that a request carries, whose signature over the very bytes of the body
+// is at most five minutes old. The version of the event does not matter: nothing is taken from it
+// but what it is about.
 func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error) {
 	if p.webhookSecret == "" {
 		return rental.Notice{}, errNoWebhookSecret // anyone could sign with it
@@ -51,7 +52,8 @@ type subject struct {
 	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
 }
 
-// about says what an event is about (https://docs.stripe.com/api/events/types). What cannot be read is about nothing that we keep.
+// about says what an event is about (https://docs.stripe.com/api/events/types). What cannot be read
+// is about nothing that we keep.
 func about(event api.Event) (rental.NoticeKind, string) {
 	var s subject
 	if json.Unmarshal(event.Data.Raw, &s) != nil {

@@ -24,7 +24,8 @@ type Config struct {
 	WebhookSecret string
 	// Timeout bounds one call. Defaults to 20 s.
 	Timeout time.Duration
-	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with separate connections.
+	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with
+	// separate connections.
 	HTTPClient *http.Client
 	// Logger takes a line for each request, at the level debug. Defaults to silence.
 	Logger *slog.Logger
@@ -104,7 +105,8 @@ func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.
 	return result, nil
 }
 
-// idForm is what an id of Stripe's may look like. An id goes into a path, and a caller's own words do, too.
+// idForm is what an id of Stripe's may look like. An id goes into a path, and a caller's own words
+// do, too.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
 // checkID refuses what can be no id at Stripe.

@@ -40,8 +40,9 @@ func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Cont
 // maxRefundsPerPage is the longest page that Stripe gives.
 const maxRefundsPerPage = 100
 
-// RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one has failed and another not, the
-// other one counts. Stripe's search is of no use for this: it lags behind what has happened.
+// RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one
+// has failed and another not, the other one counts. Stripe's search is of no use for this: it lags
+// behind what has happened.
 func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (rental.Refund, bool, error) {
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
 		params := &api.RefundListParams{PaymentIntent: api.String(intent)}

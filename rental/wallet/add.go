@@ -11,8 +11,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Add attaches a card to the client, and writes it down. It fails with CardDeclined, which an idempotency key keeps,
-// MethodInvalid, MethodLimit or ProcessorUnavailable; after the last, the same again is safe.
+// Add attaches a card to the client, and writes it down. It fails with CardDeclined, which an
+// idempotency key keeps, MethodInvalid, MethodLimit or ProcessorUnavailable; after the last, the
+// same again is safe.
 func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
@@ -65,7 +66,8 @@ func isToken(s string) bool {
 	}) < 0
 }
 
-// room reports whether there may be one more method. Where there is none, the card may still be one that the client has.
+// room reports whether there may be one more method. Where there is none, the card may still be one
+// that the client has.
 func (w *Wallet) room(ctx context.Context, methods []rental.Method, token string) error {
 	if len(methods) < rental.MaxMethods {
 		return nil
@@ -105,7 +107,8 @@ func (w *Wallet) attach(ctx context.Context, client rental.Client, token string)
 // customerTries is how many keys are tried for one customer.
 const customerTries = 3
 
-// customer makes the client known to the processor, once. All requests use the same keys, so they make the same customer.
+// customer makes the client known to the processor, once. All requests use the same keys, so they
+// make the same customer.
 func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Client, error) {
 	if client.Customer != "" {
 		return client, nil
@@ -125,7 +128,8 @@ func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Cli
 	return w.Cards.SetCustomer(ctx, client.ID, customer)
 }
 
-// kindOf returns what is known after a call to the processor; empty: it went well, or the error is not the processor's.
+// kindOf returns what is known after a call to the processor; empty: it went well, or the error is
+// not the processor's.
 func kindOf(err error) rental.ProcessorFailure {
 	var failure *rental.ProcessorError
 	if !errors.As(err, &failure) {
@@ -134,7 +138,8 @@ func kindOf(err error) rental.ProcessorFailure {
 	return failure.Kind
 }
 
-// refuse returns the error for a card that was not attached. A decline is kept under the request's key.
+// refuse returns the error for a card that was not attached. A decline is kept under the request's
+// key.
 func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error {
 	var failure *rental.ProcessorError
 	var told *telematics.Error

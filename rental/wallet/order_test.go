@@ -100,7 +100,8 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	}
 }
 
-// What may have been written down must not be detached: the record would name a card that is useless.
+// What may have been written down must not be detached: the record would name a card that is
+// useless.
 func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
 	p := newPurse(t)
 	broken := errors.New("the connection broke before the commit was heard of")

@@ -33,9 +33,9 @@ type Config struct {
 
 // Wallet keeps the payment methods of clients, in the record and at the processor.
 //
-// What is charged is what the record says: a card is attached at the processor before it is written down, and
-// removed from the record before it is detached there. What breaks off in between leaves a card at the processor
-// that is never charged, not one on record that does not exist.
+// What is charged is what the record says: a card is attached at the processor before it is written
+// down, and removed from the record before it is detached there. What breaks off in between leaves
+// a card at the processor that is never charged, not one on record that does not exist.
 //
 // It is safe for concurrent use. A caller that hangs up does not break off a change.
 type Wallet struct{ Config }
@@ -75,8 +75,8 @@ func (w *Wallet) Remove(ctx context.Context, r rental.MethodRequest) error {
 	return nil
 }
 
-// SetDefault makes a payment method the default. It reports true where an earlier request under the same idempotency
-// key did; the method is then as it is now. It fails with MethodNotFound.
+// SetDefault makes a payment method the default. It reports true where an earlier request under the
+// same idempotency key did; the method is then as it is now. It fails with MethodNotFound.
 func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental.Method, bool, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
@@ -87,7 +87,8 @@ func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental
 	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Activity), r.Key)
 }
 
-// change returns the context of a change: it goes on when its caller is gone, and ends with the budget.
+// change returns the context of a change: it goes on when its caller is gone, and ends with the
+// budget.
 func (w *Wallet) change(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), w.Budget)
 }
@@ -103,8 +104,8 @@ func (w *Wallet) late(line telematics.Activity) telematics.Activity {
 // detachBudget is how long an answer waits for a card to be detached.
 const detachBudget = 5 * time.Second
 
-// detach makes useless what the record does not name. A card that stays attached is never charged: charges
-// use the record.
+// detach makes useless what the record does not name. A card that stays attached is never charged:
+// charges use the record.
 func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
 	defer cancel()

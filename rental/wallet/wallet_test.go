@@ -140,7 +140,8 @@ func TestACustomerWhoseMakingWentUnheardIsFoundAgain(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-// The processor keeps its own errors under a key, for ever: with the same key nothing would ever come of it.
+// The processor keeps its own errors under a key, for ever: with the same key nothing would ever
+// come of it.
 func TestAKeyThatAnswersAnErrorForEverIsGivenUp(t *testing.T) {
 	p := newPurse(t)
 	var once sync.Once
