@@ -7,6 +7,8 @@ import (
 	"runtime/trace"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -165,7 +167,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 	}
 }
 
-// dispatch signs a claimed command, waits until it is registered, and publishes it for the first time. What keeps it from leaving
+// dispatch signs a claimed command while its registration ends, and publishes it for the first time. What keeps it from leaving
 // is noted in its waiter. Await follows in any case.
 func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	done := false
@@ -174,11 +176,15 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 			b.release(ctx, w.command)
 		}
 	}()
-	var unsigned error
+	var signing errgroup.Group
 	if w.wrongClock == nil {
-		w.message, unsigned = b.sign(ctx, w.command)
+		signing.Go(func() (err error) {
+			w.message, err = b.sign(ctx, w.command)
+			return err
+		})
 	}
 	unregistered := b.awaitRegistration(ctx, w) // in any case: what is released before it is added would stay
+	unsigned := signing.Wait()
 	switch {
 	case w.wrongClock != nil:
 		w.missing, w.unsent = theExactTime, w.wrongClock

@@ -57,14 +57,17 @@ func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
 	exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility'), (2, 'HAM', 'Alster Mobility') on conflict do nothing`)
 	takeOut := func(id telematics.VehicleID) { exec(`update units set vehicle_id = null where vehicle_id = $1`, id) }
 	return brokertest.Fleet{
-		Record: p.Record,
+		Record: func(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+			twin, err := p.Record(ctx, id)
+			return pg.Deref(twin), err
+		},
 		Change: func(id telematics.VehicleID, change func(*telematics.Twin)) {
 			t.Helper()
 			twin, err := p.Record(context.Background(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
-			change(&twin)
+			change(twin)
 			takeOut(id)
 			exec(`update vehicles set agency_id = $2, status = $3, powertrain = $4, plate_number = $5, capabilities = $6 where id = $1`,
 				id, twin.AgencyID, twin.Status, twin.Powertrain, twin.Plate, pq.Array(twin.Actions))

@@ -39,7 +39,7 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 			t.Errorf("%s: %v, %v", twin.Unit, twin.Snapshot, err)
 		}
 		twin.Snapshot = nil
-		if record, err := p.Record(t.Context(), id+1); err != nil || !reflect.DeepEqual(record, twin) {
+		if record, err := p.Record(t.Context(), id+1); err != nil || !reflect.DeepEqual(*record, twin) {
 			t.Errorf("record %+v, %v; want %+v", record, err, twin)
 		}
 	}

@@ -16,11 +16,11 @@ const recordsSize = 1 << 15
 // records caches what orders depend on of vehicles, as it was last read here. Its entries do not expire: a claim by one of them checks
 // whether it is out of date.
 type records struct {
-	cached *lru.Cache[telematics.VehicleID, telematics.Twin]
+	cached *lru.Cache[telematics.VehicleID, *telematics.Twin]
 }
 
 func newRecords() *records {
-	cached, err := lru.New[telematics.VehicleID, telematics.Twin](recordsSize)
+	cached, err := lru.New[telematics.VehicleID, *telematics.Twin](recordsSize)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
@@ -29,10 +29,11 @@ func newRecords() *records {
 
 // keep caches what vehicles.RecordVersion covers, and the last sign of life, which may be older than what is known, and never newer.
 func (r *records) keep(t *telematics.Twin) {
-	r.cached.Add(t.ID, t.ForOrders())
+	record := t.ForOrders()
+	r.cached.Add(t.ID, &record)
 }
 
-func (r *records) find(id telematics.VehicleID) (telematics.Twin, bool) { return r.cached.Get(id) }
+func (r *records) find(id telematics.VehicleID) (*telematics.Twin, bool) { return r.cached.Get(id) }
 
 func (r *records) remove(id telematics.VehicleID) { r.cached.Remove(id) }
 
@@ -40,7 +41,7 @@ func (r *records) remove(id telematics.VehicleID) { r.cached.Remove(id) }
 // VehicleNotFound. It may come from the cache, and then be out of date, which Commands.Claim detects.
 func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	if twin, cached := t.records.find(id); cached && twin.Version != 0 {
-		return twin, nil
+		return *twin, nil
 	}
 	return t.Record(ctx, id)
 }

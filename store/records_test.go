@@ -28,7 +28,7 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return twin
+		return *twin
 	}
 	same, moved, taken, gone := record(), record(), record(), record()
 	fleet.Change(moved.ID, func(twin *telematics.Twin) { twin.AgencyID = 2 })

@@ -228,10 +228,15 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 
 // Record returns a vehicle without its latest state, and with the signs of life that Postgres has; or a *telematics.Error with VehicleNotFound.
 func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, err := t.readRecord(ctx, id)
+	return pg.Deref(twin), err
+}
+
+func (t *Twins) readRecord(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	twin, err := t.postgres.Record(ctx, id)
 	if err == nil {
 		t.directory.note(&twin.Vehicle)
-		t.records.keep(&twin)
+		t.records.keep(twin)
 	}
 	return twin, err
 }
@@ -242,7 +247,7 @@ func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency tel
 	if twin, cached := t.records.find(id); cached && twin.AgencyID == agency {
 		return true, nil
 	}
-	twin, err := t.Record(ctx, id)
+	twin, err := t.readRecord(ctx, id)
 	return err == nil && twin.AgencyID == agency, err
 }
 

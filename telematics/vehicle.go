@@ -72,7 +72,7 @@ type Twin struct {
 }
 
 // ForOrders returns what an order depends on, which Version covers, and the last sign of life.
-func (t Twin) ForOrders() Twin {
+func (t *Twin) ForOrders() Twin {
 	return Twin{
 		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions},
 		Contact: Contact{

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the queue. A request that finds the
-// batcher idle leads a batch immediately, in its caller's goroutine where the caller waits, since waking another goroutine costs more
-// than a short statement. An idle batcher has no goroutine. It is safe for concurrent use.
+// Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the queue. A request that
+// finds the batcher idle starts a goroutine, which ends when the queue is empty. Batches run there and not in a caller's
+// goroutine: a statement needs 16 KiB of stack, which each of many waiting callers would keep. It is safe for concurrent use.
 type Batcher[Req, Res any] struct {
 	run    func(context.Context, []Req) ([]Res, error)
 	limits Limits
@@ -59,15 +59,7 @@ func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	if err := ctx.Err(); err != nil {
 		return *new(Res), err
 	}
-	call, idle := b.enqueue(req)
-	switch {
-	case idle && b.canLead(ctx):
-		b.serveBatch(b.next())
-		b.handOver()
-	case idle:
-		go b.serve()
-	}
-	return b.Wait(ctx, call)
+	return b.Wait(ctx, b.Begin(req))
 }
 
 // Begin has a request made beside what its caller does, who may wait for the result.
@@ -103,22 +95,6 @@ func (b *Batcher[Req, Res]) Wait(ctx context.Context, call *Call[Req, Res]) (Res
 	case <-ctx.Done():
 		b.withdraw(call)
 		return *new(Res), ctx.Err()
-	}
-}
-
-// canLead reports whether a caller has time for a batch, which does not end with the caller's context: it may take its
-// time limit and a statement's.
-func (b *Batcher[Req, Res]) canLead(ctx context.Context) bool {
-	end, ends := ctx.Deadline()
-	return !ends || time.Until(end) > b.limits.Timeout*9/10
-}
-
-// handOver leaves what has queued meanwhile to a goroutine: its leader has a result to return.
-func (b *Batcher[Req, Res]) handOver() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.busy = len(b.queue) > 0; b.busy {
-		go b.serve()
 	}
 }
 

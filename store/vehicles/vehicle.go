@@ -3,6 +3,7 @@
 package vehicles
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 // without a vehicle. It is safe for concurrent use.
 type Fleet struct {
 	db      *pg.DB
-	twins   *groupcommit.Batcher[telematics.VehicleID, *Row]
-	records *groupcommit.Batcher[telematics.VehicleID, *Row]
+	twins   *groupcommit.Batcher[telematics.VehicleID, found]
+	records *groupcommit.Batcher[telematics.VehicleID, found]
 }
 
 // New returns the vehicles of a database.
@@ -109,7 +110,7 @@ func former(sessions []string) []string {
 }
 
 // Vehicle returns what the record says of the vehicle itself.
-func (r Row) Vehicle() telematics.Vehicle {
+func (r *Row) Vehicle() telematics.Vehicle {
 	return telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
 		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
@@ -120,7 +121,7 @@ func (r Row) Vehicle() telematics.Vehicle {
 }
 
 // Twin returns the vehicle with its contact and its snapshot.
-func (r Row) Twin() (telematics.Twin, error) {
+func (r *Row) Twin() (telematics.Twin, error) {
 	snapshot, err := DecodeSnapshot(r.Fields)
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
@@ -185,44 +186,50 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 // Twin returns a vehicle with what is known of it, or a *telematics.Error with
 // VehicleNotFound.
 func (f *Fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return readTwin(ctx, f.twins, id)
+	twin, err := readTwin(ctx, f.twins, id)
+	return pg.Deref(twin), err
 }
 
 // Record is Twin without the snapshot.
-func (f *Fleet) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+func (f *Fleet) Record(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	return readTwin(ctx, f.records, id)
 }
 
-func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, *Row], id telematics.VehicleID) (telematics.Twin, error) {
-	found, err := twins.Do(ctx, id)
-	if err != nil {
-		return telematics.Twin{}, unavailable.Wrap("read vehicle", err)
-	}
-	if found == nil {
-		return telematics.Twin{}, telematics.NoSuchVehicle(id)
-	}
-	twin, err := found.Twin()
-	return twin, unavailable.Wrap("read vehicle", err)
+// found is the result of reading one vehicle.
+type found struct {
+	twin *telematics.Twin // nil: there is none
+	err  error            // of its decoding, which is not the fault of the others in the batch
 }
 
-// readTwins returns a reader of vehicles, nil where there is none. What cannot be decoded of one is
-// not the others' fault.
-func (f *Fleet) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]*Row, error) {
+func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, found], id telematics.VehicleID) (*telematics.Twin, error) {
+	read, err := twins.Do(ctx, id)
+	if err = cmp.Or(err, read.err); err != nil {
+		return nil, unavailable.Wrap("read vehicle", err)
+	}
+	if read.twin == nil {
+		return nil, telematics.NoSuchVehicle(id)
+	}
+	return read.twin, nil
+}
+
+// readTwins returns a reader of vehicles.
+func (f *Fleet) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]found, error) {
 	query += ` where v.id = any ($1)`
-	return func(ctx context.Context, ids []telematics.VehicleID) ([]*Row, error) {
+	return func(ctx context.Context, ids []telematics.VehicleID) ([]found, error) {
 		var rows []Row
 		if err := f.db.Prepared.Select(ctx, &rows, query, pq.Array(ids)); err != nil {
 			return nil, err
 		}
-		byID := make(map[telematics.VehicleID]*Row, len(rows))
+		byID := make(map[telematics.VehicleID]found, len(rows))
 		for i := range rows {
-			byID[telematics.VehicleID(rows[i].ID)] = &rows[i]
+			twin, err := rows[i].Twin()
+			byID[telematics.VehicleID(rows[i].ID)] = found{&twin, err}
 		}
-		found := make([]*Row, len(ids))
+		results := make([]found, len(ids))
 		for i, id := range ids {
-			found[i] = byID[id]
+			results[i] = byID[id]
 		}
-		return found, nil
+		return results, nil
 	}
 }
 
