@@ -79,7 +79,7 @@ func (l load) Run(ctx context.Context) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
-	counts, err := postgres.Import(ctx, fleet)
+	counts, err := vehicles.New(postgres.DB).Import(ctx, fleet)
 	if err != nil {
 		return err
 	}

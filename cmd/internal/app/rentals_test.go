@@ -17,7 +17,6 @@ import (
 	"motorpool/cmd/internal/app"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
-	"motorpool/store"
 	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/telematics"
@@ -57,12 +56,12 @@ func (s *stack) rent() *rentals {
 	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
 	s.priceFleet()
 	s.record()
-	postgres, err := store.New(pg.Config{URL: s.database})
+	postgres, err := pg.New(pg.Config{URL: s.database})
 	s.must(err)
 	s.Cleanup(func() { _ = postgres.Close() })
 	sealer, err := agencykeys.NewSealer(r.sealing)
 	s.must(err)
-	r.keys = agencykeys.New(postgres.DB, sealer)
+	r.keys = agencykeys.New(postgres, sealer)
 	r.db, err = sql.Open("postgres", s.database)
 	s.must(err)
 	s.Cleanup(func() { _ = r.db.Close() })

@@ -21,7 +21,6 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/store"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
@@ -181,12 +180,12 @@ func (s *stack) newKey(name string, public bool) signing.Key {
 
 func (s *stack) record() {
 	s.Helper()
-	postgres, err := store.New(pg.Config{URL: s.database})
+	postgres, err := pg.New(pg.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	_, err = postgres.Migrate(s.Context())
 	s.must(err)
-	_, err = postgres.Import(s.Context(), s.fleet)
+	_, err = vehicles.New(postgres).Import(s.Context(), s.fleet)
 	s.must(err)
 }
 

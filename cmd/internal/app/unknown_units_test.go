@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -22,7 +22,7 @@ type unknownUnitView struct {
 // takeOut takes a vehicle's unit out, as if it had never been put on record.
 func (s *stack) takeOut(unit telematics.Unit) {
 	s.Helper()
-	postgres, err := store.New(pg.Config{URL: s.database})
+	postgres, err := pg.New(pg.Config{URL: s.database})
 	s.must(err)
 	defer postgres.Close()
 	fleet := s.fleet
@@ -33,7 +33,7 @@ func (s *stack) takeOut(unit telematics.Unit) {
 			fleet.Vehicles = append(fleet.Vehicles, v)
 		}
 	}
-	_, err = postgres.Import(s.Context(), fleet)
+	_, err = vehicles.New(postgres).Import(s.Context(), fleet)
 	s.must(err)
 }
 

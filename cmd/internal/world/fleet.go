@@ -8,7 +8,6 @@ import (
 
 	"motorpool/rental"
 	"motorpool/simulator"
-	"motorpool/store"
 	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
@@ -37,16 +36,16 @@ func Units(vehicles []telematics.Vehicle) []telematics.Unit {
 
 // Migrate creates the database's schema, or brings it up to date.
 func (w *World) Migrate(ctx context.Context) error {
-	return w.withStore(func(postgres *store.Postgres) error {
-		_, err := postgres.Migrate(ctx)
+	return w.withStore(func(db *pg.DB) error {
+		_, err := db.Migrate(ctx)
 		return err
 	})
 }
 
 // Import stores agencies, stations and vehicles. The schema must be there.
 func (w *World) Import(ctx context.Context, fleet vehicles.FleetFile) error {
-	return w.withStore(func(postgres *store.Postgres) error {
-		_, err := postgres.Import(ctx, fleet)
+	return w.withStore(func(db *pg.DB) error {
+		_, err := vehicles.New(db).Import(ctx, fleet)
 		return err
 	})
 }
@@ -57,19 +56,19 @@ func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (k
 	if err != nil {
 		return key, err
 	}
-	return key, w.withStore(func(postgres *store.Postgres) error {
-		key, _, err = agencykeys.New(postgres.DB, sealer).Add(ctx, agency, telematics.OperatorAt("world"))
+	return key, w.withStore(func(db *pg.DB) error {
+		key, _, err = agencykeys.New(db, sealer).Add(ctx, agency, telematics.OperatorAt("world"))
 		return err
 	})
 }
 
-func (w *World) withStore(do func(*store.Postgres) error) error {
-	postgres, err := store.New(pg.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
+func (w *World) withStore(do func(*pg.DB) error) error {
+	db, err := pg.New(pg.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
 	if err != nil {
 		return err
 	}
-	defer postgres.Close()
-	return do(postgres)
+	defer db.Close()
+	return do(db)
 }
 
 // StartCars runs a simulated fleet until Close. It does not wait for connections. If the fleet ends by itself, fail is called with the reason.
