@@ -121,7 +121,7 @@ func (b *Broker) handleFirst(ctx context.Context) error {
 
 // handleAnswers handles all answers, those to commands that have a waiter here first.
 func (b *Broker) handleAnswers(ctx context.Context) error {
-	handling := context.WithoutCancel(ctx) // an answer in hand is settled; each step has its own time limit
+	handling := context.WithoutCancel(ctx) // an answer that was taken is settled; each step has its own time limit
 	for {
 		select {
 		case a := <-b.first:
@@ -141,8 +141,8 @@ func (b *Broker) handleAnswers(ctx context.Context) error {
 	}
 }
 
-// drainAnswers handles what was acknowledged to the MQTT broker before the end: nobody
-// else will see it again.
+// drainAnswers handles what was acknowledged to the MQTT broker before the end: no other
+// instance gets it.
 func (b *Broker) drainAnswers(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -160,8 +160,7 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 
 func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	a.from.Handled(a.size)
-	// Whoever waits may read the state next, so the report is in it before the
-	// caller is told.
+	// A caller may read the state next, so the report is stored before the answer wakes it.
 	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
 	w := b.waiters.find(a.answer.Command)
 	if w != nil && w.command.Unit == a.unit {
@@ -180,7 +179,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	case b.asked(ctx, a.unit, a.answer.Command):
 		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
-	case b.done.contains(a.unit, a.answer): // the unit was asked again, and says again what is written down
+	case b.done.contains(a.unit, a.answer): // the unit repeats for a retransmission what is recorded
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
@@ -192,7 +191,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	reported.Wait(ctx)
 }
 
-// asked reports whether somebody waits for the answer at another instance. Absence from the pending
+// asked reports whether a caller waits for the answer at another instance. Absence from the pending
 // table means nothing, so a false only sends the answer the slower way.
 func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -228,7 +227,7 @@ func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), nil) // its report was written before, or is on its way
 }
 
-// settle lets the record decide what the answer changes, and wakes whoever waits: here, or, nil, elsewhere or nobody.
+// settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for nil, one at another instance, if there is one.
 func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *ingest.Awaited) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
@@ -271,7 +270,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	}
 }
 
-// receive lets the caller know that the unit has its command. The record is told a moment later, or with what comes of it.
+// receive lets the caller know that the unit has its command. That is recorded a moment later, or with the final answer.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
 	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
@@ -305,7 +304,7 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 		return
 	}
 	if c.Instance == b.Instance || c.Late {
-		return // nobody waits any more
+		return // no caller waits any more
 	}
 	b.background.Go(func() { // who hangs on a wake-up settles nothing meanwhile
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
@@ -319,7 +318,7 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 // noteUnrecorded writes down a final answer that the record of commands did not take, where the command is not on record at all: it was
 // executed, and a failover or a restore has lost it. It reports false where the answer is to be looked into again: the unit repeats it [TEL-3].
 //
-// A rejected command was not executed. Rejections are not written down, since anybody who can publish to a unit can cause them.
+// A rejected command was not executed. Rejections are not stored, since each client that can publish to a unit can cause them.
 func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) bool {
 	if b.Unrecorded == nil || a.State.IsOpen() || a.State == telematics.Rejected {
 		return true

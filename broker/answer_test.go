@@ -14,7 +14,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-func TestAnAnswerReadByAnotherInstanceWakesTheCallerAtOnce(t *testing.T) {
+func TestAnswer_ReadByAnotherInstanceWakesTheCallerImmediately(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.answers(1, 500*time.Millisecond, telematics.Succeeded)
 		start := time.Now()
@@ -31,10 +31,10 @@ func TestAnAnswerReadByAnotherInstanceWakesTheCallerAtOnce(t *testing.T) {
 
 func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
 	tests := map[string]func(*world){
-		"wake-up lost":  func(w *world) { w.Break(errAway, "Wake") },
-		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Flush); w.Break(errAway, "Wake") },
+		"wake-up lost":  func(w *world) { w.Break(errUnavailable, "Wake") },
+		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Flush); w.Break(errUnavailable, "Wake") },
 		"Redis away": func(w *world) {
-			time.AfterFunc(100*time.Millisecond, func() { w.Break(errAway, "Lookup", "Wake", "Release") })
+			time.AfterFunc(100*time.Millisecond, func() { w.Break(errUnavailable, "Lookup", "Wake", "Release") })
 		},
 	}
 	for name, breakIt := range tests {
@@ -98,7 +98,7 @@ func TestWhatAUnitRepeatsAfterTheEndIsNotAskedOfTheRecord(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(time.Second) // until it is not pending any more
-		w.Break(errAway, "Settle")
+		w.Break(errUnavailable, "Settle")
 		for _, state := range []telematics.State{telematics.Succeeded, telematics.Received} {
 			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
 		}
@@ -126,7 +126,7 @@ func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 
 func TestAnAnswerToACommandThatNeverLeftIsTakenAtItsWord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})

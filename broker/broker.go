@@ -42,7 +42,7 @@ type Config struct {
 	Dialects    telematics.Dialects // Defaults to dialects.Spoken.
 	Instance    string              // of this process, unique among all. Defaults to a random one.
 	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
-	Workers     int                 // answers that are handled at once. Defaults to 64.
+	Workers     int                 // answers that are handled concurrently. Defaults to 64.
 	SweepEvery  time.Duration       // between two looks for what was left behind. Defaults to 1 s.
 	StepTimeout time.Duration       // of one call of a port. Defaults to 3 s.
 	Logger      *slog.Logger        // Defaults to slog.Default().
@@ -71,7 +71,7 @@ type Broker struct {
 	recalls      *recalls        // results that reports repeat
 	done         *done           // results that no report can change any more
 	events       *eventPublisher // what has changed
-	background   sync.WaitGroup  // what Send leaves to be done beside it
+	background   sync.WaitGroup  // what Send does concurrently with its callers
 	started      sync.WaitGroup  // commands of Start in flight
 }
 

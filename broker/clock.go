@@ -101,7 +101,7 @@ func (b *Broker) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 	for {
-		_ = b.CompareClock(ctx) // a record that is away is logged by who needs it
+		_ = b.CompareClock(ctx) // a record that is unavailable is logged where it is needed
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -32,7 +32,7 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				w.answers(0, time.Second, telematics.Succeeded)
-				w.Break(errAway, "Time") // the claim alone tells
+				w.Break(errUnavailable, "Time") // the claim alone tells
 				w.SetClock(c.record)
 				got, err := w.send(telematics.Lock)
 				if c.sent {
@@ -68,9 +68,9 @@ func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
-				w.Break(errAway, "Time")
+				w.Break(errUnavailable, "Time")
 				w.SetClock(-ahead)
-				w.Break(errAway, "Settle")
+				w.Break(errUnavailable, "Settle")
 				got, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				time.Sleep(10 * time.Second) // the finding is offered again and again
@@ -88,11 +88,11 @@ func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
-				w.Break(errAway, "Time")
+				w.Break(errUnavailable, "Time")
 				w.SetClock(-ahead)
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
-				w.Break(errAway, "Add")
+				w.Break(errUnavailable, "Add")
 				_, err = w.send(telematics.Unlock) // refused before it is a command
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				time.Sleep(10 * time.Second)
@@ -204,7 +204,7 @@ func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
 			t.Run(name+", "+way, func(t *testing.T) {
 				stalled := func(m *brokertest.Memory) stores { record.stores = m; return record }
 				inWorldOf(t, []func(*brokertest.Memory) stores{stalled}, func(w *world) {
-					w.Break(errAway, "Time")
+					w.Break(errUnavailable, "Time")
 					w.SetClock(-ahead)
 					called := time.Now().Add(-ahead)
 					got, err := w.send(telematics.Lock)

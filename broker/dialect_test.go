@@ -74,7 +74,7 @@ func (w *world) vanAnswers(instance int, after time.Duration, says string) {
 	}
 }
 
-func TestAUnitWithoutSignatureAndExpiryIsToldInItsOwnWords(t *testing.T) {
+func TestDialect_AUnitWithoutSignatureAndExpiryGetsItsOwnMessage(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addVan()
 		w.vanAnswers(1, 3*time.Second, "done")
@@ -94,7 +94,7 @@ func TestAUnitWithoutSignatureAndExpiryIsToldInItsOwnWords(t *testing.T) {
 	})
 }
 
-func TestWhoDoesNotKnowARepetitionIsToldOnceAndItsLateAnswerSettles(t *testing.T) {
+func TestDialect_AUnitThatKnowsNoRepetitionGetsOneMessageAndItsLateAnswerSettles(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		w.vanAnswers(0, 25*time.Second, "done")
@@ -107,7 +107,7 @@ func TestWhoDoesNotKnowARepetitionIsToldOnceAndItsLateAnswerSettles(t *testing.T
 			t.Errorf("%s, %s after %d publications, want unknown after one", c.State, err.Outcome, len(w.mqtt.toVan()))
 		}
 		if len(w.mqtt.toCar()) < 3 {
-			t.Errorf("the car of protocol v1 was told %d times, want as often as ever", len(w.mqtt.toCar()))
+			t.Errorf("the car of protocol v1 got %d messages, want as many as ever", len(w.mqtt.toCar()))
 		}
 		w.mqtt.cars.Wait()
 		synctest.Wait()
@@ -155,7 +155,7 @@ func TestWhoChecksNoExpiryIsAskedOnlyWhenItIsKnownToBeThere(t *testing.T) {
 	})
 }
 
-func TestAVehicleWhoseProtocolNobodySpeaksIsRefusedAndNotHeard(t *testing.T) {
+func TestDialect_AVehicleWithAnUnknownProtocolIsRefusedAndNotHeard(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		tomorrow := healthy()
 		tomorrow.Protocol = "tomorrow"
@@ -311,10 +311,10 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	select {
 	case got := <-heard:
 		if got != root+"command/9 lock" {
-			t.Errorf("the unit was told %q", got)
+			t.Errorf("the unit got %q", got)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("the unit was told nothing")
+		t.Error("the unit got nothing")
 	}
 }
 

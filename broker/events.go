@@ -13,7 +13,7 @@ import (
 
 // eventPublisher adds what has changed to the log of events. It never delays what it tells of: what
 // does not fit into its queue, or what the log does not take in time, is dropped and counted,
-// and the next that the log takes is a reset, so that nobody believes to have heard it all.
+// and the next that the log takes is a reset, so that each subscriber learns of the gap.
 type eventPublisher struct {
 	log     Events
 	timeout time.Duration
@@ -63,7 +63,7 @@ func (t *eventPublisher) sent(c telematics.Command, at time.Time) {
 }
 
 // start adds what is queued to the log, until the returned function is called, which waits
-// until what is queued by then is told too, for no longer than one step may take.
+// until what is queued by then is published too, for no longer than one step may take.
 func (t *eventPublisher) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -143,8 +143,8 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 	}
 }
 
-// skip drops a batch and all that is queued: what did not fit was newer, and who follows
-// must not be told what is older after the reset.
+// skip drops a batch and all that is queued: what did not fit was newer, and subscribers
+// must not get what is older after the reset.
 func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 	for {
 		t.drop(len(batch), queueFull)
@@ -163,8 +163,7 @@ func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) err
 	return t.log.Publish(ctx, events)
 }
 
-// publishingCommands is the record of commands, whose settlements are published. That one was accepted, and is tried, is told where it
-// is at hand: see claim and publish.
+// publishingCommands is the record of commands, whose settlements are published. Claim and publish publish what comes before.
 type publishingCommands struct {
 	Commands
 	events *eventPublisher

@@ -38,13 +38,13 @@ func (w *world) publishedOf(id telematics.VehicleID) []string {
 
 func (w *world) wantTold(want ...string) {
 	w.Helper()
-	time.Sleep(100 * time.Millisecond) // virtual: whatever was queued is told
+	time.Sleep(100 * time.Millisecond) // virtual: all that was queued is published
 	if got := w.publishedOf(car); !slices.Equal(got, want) {
 		w.Errorf("published %q, want %q", got, want)
 	}
 }
 
-func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
+func TestEvents_EveryStateOfACommandInItsOrder(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(100 * time.Millisecond)
@@ -63,16 +63,16 @@ func TestEveryStateOfACommandIsToldInItsOrder(t *testing.T) {
 	})
 }
 
-func TestWhatTheUnitNeverHeardOfIsToldToo(t *testing.T) {
+func TestEvents_OfACommandThatItsUnitNeverGot(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantTold("accepted", "expired")
 	})
 }
 
-func TestALateAnswerIsToldByWhoeverHearsIt(t *testing.T) {
+func TestEvents_OfALateAnswerComeFromTheInstanceThatGetsIt(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -82,7 +82,7 @@ func TestALateAnswerIsToldByWhoeverHearsIt(t *testing.T) {
 	})
 }
 
-func TestWhatAReportChangesIsToldOnceAmongAllInstances(t *testing.T) {
+func TestEvents_OfAReportArePublishedOnceAmongAllInstances(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		report := func(instance int, speed float64) {
 			w.brokers[instance].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
@@ -97,7 +97,7 @@ func TestWhatAReportChangesIsToldOnceAmongAllInstances(t *testing.T) {
 	})
 }
 
-func TestSilenceIsToldOnceAmongAllInstances(t *testing.T) {
+func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		time.Sleep(telematics.OnlineFor)
 		w.wantTold()
@@ -112,10 +112,10 @@ func TestSilenceIsToldOnceAmongAllInstances(t *testing.T) {
 	})
 }
 
-func TestALogThatIsAwayForAMomentLosesNothing(t *testing.T) {
+func TestEvents_NoneIsLostWhereTheLogIsUnavailableForAMoment(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
-		w.Break(errAway, "Publish")
+		w.Break(errUnavailable, "Publish")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(3 * time.Second)
@@ -179,11 +179,11 @@ func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
 		}
 		got := w.publishedOf(car)
 		if !slices.Contains(got, "reset") {
-			t.Error("nobody was told")
+			t.Error("no event was published")
 		}
 		last := fmt.Sprintf("telemetry.mileage_km=%d", reports-1)
 		if end := got[len(got)-1]; end != "reset" && end != last {
-			t.Errorf("after the reset older events were told, up to %s", end)
+			t.Errorf("after the reset older events were published, up to %s", end)
 		}
 	})
 }

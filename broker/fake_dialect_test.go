@@ -16,7 +16,7 @@ import (
 )
 
 // morse is a dialect of these tests alone, as far from protocol v1 as units are in the
-// field: topics of its own with the user's name before the unit's, one retained value a
+// field: separate topics with the user's name before the unit's, one retained value a
 // topic, commands as text without signature and expiry, and no memory of what was executed.
 //
 //	morse/{unit}/{unit}/metric/{name}    from the unit, retained: "yes", "no", or a number

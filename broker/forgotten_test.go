@@ -79,7 +79,7 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 func TestACopyThatIsRejectedAndForgottenSilencesACommandThatTheRecordCannotTake(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
-			w.Break(errAway, "Settle", "Updates")
+			w.Break(errUnavailable, "Settle", "Updates")
 			w.answer(0, unit, rejects(p, telematics.BadSignature))
 		}
 		c, err := w.send(telematics.Lock)

@@ -14,7 +14,7 @@ func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
 		halt   telematics.Halt
 		halted bool
 	}{
-		"of everybody":        {telematics.Halt{Why: "recall"}, true},
+		"of all agencies":     {telematics.Halt{Why: "recall"}, true},
 		"of the agency":       {telematics.Halt{Agency: 1, Why: "recall"}, true},
 		"of another agency's": {telematics.Halt{Agency: 2, Why: "recall"}, false},
 	} {
@@ -59,7 +59,7 @@ func TestAHaltStopsRepublishing(t *testing.T) {
 
 func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
@@ -76,7 +76,7 @@ func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 
 func TestWhoCannotReadTheHaltsLetsNothingLeave(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "Halts")
+		w.Break(errUnavailable, "Halts")
 		c, err := w.send(telematics.Lock) // published once, while the last reading was fresh
 		w.wantCode(err, telematics.CommandTimeout)
 		published := w.mqtt.published()

@@ -20,7 +20,7 @@ type motorcar struct {
 
 	mu    sync.Mutex
 	off   bool
-	life  int // counts restarts: what was under way in another one is over
+	life  int // counts restarts: what was running in another one is over
 	seen  map[telematics.CommandID]*job
 	jobs  []*job // as they came
 	last  map[telematics.Lane]int64

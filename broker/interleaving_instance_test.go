@@ -107,7 +107,7 @@ func (i *instance) crash() {
 	})
 }
 
-// gone notes that nobody may be up.
+// gone notes that no instance may be up.
 func (i *instance) gone() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

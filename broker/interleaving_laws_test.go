@@ -11,7 +11,7 @@ import (
 )
 
 // judge compares what the cars did, what the record and the history say, and what callers
-// were told, when nothing can happen any more.
+// got, when nothing can happen any more.
 func (w *interleaving) judge(earlier []telematics.Activity) {
 	moved := w.cars.moved()
 	w.judgeCars(moved)
@@ -127,7 +127,7 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 	if t.err != nil {
 		outcome = t.err.Outcome
 	}
-	w.tallied("replied " + cmp.Or(string(outcome), "to ask again"))
+	w.tallied("replied " + cmp.Or(string(outcome), "to repeat it"))
 	c := commandOf(t.receipt).ID
 	if c != telematics.NoCommand {
 		w.compare(t, outcome, c, moved[c])
@@ -141,20 +141,20 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 	}
 }
 
-// compare holds what a caller was told against the record and the car.
+// compare holds the reply to a caller against the record and the car.
 func (w *interleaving) compare(t reply, outcome telematics.Outcome, id telematics.CommandID, j *job) {
 	if w.anomalies[id] {
 		return
 	}
 	e, _ := w.ledger.find(id)
 	if outcome == telematics.Executed && (j == nil || !j.done) || outcome == telematics.NotExecuted && j.started() {
-		w.violated("what callers are told is true", "%v was told that %v is %q, its car: %+v", t.order.RequestID, id, outcome, j)
+		w.violated("replies are true", "%v got that %v is %q, its car: %+v", t.order.RequestID, id, outcome, j)
 	}
 	record := e.State.Outcome()
 	// Another instance that was first knew less.
 	weaker := outcome == telematics.NotExecuted && record == telematics.MayHave && len(w.instances) > 1
 	if outcome != telematics.MayHave && outcome != telematics.Undecided && record != outcome && !weaker {
-		w.violated("what callers are told stays true", "%v was told that %v is %q, the record says %s", t.order.RequestID, id, outcome, e.State)
+		w.violated("replies stay true", "%v got that %v is %q, the record says %s", t.order.RequestID, id, outcome, e.State)
 	}
 }
 
@@ -201,7 +201,7 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 			continue
 		}
 		if got != want {
-			w.violated("each order leaves its line", "%v has %d lines of its own, want %d", t.order.RequestID, got, want)
+			w.violated("each order leaves its entry", "%v has %d separate entries, want %d", t.order.RequestID, got, want)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 func (w *interleaving) judgePending() {
 	for _, p := range w.memory.InFlight() {
 		if w.excused[p.Command] || w.instanceOf(p.Instance).link.dead.Load() {
-			continue // goes by itself
+			continue // expires
 		}
 		w.violated("nothing is left pending", "%v, at %s", p.Command, p.Instance)
 	}

@@ -14,7 +14,7 @@ import (
 var errDead = errors.New("this process is dead")
 
 // link is the way from one instance to the stores. It fails as networks and servers do:
-// before the work, after it, in the middle of it, or for good.
+// before the work, after it, in the middle of it, or from then on.
 type link struct {
 	*interleaving
 	dice *dice
@@ -28,9 +28,9 @@ type fate int
 
 const (
 	done    fate = iota
-	refused      // at once, and nothing was done
+	refused      // immediately, and nothing was done
 	lost         // the work was done, and the answer got lost
-	hung         // nothing was done, and nobody says so
+	hung         // nothing was done, and there is no answer
 	belated      // the work is done when the caller has given up
 	drawled      // the work was done, and the answer takes long
 )
@@ -201,7 +201,7 @@ func (l *link) Halts(ctx context.Context) (telematics.Halts, error) {
 // Time costs no throw of the dice.
 func (l *link) Time(ctx context.Context) (time.Time, error) {
 	if l.dead.Load() {
-		return time.Time{}, errAway
+		return time.Time{}, errUnavailable
 	}
 	return l.memory.Time(ctx)
 }
@@ -229,7 +229,7 @@ func (l *link) ObserveAndFlush(o delivery.Observation) <-chan bool {
 }
 
 func (l *link) Register(p delivery.Pending) func(context.Context) error {
-	return brokertest.Beside(func() error {
+	return brokertest.Begin(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // as the store has
 		defer cancel()
 		_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {

@@ -91,7 +91,7 @@ func (w *interleaving) leaks(id telematics.CommandID) bool {
 	return leaks
 }
 
-// anomaly notes that a car breaks the protocol for a command: what was told of it need not be true.
+// anomaly notes that a car breaks the protocol for a command: replies to it need not be true.
 func (w *interleaving) anomaly(id telematics.CommandID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,5 +134,5 @@ func (w *interleaving) heard(unit telematics.Unit, give func(*broker.Broker)) {
 		give(i.broker)
 		return
 	}
-	w.count("messages that nobody heard")
+	w.count("messages without a receiver")
 }

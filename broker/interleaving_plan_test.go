@@ -86,7 +86,7 @@ func (w *interleaving) under(key string, order delivery.Order, vehicle telematic
 	return order
 }
 
-// ask is a caller, who asks again under the same key where that is said to make sense.
+// ask is a caller, who repeats under the same key where that is said to make sense.
 func (w *interleaving) ask(order delivery.Order, started bool, span time.Duration) {
 	for range 3 {
 		err := w.askOnce(order, started)
@@ -98,13 +98,13 @@ func (w *interleaving) ask(order delivery.Order, started bool, span time.Duratio
 	}
 }
 
-// errNobody is what a caller has who finds no instance, or whose instance dies.
-var errNobody = &telematics.Error{Code: telematics.Internal, Retryable: true}
+// errNoInstance is what a caller has who finds no instance, or whose instance dies.
+var errNoInstance = &telematics.Error{Code: telematics.Internal, Retryable: true}
 
 func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.Error {
 	i := w.engage()
 	if i == nil {
-		return errNobody
+		return errNoInstance
 	}
 	defer i.sends.Done()
 	w.count("orders")
@@ -119,7 +119,7 @@ func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.E
 	}
 	if i.link.dead.Load() {
 		w.count("callers whose instance died")
-		return errNobody
+		return errNoInstance
 	}
 	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
 	w.mu.Lock()
@@ -137,7 +137,7 @@ func (w *interleaving) disturbance() func() {
 			if w.mended.Load() {
 				return
 			}
-			w.note("%s is away for %v: %s", name, lasts, fates[how])
+			w.note("%s is unavailable for %v: %s", name, lasts, fates[how])
 			w.count(name + " away")
 			w.mark(s, time.Now().Add(lasts))
 			s.leave(lasts, how)

@@ -46,7 +46,7 @@ type temper struct {
 	repeated float64 // a message on the air, either way
 	held     float64 // a message on the air comes long after
 	refused  float64 // a message by the MQTT client
-	deaf     float64 // a wake-up is lost, and nobody notices
+	deaf     float64 // a wake-up is lost, unnoticed
 	damaged  float64 // a command on the air, so that its car cannot verify it
 	leaks    float64 // a command is refused by an MQTT client that sent it all the same: a anomaly
 }

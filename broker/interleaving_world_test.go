@@ -55,7 +55,7 @@ type halting struct {
 	telematics.Halt
 }
 
-// event is a line of the story, put into words when somebody wants to read it.
+// event is a line of the story, formatted when it is read.
 type event struct {
 	at     time.Time
 	format string

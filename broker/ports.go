@@ -19,7 +19,7 @@ type Vehicles interface {
 }
 
 // Commands is the record of commands. Its conditional writes are the only
-// compare-and-set there is: whoever wins here has won.
+// compare-and-set there is: the first to write wins.
 type Commands interface {
 	// Claim writes an accepted command down, with its idempotency key, and takes its lane, in one step. The command is on disk when Claim
 	// returns [LAW-1]. Where the vehicle's record has changed since the order was accepted, which the command's version says, nothing is
@@ -32,8 +32,8 @@ type Commands interface {
 	// StoreProgress stores how far commands have come. It brings an open one to sent, or received, and never back;
 	// of each time the first stays, and of attempts the most.
 	StoreProgress(context.Context, []delivery.Note) error
-	// Settle applies what the lifecycle allows, and adds the line of the history
-	// that tells of it, in one step [LAW-3] [LAW-9]. It reports false, without a command, where
+	// Settle applies what the lifecycle allows, and adds its audit log entry,
+	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 	// Updates returns those of the commands that are not open any more, and of the unheard ones also those
@@ -75,13 +75,13 @@ type AuditLog interface {
 // everything at any moment: then only waiting time is lost.
 type PendingTable interface {
 	// Register begins to add a command, and returns a function that waits until it is added, for as long as its context lasts, and is called
-	// once at most. The entry goes by itself some time after its deadline.
+	// once at most. The entry expires some time after its deadline.
 	Register(delivery.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (delivery.Pending, bool, error)
 	// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
 	Contains(context.Context, []delivery.Pending) ([]bool, error)
-	// Release removes commands that nobody waits for any more. What is gone may be released again.
+	// Release removes settled commands. What is gone may be released again.
 	Release(context.Context, ...delivery.Pending) error
 	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error
@@ -91,7 +91,7 @@ type PendingTable interface {
 
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
-	// StoreUnrecorded writes an answer down where its command is not on record, once, with its line of the history, and says what became of it.
+	// StoreUnrecorded stores an answer whose command is not on record, once, with its audit log entry, and says what became of it.
 	StoreUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 

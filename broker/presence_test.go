@@ -37,7 +37,7 @@ func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
 
 // A last will counts for the session that is known alone [PRE-1]: who misses the beginning of
 // one misses its end, too.
-func TestPresenceSaidWhileTheRecordIsAwayIsWrittenDownInItsOrder(t *testing.T) {
+func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string) {
 			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false))

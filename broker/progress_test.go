@@ -24,12 +24,12 @@ func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.
 	}
 }
 
-// recorded returns what the record has of the command under way.
+// recorded returns what the record has of the command in flight.
 func (w *world) recorded() telematics.Command {
 	w.Helper()
 	open := w.InFlight()
 	if len(open) != 1 {
-		w.Fatalf("%d commands are under way", len(open))
+		w.Fatalf("%d commands are in flight", len(open))
 	}
 	return w.record(open[0].Command)
 }
@@ -60,7 +60,7 @@ func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
 func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
-		w.Break(errAway, "StoreProgress") // nothing needs it
+		w.Break(errUnavailable, "StoreProgress") // nothing needs it
 		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
@@ -73,7 +73,7 @@ func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
 	})
 }
 
-func TestNobodyElseReceivesACommand(t *testing.T) {
+func TestProgress_OnlyTheUnitOfACommandReceivesIt(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.says("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
@@ -87,7 +87,7 @@ func TestNobodyElseReceivesACommand(t *testing.T) {
 
 func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "StoreProgress")
+		w.Break(errUnavailable, "StoreProgress")
 		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -99,7 +99,7 @@ func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
 
 func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "StoreProgress")
+		w.Break(errUnavailable, "StoreProgress")
 		time.AfterFunc(time.Second, func() { w.Break(nil, "StoreProgress") })
 		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} { // after the second attempt
 			time.AfterFunc(at, func() {

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// received makes the unit say that it works on the one command under way, which this
+// received makes the unit say that it works on the one command in flight, which this
 // service believes never to have left.
 func (w *world) received() {
 	for _, p := range w.InFlight() {
@@ -17,7 +17,7 @@ func (w *world) received() {
 
 func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, w.received)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -28,9 +28,9 @@ func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
 
 func TestWhatAUnitHasReceivedIsSettledThoughItsOwnerBelievesItNeverLeft(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, w.received)
-		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
+		time.AfterFunc(9*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
 		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "Updates") })
 		c, _ := w.send(telematics.Lock)
 		time.Sleep(5 * time.Second) // [LAW-6]

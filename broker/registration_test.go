@@ -52,7 +52,7 @@ func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 }
 
 func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"at once": 0, "long after the refusal": time.Second} {
+	for name, slow := range map[string]time.Duration{"immediately": 0, "long after the refusal": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			x := &tampering{}
 			inWorldOf(t, between(x), func(w *world) {

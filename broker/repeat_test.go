@@ -74,7 +74,7 @@ func TestARepeatedOrderHearsOfALateAnswer(t *testing.T) {
 	})
 }
 
-func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
+func TestRepeat_ReturnsThatTheFirstOrderIsOpen(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.answers(0, 5*time.Second, telematics.Succeeded)
 		var callers sync.WaitGroup
@@ -95,10 +95,10 @@ func TestARepeatedOrderIsToldThatTheFirstIsUnderWay(t *testing.T) {
 
 func TestARefusalFreesTheKey(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(errAway, nil)
+		w.mqtt.fail(errUnavailable, nil)
 		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.mqtt.fail(nil, errAway) // it is taken, and never leaves
+		w.mqtt.fail(nil, errUnavailable) // it is taken, and never leaves
 		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.mqtt.fail(nil, nil)
@@ -165,7 +165,7 @@ func TestTheNextInstanceKnowsWhatADeadOneWasAsked(t *testing.T) {
 	})
 }
 
-func TestAStartedCommandIsCarriedOutBeside(t *testing.T) {
+func TestStart_TheCommandRunsConcurrently(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 2*time.Second, telematics.Succeeded)
 		ctx, hangUp := context.WithCancel(w.Context())
@@ -197,7 +197,7 @@ func TestDrainingEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		if err := w.brokers[0].Drain(ctx); err == nil {
-			t.Error("a command is under way, and nobody says so")
+			t.Error("a command is in flight, without an entry")
 		}
 		if err := w.brokers[0].Drain(w.Context()); err != nil {
 			t.Error(err)
@@ -217,7 +217,7 @@ func TestARefusedStartIsInTheHistory(t *testing.T) {
 }
 
 // A bulk may name a thousand vehicles that do not exist: its caller adds one line for all of them.
-func TestAVehicleOfABulkThatDoesNotExistLeavesNoLineOfItsOwn(t *testing.T) {
+func TestBulk_AVehicleThatDoesNotExistHasNoSeparateEntry(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		order := w.order(telematics.Lock)
 		order.Vehicle, order.Bulk = 7, uuid.New()

@@ -71,7 +71,7 @@ func TestAReportSpeaksOnlyForItsOwnUnit(t *testing.T) {
 
 func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "Claim", "Add")
+		w.Break(errUnavailable, "Claim", "Add")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantEntries()
@@ -83,7 +83,7 @@ func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
 
 func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.Break(errAway, "Twin", "Add")
+		w.Break(errUnavailable, "Twin", "Add")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.Break(nil, "Twin", "Add")

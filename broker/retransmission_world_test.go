@@ -47,21 +47,21 @@ func (w *world) hears(commands int, after time.Duration, received int) {
 
 func about(d, want time.Duration) bool { return d >= want*8/10 && d <= want*12/10 }
 
-func TestUnitsThatAreUsuallySlowAreAskedAgainLater(t *testing.T) {
+func TestRetransmission_LaterToUnitsThatAreUsuallySlow(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		if first := w.gap(30 * time.Second); !about(first, 2*time.Second) {
-			t.Errorf("asked again after %v before anything is known, want 2 s ± 20 %%", first)
+			t.Errorf("retransmitted after %v before anything is known, want 2 s ± 20 %%", first)
 		}
 		w.hears(100, 4*time.Second, 0)
 		if first := w.gap(30 * time.Second); !about(first, 8*time.Second) {
-			t.Errorf("asked again after %v where 4 s are usual, want 8 s ± 20 %%", first)
+			t.Errorf("retransmitted after %v where 4 s are usual, want 8 s ± 20 %%", first)
 		}
 		if first := w.gap(10 * time.Second); !about(first, 2*time.Second) {
-			t.Errorf("asked again after %v with 10 s of time, want 2 s ± 20 %%", first)
+			t.Errorf("retransmitted after %v with 10 s of time, want 2 s ± 20 %%", first)
 		}
 		w.hears(100, time.Second, 0)
 		if first := w.gap(30 * time.Second); !about(first, 2*time.Second) {
-			t.Errorf("asked again after %v where a second is usual, want 2 s ± 20 %%", first)
+			t.Errorf("retransmitted after %v where a second is usual, want 2 s ± 20 %%", first)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestOnlyTheFirstWordOfACommandCounts(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.hears(14, 4*time.Second, 10) // 1.02^14 is 1.32
 		if first := w.gap(30 * time.Second); first > 2*1320*time.Millisecond*12/10 {
-			t.Errorf("asked again after %v: more than 14 words were counted", first)
+			t.Errorf("retransmitted after %v: more than 14 words were counted", first)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestLossesDoNotMakeUsPatient(t *testing.T) {
 		}
 		u.observe(took)
 		if first := firstRetransmit(u.estimate(), budget); first > 3*time.Second {
-			t.Fatalf("asked again after %v", first)
+			t.Fatalf("retransmitted after %v", first)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-var errAway = errors.New("server is away")
+var errUnavailable = errors.New("server is unavailable")
 
 func TestAnAnswerSettlesTheCommandAndWakesItsCaller(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
@@ -34,7 +34,7 @@ func TestAnAnswerSettlesTheCommandAndWakesItsCaller(t *testing.T) {
 	})
 }
 
-func TestTheCallerReadsTheReportedStateAtOnce(t *testing.T) {
+func TestSend_TheCallerReadsTheReportedStateImmediately(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),
@@ -53,7 +53,7 @@ func TestTheCallerReadsTheReportedStateAtOnce(t *testing.T) {
 	})
 }
 
-func TestASilentVehicleIsAskedAgainWithTheSameMessageUntilTheDeadline(t *testing.T) {
+func TestSend_RetransmitsTheSameMessageToASilentVehicleUntilTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		start := time.Now()
 		c, err := w.send(telematics.Unlock)
@@ -116,7 +116,7 @@ func TestALateAnswerSettlesAnUnknownCommand(t *testing.T) {
 
 func TestAnUnsentCommandExpiresAndWasCertainlyNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway) // the connection is lost right after the check
+		w.mqtt.fail(nil, errUnavailable) // the connection is lost right after the check
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || !err.Retryable {
@@ -129,7 +129,7 @@ func TestAnUnsentCommandExpiresAndWasCertainlyNotExecuted(t *testing.T) {
 func TestAShortGapOfTheConnectionIsBridged(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(3*time.Second, func() { w.mqtt.fail(nil, nil) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
@@ -245,12 +245,12 @@ func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
 
 func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 	tests := map[string]func(*world){
-		"MQTT broker":                 func(w *world) { w.mqtt.fail(errAway, errAway) },
-		"Postgres, reading":           func(w *world) { w.Break(errAway, "Twin") },
-		"Postgres, claiming":          func(w *world) { w.Break(errAway, "Claim") },
-		"Redis":                       func(w *world) { w.Break(errAway, "Register", "Lookup", "Release", "Wake") },
-		"Postgres, also the history":  func(w *world) { w.Break(errAway, "Twin", "Claim", "Add", "Settle", "Updates") },
-		"Redis, and Postgres with it": func(w *world) { w.Break(errAway, "Register", "Settle", "Updates") },
+		"MQTT broker":                 func(w *world) { w.mqtt.fail(errUnavailable, errUnavailable) },
+		"Postgres, reading":           func(w *world) { w.Break(errUnavailable, "Twin") },
+		"Postgres, claiming":          func(w *world) { w.Break(errUnavailable, "Claim") },
+		"Redis":                       func(w *world) { w.Break(errUnavailable, "Register", "Lookup", "Release", "Wake") },
+		"Postgres, also the history":  func(w *world) { w.Break(errUnavailable, "Twin", "Claim", "Add", "Settle", "Updates") },
+		"Redis, and Postgres with it": func(w *world) { w.Break(errUnavailable, "Register", "Settle", "Updates") },
 	}
 	for name, breakIt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -263,16 +263,16 @@ func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 					t.Errorf("error is %+v", err)
 				}
 				if len(w.mqtt.published()) != 0 || time.Since(start) > time.Second {
-					t.Errorf("%d publications, answered after %v; want none, at once", len(w.mqtt.published()), time.Since(start))
+					t.Errorf("%d publications, answered after %v; want none, immediately", len(w.mqtt.published()), time.Since(start))
 				}
 			})
 		})
 	}
 }
 
-func TestTheCallerHearsTheTruthWhenTheRecordIsAwayAtTheDeadline(t *testing.T) {
+func TestSend_TheReplyIsTrueWhereTheRecordIsUnavailableAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		time.AfterFunc(5*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
+		time.AfterFunc(5*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if c.State != telematics.Unknown {

@@ -43,7 +43,7 @@ func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept fun
 
 func (x *tampering) Register(p delivery.Pending) func(context.Context) error {
 	if x.register != nil {
-		return brokertest.Beside(func() error { return x.register(p) })
+		return brokertest.Begin(func() error { return x.register(p) })
 	}
 	return x.Memory.Register(p)
 }
@@ -71,7 +71,7 @@ func between(tampers ...*tampering) []func(*brokertest.Memory) stores {
 	return list
 }
 
-// wantOutcome compares what the caller was told with what the record and the history say.
+// wantOutcome compares the reply to a caller with the record and the audit log.
 func (w *world) wantOutcome(id telematics.CommandID, reply telematics.Outcome) {
 	w.Helper()
 	if got := w.record(id).State; got.Outcome() != reply {
@@ -84,10 +84,10 @@ func (w *world) wantOutcome(id telematics.CommandID, reply telematics.Outcome) {
 	}
 }
 
-func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testing.T) {
+func TestSlow_TheRecordAgreesWithTheReplyThoughItWasUnavailableAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errAway)
-		time.AfterFunc(9*time.Second, func() { w.Break(errAway, "Settle", "Updates") })
+		w.mqtt.fail(nil, errUnavailable)
+		time.AfterFunc(9*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
 		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
@@ -96,9 +96,9 @@ func TestTheRecordSaysWhatTheCallerWasToldThoughItWasAwayAtTheDeadline(t *testin
 	})
 }
 
-func TestAStartedCommandIsTheCallersToReadThoughItEndsBeside(t *testing.T) {
+func TestSlow_AStartedCommandIsReadableThoughItEndsConcurrently(t *testing.T) {
 	away := &tampering{settle: func(context.Context, delivery.Settlement) (*telematics.Command, bool, error) {
-		return nil, false, errors.New("the record is away")
+		return nil, false, errors.New("the record is unavailable")
 	}}
 	inWorldOf(t, between(away), func(w *world) {
 		r, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
@@ -129,7 +129,7 @@ func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 		return x.Memory.Settle(ctx, s)
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		w.mqtt.fail(nil, errAway)
+		w.mqtt.fail(nil, errUnavailable)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.wantOutcome(c.ID, telematics.NotExecuted)
@@ -184,7 +184,7 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 }
 
 func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
-	const hangs = 10 * time.Second // longer than anybody waits
+	const hangs = 10 * time.Second // longer than each caller waits
 	x := &tampering{register: func(delivery.Pending) error {
 		time.Sleep(hangs)
 		return nil
@@ -258,7 +258,7 @@ func (w *world) others(n int) []delivery.Order {
 	return orders
 }
 
-// sendAll sends orders at once, and returns how often each code came, and the longest wait.
+// sendAll sends orders concurrently, and returns how often each code came, and the longest wait.
 func (w *world) sendAll(orders []delivery.Order) (codes map[telematics.Code]int, worst time.Duration) {
 	codes = map[telematics.Code]int{}
 	var mu sync.Mutex
@@ -305,7 +305,7 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 	x := &tampering{}
 	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		for _, o := range seen {
-			if o.Unit == unit { // whose row somebody holds locked
+			if o.Unit == unit { // whose row another transaction has locked
 				<-ctx.Done()
 				return delivery.Seen{}, ctx.Err()
 			}
@@ -381,7 +381,7 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		for range 30 { // more than can be settled at once, the one that counts last
+		for range 30 { // more than can be settled concurrently, the one that counts last
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		}
 		time.Sleep(time.Millisecond)
@@ -405,7 +405,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 		}
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		for i := range 3 { // each in a batch of its own
+		for i := range 3 { // each in a separate batch
 			at := time.Now()
 			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false))
 			time.Sleep(time.Millisecond)

@@ -69,26 +69,26 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 		unit    telematics.Unit
 		agency  telematics.AgencyID
 	}{
-		"its unit has left":                {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, code: telematics.VehicleOffline},
-		"its unit sleeps":                  {change: func(t *telematics.Twin) { t.Contact = away(telematics.Standby) }, code: telematics.VehicleOffline},
-		"it has another unit":              {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
-		"it has no unit":                   {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
-		"its unit speaks otherwise":        {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
-		"nobody speaks as its unit":        {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
-		"it cannot do it any more":         {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
-		"its unit cannot do it any more":   {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
-		"it was sold, and is asked by all": {change: sold, unit: unit, agency: 2},
-		"it was sold, and is asked before": {change: sold, actor: mine, code: telematics.VehicleNotFound},
-		"it was sold, and is asked after":  {change: sold, actor: theirs, unit: unit, agency: 2},
-		"it is another agency's":           {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
-		"its unit has long left":           {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
-		"it could never do it":             {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
-		"it is halted":                     {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
-		"it was sold to whom is halted":    {change: sold, halted: 2, code: telematics.CommandsHalted},
-		"it was sold from whom is halted":  {change: sold, halted: 1, unit: unit, agency: 2},
-		"it was sold after such an order":  {change: sold, actor: mine, key: key, carried: true, code: telematics.VehicleNotFound},
-		"it was sold before such an order": {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
-		"such an order was carried out":    {change: func(*telematics.Twin) {}, actor: mine, key: key, carried: true, unit: unit, agency: 1},
+		"its unit has left":                       {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, code: telematics.VehicleOffline},
+		"its unit sleeps":                         {change: func(t *telematics.Twin) { t.Contact = away(telematics.Standby) }, code: telematics.VehicleOffline},
+		"it has another unit":                     {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
+		"it has no unit":                          {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
+		"its unit speaks otherwise":               {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
+		"no dialect has the protocol of its unit": {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
+		"it cannot do it any more":                {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
+		"its unit cannot do it any more":          {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
+		"it was sold, and is asked by all":        {change: sold, unit: unit, agency: 2},
+		"it was sold, and is asked before":        {change: sold, actor: mine, code: telematics.VehicleNotFound},
+		"it was sold, and is asked after":         {change: sold, actor: theirs, unit: unit, agency: 2},
+		"it is another agency's":                  {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
+		"its unit has long left":                  {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
+		"it could never do it":                    {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
+		"it is halted":                            {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
+		"it was sold to whom is halted":           {change: sold, halted: 2, code: telematics.CommandsHalted},
+		"it was sold from whom is halted":         {change: sold, halted: 1, unit: unit, agency: 2},
+		"it was sold after such an order":         {change: sold, actor: mine, key: key, carried: true, code: telematics.VehicleNotFound},
+		"it was sold before such an order":        {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
+		"such an order was carried out":           {change: func(*telematics.Twin) {}, actor: mine, key: key, carried: true, unit: unit, agency: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var endings []ending
@@ -104,7 +104,7 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 						_, refused := w.sendVia(0, order)
 						w.wantCode(refused, "")
 					}
-					w.mqtt.car = func(p publication) { // whoever is asked
+					w.mqtt.car = func(p publication) { // any unit
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
 						if twin.Protocol == "morse" {

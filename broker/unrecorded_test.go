@@ -15,7 +15,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 		succeeded := telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()}
 		failed := telematics.Answer{Command: uuid.New(), State: telematics.Failed, Reason: "interrupted", At: time.Now()}
 		rejected := telematics.Answer{Command: uuid.New(), State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
-		w.Break(errAway, "StoreUnrecorded")
+		w.Break(errUnavailable, "StoreUnrecorded")
 		for range 3 { // each report repeats them
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(succeeded, failed, rejected), false))
 			time.Sleep(time.Second)

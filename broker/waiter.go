@@ -143,7 +143,7 @@ func (w *waiter) replace(c *telematics.Command) {
 func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
 
 // receives notes that the unit has the command. It reports whether that is news, and if so tells of the command as it is now, before
-// anything else is told of it here.
+// anything else of it is published here.
 func (w *waiter) receives(at time.Time, tell func(*telematics.Command)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 )
 
 func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
-	for _, crowd := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
+	for _, waiting := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
 		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} { // in sixteenths of a second
 			var ws waiters
-			for range crowd {
+			for range waiting {
 				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
 			}
 			asked := map[telematics.CommandID]int{}
@@ -21,8 +21,8 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 				to := min(from+steps[i%len(steps)], 30*pollParts)
 				found := ws.next(dueWaiters(ws.count(), from, to))
 				n := len(found.unheard)
-				if len(found.received) > 0 || n > min(crowd, pollMost) {
-					t.Fatalf("%d parts of a second: %d of %d at once", to-from, n, crowd)
+				if len(found.received) > 0 || n > min(waiting, pollMost) {
+					t.Fatalf("%d parts of a second: %d of %d in one poll", to-from, n, waiting)
 				}
 				total += n
 				for _, id := range found.unheard {
@@ -30,12 +30,12 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 				}
 				from = to
 			}
-			if want := 30 * min(crowd, pollMost); total > want || steps[0] <= pollParts && total != want || total < want/3 {
-				t.Errorf("steps %v: %d of %d were asked about in 30 seconds, want %d", steps, total, crowd, want)
+			if want := 30 * min(waiting, pollMost); total > want || steps[0] <= pollParts && total != want || total < want/3 {
+				t.Errorf("steps %v: %d of %d were asked about in 30 seconds, want %d", steps, total, waiting, want)
 			}
 			for id := range ws.byID {
-				if n := asked[id]; n < total/crowd || n > total/crowd+1 {
-					t.Fatalf("steps %v: of %d, %s was asked about %d times, the others %d", steps, crowd, id, n, total/crowd)
+				if n := asked[id]; n < total/waiting || n > total/waiting+1 {
+					t.Fatalf("steps %v: of %d, %s was asked about %d times, the others %d", steps, waiting, id, n, total/waiting)
 				}
 			}
 		}

@@ -197,7 +197,7 @@ func (w *world) wantEntries(want ...telematics.Code) {
 // publisher records what is published, and lets a car hear it.
 type publisher struct {
 	ring signing.Keyring
-	car  func(publication) // runs beside; nil: nobody listens
+	car  func(publication) // runs concurrently; nil: no car listens
 
 	cars     sync.WaitGroup
 	mu       sync.Mutex

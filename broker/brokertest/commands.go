@@ -17,13 +17,12 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// CommandRecord is one record of commands, as two instances of Motorpool have it in
-// hand.
+// CommandRecord is one record of commands, as two instances of Motorpool use it.
 type CommandRecord struct {
 	Here, There broker.Commands
 	Vehicle     func() telematics.VehicleID                      // adds a vehicle
 	Fleet       Fleet                                            // where the vehicles are
-	Entries     func(telematics.CommandID) []telematics.Activity // a command's lines of the history, oldest first
+	Entries     func(telematics.CommandID) []telematics.Activity // a command's audit log entries, oldest first
 }
 
 // CommandsContract runs what every record of commands promises. The record may be used
@@ -259,7 +258,7 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 			want[c.ID] = state
 		}
 	}
-	r.bring(t, telematics.Succeeded) // nobody asks for this one
+	r.bring(t, telematics.Succeeded) // not queried
 	ids = append(ids, uuid.New())
 	for _, known := range []bool{false, true} {
 		unheard, received := ids, []telematics.CommandID(nil)
@@ -285,7 +284,7 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 }
 
 func overdueCommands(t *testing.T, r CommandRecord) {
-	// An age of its own: others' commands are not overdue then.
+	// A separate time: others' commands are not overdue then.
 	age := time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC)
 	var want []telematics.CommandID
 	for _, seconds := range []int{3, 1, 2, 5, 4} {

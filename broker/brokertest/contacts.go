@@ -11,7 +11,7 @@ import (
 )
 
 // ContactRecord is one record of twins whose connectivity is announced, as two instances of
-// Motorpool have it in hand.
+// Motorpool use it.
 type ContactRecord struct {
 	Here, There interface {
 		Observer
@@ -68,7 +68,7 @@ func announcedOnce(t *testing.T, r ContactRecord) {
 			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
 	} {
 		told = observe(t, step.by, step.seen...)
-		Eventually(t, timeout, step.says, func() bool { // a report is told of a moment later
+		Eventually(t, timeout, step.says, func() bool { // a report is published a moment later
 			told = append(told, aged(t, r.Here)...)
 			told = append(told, aged(t, r.There)...)
 			return len(presences(id, told)) >= len(step.want)
@@ -95,7 +95,7 @@ func silenceOnce(t *testing.T, r ContactRecord) {
 		t.Fatalf("told %v", got)
 	}
 	var told []telematics.Change
-	Eventually(t, timeout, "silence is told of", func() bool {
+	Eventually(t, timeout, "silence is published", func() bool {
 		told = append(told, aged(t, r.There)...)
 		told = append(told, aged(t, r.Here)...)
 		return len(presences(id, told)) > 0

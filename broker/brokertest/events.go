@@ -27,7 +27,7 @@ type EventLog interface {
 	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
 }
 
-// EventLogs is one log, as two instances of Motorpool have it in hand.
+// EventLogs is one log, as two instances of Motorpool use it.
 type EventLogs struct {
 	Here, There EventLog
 	Empty       func() // makes the log forget everything
@@ -36,13 +36,13 @@ type EventLogs struct {
 // EventsContract runs what every log of events promises.
 func EventsContract(t *testing.T, open func(*testing.T) EventLogs) {
 	for name, run := range map[string]func(*testing.T, EventLogs){
-		"EveryPartOfAnEventSurvives":               everyPartSurvives,
-		"WhatIsToldIsFollowedEverywhereInItsOrder": followedEverywhere,
-		"WhoComesLaterBeginsWithTheLatest":         beginsWithLatest,
-		"WhatFollowsAnEventIsReadInPages":          readInPages,
-		"AnUnknownPlaceIsNotGuessed":               unknownPlace,
-		"AnEmptyLogHasAPlaceToBeginWith":           emptyHasPlace,
-		"WhoFollowsLearnsThatTheLogWasEmptied":     emptiedLog,
+		"EveryPartOfAnEventSurvives":             everyPartSurvives,
+		"EveryInstanceFollowsEventsInTheirOrder": followedEverywhere,
+		"WhoComesLaterBeginsWithTheLatest":       beginsWithLatest,
+		"WhatFollowsAnEventIsReadInPages":        readInPages,
+		"AnUnknownPlaceIsNotGuessed":             unknownPlace,
+		"AnEmptyLogHasAPlaceToBeginWith":         emptyHasPlace,
+		"WhoFollowsLearnsThatTheLogWasEmptied":   emptiedLog,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

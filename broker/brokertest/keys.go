@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// NewKey returns an idempotency key that nobody has used.
+// NewKey returns an unused idempotency key.
 func NewKey() *telematics.IdempotencyKey {
 	return &telematics.IdempotencyKey{Agency: 1, Subject: "admin-7", Key: uuid.NewString(), Fingerprint: sha256.Sum256([]byte("lock"))}
 }

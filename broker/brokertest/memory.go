@@ -30,7 +30,7 @@ var (
 )
 
 // Memory implements the stores that the broker needs. It is safe for concurrent
-// use, also by several brokers at once, and waits on channels and mutexes only, so
+// use, also by several brokers, and waits on channels and mutexes only, so
 // that it lives in the virtual time of testing/synctest.
 type Memory struct {
 	mu       sync.Mutex
@@ -43,7 +43,7 @@ type Memory struct {
 	lines    []telematics.Activity
 	made     map[callerKey]telematics.CommandID
 	halts    telematics.Halts
-	ahead    time.Duration // of the clock, to everybody's
+	ahead    time.Duration // of the clock, to the instances'
 
 	unknownUnits map[telematics.Unit]telematics.UnknownUnit
 	stored       int // times that unknown units were
@@ -370,7 +370,7 @@ func (m *Memory) Publish(ctx context.Context, events []telematics.Event) error {
 	return m.events.Publish(ctx, events)
 }
 
-// Published returns the events that were told, oldest first.
+// Published returns the published events, oldest first.
 func (m *Memory) Published() []telematics.Event { return m.events.All() }
 
 // storedResolution is that of Postgres.

@@ -16,13 +16,13 @@ var _ EventLog = (*Events)(nil)
 // Events is a log of events in memory. It is safe for concurrent use, by any number of
 // followers, and lives in the virtual time of testing/synctest.
 type Events struct {
-	Kept int // about so many; zero: all
+	Kept int // how many events, about; zero: all
 
 	mu     sync.Mutex
 	broken error
 	last   int64
 	events []telematics.Event
-	news   chan struct{} // closed by the next that is told
+	news   chan struct{} // closed by the next event
 }
 
 // NewEvents returns an empty log.

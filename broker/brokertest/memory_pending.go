@@ -20,7 +20,7 @@ const pendingFor = time.Minute
 
 // Register implements broker.PendingTable.
 func (m *Memory) Register(p delivery.Pending) func(context.Context) error {
-	return Beside(func() error {
+	return Begin(func() error {
 		if err := m.enter(context.Background(), "Register"); err != nil {
 			return err
 		}
@@ -31,8 +31,8 @@ func (m *Memory) Register(p delivery.Pending) func(context.Context) error {
 	})
 }
 
-// Beside begins to do something, and returns what waits for its end.
-func Beside(do func() error) func(context.Context) error {
+// Begin begins to do something, and returns what waits for its end.
+func Begin(do func() error) func(context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	return func(ctx context.Context) error {

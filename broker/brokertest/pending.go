@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// PendingTables is one pending table, as two instances of Motorpool have it in hand.
+// PendingTables is one pending table, as two instances of Motorpool use it.
 type PendingTables struct {
 	Here, There broker.PendingTable
 	Flush       func() // empties it, as a restart of its server would
@@ -32,8 +32,8 @@ func PendingTableContract(t *testing.T, open func(*testing.T) PendingTables) {
 		"AnEntryOutlivesItsDeadlineForAMinute":     entryOutlivesDeadline,
 		"AnEmptiedTableWorksOn":                    emptiedTableWorksOn,
 		"AWakeUpReachesItsInstanceAlone":           wakeReachesItsInstance,
-		"WakingAnInstanceThatIsGoneIsNoError":      wakingNobody,
-		"ManyInstancesUseTheTableAtOnce":           manyUseTheTable,
+		"WakingAnInstanceThatIsGoneIsNoError":      wakingNoInstance,
+		"ManyInstancesUseTheTable":                 manyUseTheTable,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -166,8 +166,8 @@ func wakeReachesItsInstance(t *testing.T, tables PendingTables) {
 	}
 }
 
-func wakingNobody(t *testing.T, tables PendingTables) {
-	if err := tables.Here.Wake(t.Context(), "nobody", uuid.New()); err != nil {
+func wakingNoInstance(t *testing.T, tables PendingTables) {
+	if err := tables.Here.Wake(t.Context(), "absent", uuid.New()); err != nil {
 		t.Errorf("Wake: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ type Observer interface {
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 }
 
-// TwinRecord is one record of twins, as two instances of Motorpool have it in hand.
+// TwinRecord is one record of twins, as two instances of Motorpool use it.
 type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit

@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Fleet is the record of vehicles, as somebody else changes it.
+// Fleet is the record of vehicles, as another client changes it.
 type Fleet struct {
 	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error) // reads it as it is now
 	Change func(telematics.VehicleID, func(*telematics.Twin))
