@@ -94,7 +94,7 @@ func (o commands) get(c *call) error {
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
 func (o commands) ofVehicle(c *call) error {
 	p := c.page("commands")
-	twin, err := visibleTwin(c, o.fleet)
+	twin, err := visibleTwin(c, o.fleet.Record)
 	if err != nil {
 		return err
 	}

@@ -50,8 +50,10 @@ type Bulks interface {
 // Fleet has vehicles, their commands and the audit log. An error with a method Unavailable() bool
 // that returns true becomes 503.
 type Fleet interface {
-	// Twin returns the vehicle, or a *telematics.Error with VehicleNotFound.
+	// Twin returns the vehicle with its reported state, or a *telematics.Error with VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Record is Twin without the reported state.
+	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Belongs reports whether a vehicle is an agency's. Of one that came to another agency it may
 	// still say so, until an order has found out: nothing may be sent, nor read, because of its
 	// answer alone.

@@ -186,7 +186,7 @@ func (v vehicles) status(c *call) error {
 // answerStatus answers with the status, and with what the unit has just reported. It records the
 // read before the answer [LAW-9].
 func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
-	twin, err := visibleTwin(c, v.fleet)
+	twin, err := visibleTwin(c, v.fleet.Twin)
 	if err != nil && asError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
@@ -239,7 +239,7 @@ func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), v.readBudget)
 		defer cancel()
-		twin, missing := v.fleet.Twin(ctx, c.vehicleID())
+		twin, missing := v.fleet.Record(ctx, c.vehicleID())
 		if missing != nil || !c.actor.Sees(twin.AgencyID) {
 			twin = telematics.Twin{}
 		}

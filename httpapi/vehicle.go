@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -167,8 +168,10 @@ func (v vehicles) newMarkerBody(t telematics.Twin, now time.Time) markerBody {
 
 // visibleTwin returns the vehicle that the path names. Another agency's reads as one that does not
 // exist.
-func visibleTwin(c *call, fleet Fleet) (telematics.Twin, error) {
-	twin, err := fleet.Twin(c.ctx(), c.vehicleID())
+func visibleTwin(
+	c *call, read func(context.Context, telematics.VehicleID) (telematics.Twin, error),
+) (telematics.Twin, error) {
+	twin, err := read(c.ctx(), c.vehicleID())
 	if err == nil && !c.actor.Sees(twin.AgencyID) {
 		return telematics.Twin{}, telematics.NoSuchVehicle(twin.ID)
 	}
@@ -177,7 +180,7 @@ func visibleTwin(c *call, fleet Fleet) (telematics.Twin, error) {
 
 // get answers GET /admin/vehicles/{vehicle}.
 func (v vehicles) get(c *call) error {
-	twin, err := visibleTwin(c, v.fleet)
+	twin, err := visibleTwin(c, v.fleet.Twin)
 	if err != nil {
 		return err
 	}
