@@ -2,6 +2,7 @@ package rental
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -56,12 +57,7 @@ var chargeStates = map[ChargeState][]ChargeState{
 
 // MayBecome reports whether one state may follow another, or is the same.
 func (s ChargeState) MayBecome(next ChargeState) bool {
-	for _, allowed := range chargeStates[s] {
-		if allowed == next {
-			return true
-		}
-	}
-	return s == next
+	return s == next || slices.Contains(chargeStates[s], next)
 }
 
 // IsFinal reports whether nothing follows. (Of a refund, see Charge.MayBecome.)
@@ -69,14 +65,7 @@ func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
 
 // FinalChargeStates lists the states that nothing follows.
 func FinalChargeStates() []ChargeState {
-	var final []ChargeState
-	for s := range chargeStates {
-		if s.IsFinal() {
-			final = append(final, s)
-		}
-	}
-	slices.Sort(final)
-	return final
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool { return !s.IsFinal() })
 }
 
 // Goal is what is wanted of a deposit.

@@ -145,7 +145,7 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 	}
 	a, errA := signing.NewKey()
 	b, errB := signing.NewKey()
-	plain, err := signing.EncodeKeys(a, b)
+	plain, err := signing.Keychain{{Key: a}, {Key: b}}.Encode()
 	if errA != nil || errB != nil || err != nil {
 		t.Fatal(errA, errB, err)
 	}

@@ -176,7 +176,7 @@ func goldenKeys(t testing.TB) ([]Key, Keyring) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := ParseKeys(private)
+	keys, err := parseKeys(private)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func TestAKeychainReadsAsItWasWritten(t *testing.T) {
 
 func TestAPlainJWKSIsAKeychainWithoutTimes(t *testing.T) {
 	keys, _ := goldenKeys(t)
-	plain, err := EncodeKeys(keys...)
+	plain, err := encodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}

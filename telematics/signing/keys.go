@@ -39,7 +39,7 @@ func (k Key) String() string { return "signing key " + k.ID }
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
 // MarshalText hides the private half from JSON and from structured logs:
-// EncodeKeys is the only way to write it down.
+// Keychain.Encode is the only way to write it down.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Keyring holds the public keys whose signatures a unit accepts, by id [CMD-1].
@@ -48,28 +48,6 @@ type Keyring map[string]ed25519.PublicKey
 // Keyring returns the ring that accepts this key alone.
 func (k Key) Keyring() Keyring {
 	return Keyring{k.ID: k.Private.Public().(ed25519.PublicKey)}
-}
-
-// ParseKeys reads private keys from a JWKS (RFC 7517, OKP Ed25519). The
-// first one signs; units must know all.
-func ParseKeys(jwks []byte) ([]Key, error) {
-	chain, err := ParseKeychain(jwks)
-	var keys []Key
-	for _, k := range chain {
-		keys = append(keys, k.Key)
-	}
-	return keys, err
-}
-
-// EncodeKeys returns the JWKS that ParseKeys reads.
-func EncodeKeys(keys ...Key) ([]byte, error) {
-	set := jwk.NewSet()
-	for _, k := range keys {
-		if err := addKey(set, k.ID, k.Private); err != nil {
-			return nil, err
-		}
-	}
-	return json.MarshalIndent(set, "", "  ")
 }
 
 // ParseKeyring reads public keys from a JWKS.
@@ -98,19 +76,15 @@ func ParseKeyring(jwks []byte) (Keyring, error) {
 func EncodeKeyring(ring Keyring) ([]byte, error) {
 	set := jwk.NewSet()
 	for _, id := range slices.Sorted(maps.Keys(ring)) {
-		if err := addKey(set, id, ring[id]); err != nil {
-			return nil, err
+		key, err := newJWK(id, ring[id])
+		if err == nil {
+			err = set.AddKey(key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("encode key %q: %w", id, err)
 		}
 	}
 	return json.MarshalIndent(set, "", "  ")
-}
-
-func addKey(set jwk.Set, id string, raw any) error {
-	key, err := newJWK(id, raw)
-	if err != nil {
-		return fmt.Errorf("encode key %q: %w", id, err)
-	}
-	return set.AddKey(key)
 }
 
 func newJWK(id string, raw any) (jwk.Key, error) {

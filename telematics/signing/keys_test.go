@@ -17,11 +17,11 @@ import (
 
 func TestSigningKeysReadAsTheyWereWritten(t *testing.T) {
 	keys := []Key{newKey(t), newKey(t)}
-	jwks, err := EncodeKeys(keys...)
+	jwks, err := encodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ParseKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
+	if got, err := parseKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
 		t.Errorf("%v, %v", got, err)
 	}
 	if keys[0].ID == keys[1].ID || keys[0].Private.Equal(keys[1].Private) {
@@ -66,7 +66,7 @@ func TestTheTestKeysAreThePublicHalvesOfEachOther(t *testing.T) {
 
 func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	private, err := EncodeKeys(keys...)
+	private, err := encodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	for name, jwks := range map[string]string{
 		"nothing": "", "null": "null", "no set": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
 	} {
-		if got, err := ParseKeys([]byte(jwks)); err == nil {
+		if got, err := parseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s: signing keys %v", name, got)
 		}
 		if got, err := ParseKeyring([]byte(jwks)); err == nil {
@@ -90,7 +90,7 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 		}
 	}
 	for name, jwks := range map[string]string{"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`} {
-		if got, err := ParseKeys([]byte(jwks)); err == nil {
+		if got, err := parseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s: signing keys %v", name, got)
 		}
 	}
@@ -103,8 +103,8 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 
 func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	private, _ := EncodeKeys(keys...)
-	if got, err := ParseKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
+	private, _ := encodeKeys(keys...)
+	if got, err := parseKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
 		t.Errorf("signing keys %v", got)
 	}
 	public, _ := EncodeKeyring(ring)
@@ -115,7 +115,7 @@ func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
 
 func TestAPrivateKeyThatIsNotOfItsPublicHalfIsRefused(t *testing.T) {
 	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
-	if got, err := ParseKeys([]byte(mixed)); err == nil {
+	if got, err := parseKeys([]byte(mixed)); err == nil {
 		t.Errorf("signing keys %v", got)
 	}
 }
@@ -124,7 +124,7 @@ func TestAKeyThatIsNoneIsNotWritten(t *testing.T) {
 	if jwks, err := EncodeKeyring(Keyring{"k": nil}); err == nil {
 		t.Errorf("%s", jwks)
 	}
-	if jwks, err := EncodeKeys(Key{ID: "k"}); err == nil {
+	if jwks, err := encodeKeys(Key{ID: "k"}); err == nil {
 		t.Errorf("%s", jwks)
 	}
 }
@@ -162,4 +162,20 @@ func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
 	if len(seed) != ed25519.SeedSize {
 		t.Errorf("a seed of %d bytes", len(seed))
 	}
+}
+
+func parseKeys(jwks []byte) (keys []Key, err error) {
+	chain, err := ParseKeychain(jwks)
+	for _, k := range chain {
+		keys = append(keys, k.Key)
+	}
+	return keys, err
+}
+
+func encodeKeys(keys ...Key) ([]byte, error) {
+	var chain Keychain
+	for _, k := range keys {
+		chain = append(chain, FleetKey{Key: k})
+	}
+	return chain.Encode()
 }

@@ -21,7 +21,7 @@ func good(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := signing.EncodeKeys(key)
+	private, err := signing.Keychain{{Key: key}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func (s *stack) newKey(name string, public bool) signing.Key {
 	s.Helper()
 	key, err := signing.NewKey()
 	s.must(err)
-	jwks, err := signing.EncodeKeys(key)
+	jwks, err := signing.Keychain{{Key: key}}.Encode()
 	if public {
 		jwks, err = signing.EncodeKeyring(key.Keyring())
 	}
