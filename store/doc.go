@@ -17,8 +17,9 @@
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment: nothing but waiting time is lost. [motorpool/store/events] keeps the latest events there; subscribers
-// that may have missed one get a reset. The rest is in [motorpool/store/redis].
+// Redis may be emptied at any moment: nothing but waiting time is lost. [motorpool/store/events]
+// keeps the latest events there; subscribers that may have missed one get a reset. The rest is in
+// [motorpool/store/redis].
 //
 // # Errors
 //

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Attention is the JSON of the parameters of an attention command, in the audit log as in the table of commands.
+// Attention is the JSON of the parameters of an attention command, in the audit log as in the table
+// of commands.
 type Attention struct {
 	Signal     string `json:"signal"`
 	DurationMS int64  `json:"duration_ms"`

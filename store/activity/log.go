@@ -1,4 +1,5 @@
-// Package activity keeps the audit log in Postgres: who did what, to which vehicle, and what became of it.
+// Package activity keeps the audit log in Postgres: who did what, to which vehicle, and what became
+// of it.
 package activity
 
 import (
@@ -60,7 +61,8 @@ func encodeParameters(a telematics.Activity) any {
 	return nil
 }
 
-// decodeParameters reads what was asked for: the parameters of an attention command, else details by name.
+// decodeParameters reads what was asked for: the parameters of an attention command, else details
+// by name.
 func (r row) decodeParameters(a *telematics.Activity) error {
 	if r.Parameters == nil {
 		return nil

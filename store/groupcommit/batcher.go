@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the queue. A request that
-// finds the batcher idle starts a goroutine, which ends when the queue is empty. Batches run there and not in a caller's
-// goroutine: a statement needs 16 KiB of stack, which each of many waiting callers would keep. It is safe for concurrent use.
+// Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the
+// queue. A request that finds the batcher idle starts a goroutine, which ends when the queue is
+// empty. Batches run there and not in a caller's goroutine: a statement needs 16 KiB of stack,
+// which each of many waiting callers would keep. It is safe for concurrent use.
 type Batcher[Req, Res any] struct {
 	run    func(context.Context, []Req) ([]Res, error)
 	limits Limits
@@ -42,19 +43,19 @@ type result[Res any] struct {
 type Limits struct {
 	MaxBatch int           // requests in a batch
 	Timeout  time.Duration // of a batch
-	// Splits reports whether the error of a batch may be the fault of one request: then each request runs in a batch of one.
-	// Defaults to never.
+	// Splits reports whether the error of a batch may be the fault of one request: then each
+	// request runs in a batch of one. Defaults to never.
 	Splits func(error) bool
 }
 
-// New returns a batcher. run executes a batch and returns a result for each request, in their order; its error means that nothing
-// was done.
+// New returns a batcher. run executes a batch and returns a result for each request, in their
+// order; its error means that nothing was done.
 func New[Req, Res any](limits Limits, run func(context.Context, []Req) ([]Res, error)) *Batcher[Req, Res] {
 	return &Batcher[Req, Res]{run: run, limits: limits}
 }
 
 // Do returns the result of one request. A caller whose context ends first does not
-// learn the result: a request that was still queued is not made, one that is under way is.
+// learn the result: a request that was still queued is not made, one that is running is.
 func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	if err := ctx.Err(); err != nil {
 		return *new(Res), err
@@ -62,7 +63,7 @@ func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	return b.Wait(ctx, b.Begin(req))
 }
 
-// Begin has a request made beside what its caller does, who may wait for the result.
+// Begin starts a request concurrently with its caller, who may wait for the result.
 func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
 	call, idle := b.enqueue(req)
 	if idle {
@@ -71,7 +72,8 @@ func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
 	return call
 }
 
-// enqueue adds a request. Where it reports idle, no goroutine serves the queue, and the caller must start one.
+// enqueue adds a request. Where it reports idle, no goroutine serves the queue, and the caller must
+// start one.
 func (b *Batcher[Req, Res]) enqueue(req Req) (call *Call[Req, Res], idle bool) {
 	call = &Call[Req, Res]{req: req, done: make(chan result[Res], 1)}
 	b.mu.Lock()

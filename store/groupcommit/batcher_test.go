@@ -80,7 +80,7 @@ func TestCallsThatWaitTogetherShareABatch(t *testing.T) {
 		if err := errors.Join(call(t, s.group(), 7)...); err != nil {
 			t.Fatal(err)
 		}
-		// The first starts alone, at once; what queued meanwhile follows, up to the limit.
+		// The first starts alone, immediately; what queued meanwhile follows, up to the limit.
 		if want := [][]int{{0}, {1, 2, 3, 4}, {5, 6}}; !reflect.DeepEqual(s.batches, want) {
 			t.Errorf("batches %v, want %v", s.batches, want)
 		}
@@ -124,7 +124,7 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		wg.Wait()
-		// 0 was under way when its caller left, 1 was still queued and is not made.
+		// 0 was running when its caller left, 1 was still queued and is not made.
 		if want := [][]int{{0}, {2}}; !reflect.DeepEqual(s.batches, want) {
 			t.Errorf("batches %v, want %v", s.batches, want)
 		}
@@ -136,7 +136,7 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 	})
 }
 
-func TestABatchHasATimeLimitOfItsOwn(t *testing.T) {
+func TestABatchHasASeparateTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Limits{MaxBatch: 4, Timeout: 3 * time.Second}, func(ctx context.Context, batch []int) ([]string, error) {
 			<-ctx.Done()
@@ -165,7 +165,7 @@ func TestAnErrorReachesEveryCallerOfItsBatch(t *testing.T) {
 			}
 		}
 		if len(s.batches) != 3 {
-			t.Errorf("batches %v: what is nobody's fault is not tried again", s.batches)
+			t.Errorf("batches %v: a failure that no member causes is not tried again", s.batches)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestWhatIsBegunGoesWithTheOthersAndWaitsForItsResult(t *testing.T) {
 		s := &statement{}
 		g := s.group()
 		first, second := g.Begin(1), g.Begin(2)
-		time.Sleep(statementTime / 2) // the first is under way
+		time.Sleep(statementTime / 2) // the first is running
 		if result, err := g.Do(t.Context(), 3); result != "result 3" || err != nil {
 			t.Errorf("do = %q, %v", result, err)
 		}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// severalHosts rewrites an address of several servers, postgres://user@a:5432,b:5433/db, as the driver reads it: the ports as a parameter.
+// severalHosts rewrites an address of several servers, postgres://user@a:5432,b:5433/db, as the
+// driver reads it: the ports as a parameter.
 func severalHosts(address string) (string, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
 	end := strings.IndexAny(rest, "/?#")

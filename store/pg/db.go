@@ -1,5 +1,5 @@
-// Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets and migrations. It knows no table but
-// those of the schema's own upkeep.
+// Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets and
+// migrations. It knows no table but those of the schema's own upkeep.
 package pg
 
 import (
@@ -60,8 +60,8 @@ type DB struct {
 	suitable atomic.Bool // Suitable has found no pooler
 }
 
-// New assembles the connections. They are opened when they are used, so the server may be unavailable at the start. An error
-// says that the address is invalid.
+// New assembles the connections. They are opened when they are used, so the server may be
+// unavailable at the start. An error says that the address is invalid.
 func New(config Config) (*DB, error) {
 	config = config.withDefaults()
 	config.lives = &restarts{}
@@ -100,8 +100,8 @@ func newPool(connector driver.Connector, size int) *sqlx.DB {
 	return db
 }
 
-// connector opens connections, with further settings. timeout bounds a statement and lockTimeout its wait for one lock;
-// zero: no bound.
+// connector opens connections, with further settings. timeout bounds a statement and lockTimeout
+// its wait for one lock; zero: no bound.
 func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*sessions, error) {
 	address, err := severalHosts(c.URL)
 	if err != nil {
@@ -116,7 +116,8 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 	if len(config.Multi) > 0 { // a standby takes no writes
 		config.TargetSessionAttrs = cmp.Or(config.TargetSessionAttrs, pq.TargetSessionAttrsReadWrite)
 	}
-	// A commit is on disk, and on the synchronous standby where there is one, when it is acknowledged [LAW-1].
+	// A commit is on disk, and on the synchronous standby where there is one, when it is
+	// acknowledged [LAW-1].
 	session := map[string]string{"timezone": "UTC", "synchronous_commit": "on"}
 	maps.Copy(session, settings)
 	if timeout > 0 {
@@ -137,8 +138,8 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 	return newSessions(connector, session, c), nil
 }
 
-// WithoutTimeouts opens separate connections, on which a statement may run until the context ends, but wait only lockTimeout
-// for one lock (zero: no bound). The caller closes them.
+// WithoutTimeouts opens separate connections, on which a statement may run until the context ends,
+// but wait only lockTimeout for one lock (zero: no bound). The caller closes them.
 func (p *DB) WithoutTimeouts(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
 	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
 	if err != nil {
@@ -185,7 +186,8 @@ func FromTimestamp(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// Interval returns a length of time as SQL text, for statements that compare with Postgres's own clock.
+// Interval returns a length of time as SQL text, for statements that compare with Postgres's own
+// clock.
 func Interval(d time.Duration) string {
 	return fmt.Sprintf("interval '%d microseconds'", d.Microseconds())
 }
@@ -207,7 +209,7 @@ func Deref[T any](v *T) T {
 }
 
 // JSONRecords returns rows as the one parameter that json_to_recordset spreads out:
-// its columns go by name, may be null and may be lists.
+// its columns are found by name, may be null and may be lists.
 func JSONRecords(rows any) string { return JSON(rows) }
 
 // JSON encodes what is built of strings, numbers and checked values only.

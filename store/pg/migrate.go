@@ -21,9 +21,9 @@ const (
 	lockAttempts     = 300
 )
 
-// A migration that waits for a table makes everybody wait who comes after it, behind a
+// All later transactions on a table wait behind a migration that waits for it, behind a
 // backup for hours. So it waits for less than a statement of the service does, and then
-// lets the others pass before it asks again.
+// lets the others pass before it tries again.
 const (
 	tablePatience = 250 * time.Millisecond
 	tableAgain    = time.Second
@@ -31,8 +31,8 @@ const (
 )
 
 // Migrate brings the schema up to date and returns its version. Any number of
-// instances may do so at once: one migrates under an advisory lock, the others wait
-// for it. It asks for a table that somebody else uses again and again, for some minutes.
+// instances may do so concurrently: one migrates under an advisory lock, the others wait
+// for it. It tries to lock a table that is in use repeatedly, for some minutes.
 func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
 	if err := p.Suitable(ctx); err != nil { // a lock that another session holds locks nothing
 		return 0, err

@@ -30,7 +30,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"settings", "select insert"},
 	{"snapshots", "select insert update"},
 	{"stations", "select"},
-	{"strangers", "select insert update delete"},
+	{`strangers`, "select insert update delete"},
 	{"units", "select update"},
 	{"unrecorded_answers", "select insert"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them

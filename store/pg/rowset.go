@@ -8,8 +8,9 @@ import (
 	"github.com/lib/pq"
 )
 
-// RowSet is the named rows that are the parameters of a statement: one row as a parameter for each column, or any number as an array for
-// each column. As JSON they would take Postgres longer to read. The column "place" numbers them.
+// RowSet is the named rows that are the parameters of a statement: one row as a parameter for each
+// column, or any number as an array for each column. As JSON they would take Postgres longer to
+// read. The column "place" numbers them.
 type RowSet struct {
 	Name    string
 	Columns []string // and their types: "id uuid"
@@ -35,8 +36,8 @@ func (g RowSet) Many() string {
 	return g.Name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) with ordinality as ` + g.Name + ` (` + strings.Join(names, ", ") + `, place))`
 }
 
-// Parameters returns those of a statement: of one row its values, of many an array for each column. What is no UTF-8 is replaced: Postgres
-// would refuse it, and with it all rows.
+// Parameters returns those of a statement: of one row its values, of many an array for each column.
+// What is no UTF-8 is replaced: Postgres would refuse it, and with it all rows.
 func Parameters(rows [][]any) []any {
 	for _, row := range rows {
 		for i, value := range row {

@@ -21,13 +21,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// ErrUnsuitable is of a Postgres, or a pooler before it, that the service must not work with. To try again does not help.
+// ErrUnsuitable is of a Postgres, or a pooler before it, that the service must not work with. To
+// try again does not help.
 var ErrUnsuitable = errors.New("this Postgres cannot be used")
 
-// sessions opens connections that have settings of their own, and refuses those to a server that may lose what it has committed.
+// sessions opens connections with separate settings, and refuses those to a server that may lose
+// what it has committed.
 //
-// The settings are set by a statement, not at the start of the connection: a pooler would refuse those, or leave them out unnoticed. Either
-// beats what is set for the role or the database.
+// The settings are set by a statement, not at the start of the connection: a pooler would refuse
+// those, or leave them out unnoticed. Either beats what is set for the role or the database.
 type sessions struct {
 	*pq.Connector
 	settings string    // a statement
@@ -35,7 +37,8 @@ type sessions struct {
 	lives    *restarts // nil: not needed
 }
 
-// restarts counts the servers that connections were opened to: another one after a restart, and after a failover. It is safe for concurrent use.
+// restarts counts the servers that connections were opened to: another one after a restart, and
+// after a failover. It is safe for concurrent use.
 type restarts struct {
 	mu      sync.Mutex
 	started string // when the server did that was met last
@@ -54,7 +57,8 @@ func (l *restarts) met(started string) {
 	}
 }
 
-// Lives grows when Postgres was found to be another server than before, or restarted: one that may have lost what it has acknowledged. It sends no query.
+// Lives grows when Postgres was found to be another server than before, or restarted: one that may
+// have lost what it has acknowledged. It sends no query.
 func (p *DB) Lives() int64 { return p.config.lives.count.Load() }
 
 // newSessions makes a statement of settings, which hold no text from outside.
@@ -67,7 +71,8 @@ func newSessions(connector *pq.Connector, settings map[string]string, c Config) 
 	return &sessions{connector, "select " + strings.Join(columns, ", "), c.Durable, c.lives}
 }
 
-// unsafeSettings are those by which the server may lose commits, or a whole table, with the power; empty: none.
+// unsafeSettings are those by which the server may lose commits, or a whole table, with the power;
+// empty: none.
 const unsafeSettings = `(select coalesce(string_agg(name || '=off', ', ' order by name), '') from (
 	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name, value) where value = 'off')`
 
@@ -108,9 +113,11 @@ func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe s
 	return started, unsafe, rows.Close()
 }
 
-// Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to the next: behind a pooler in transaction or
-// statement mode settings, locks and prepared statements end up at others' connections. It uses separate connections, and as if the
-// pool were busy: the first keeps a mark while the second works. What it has found to be suitable is not asked again.
+// Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to
+// the next: behind a pooler in transaction or statement mode settings, locks and prepared
+// statements end up at others' connections. It uses separate connections, and as if the pool were
+// busy: the first keeps a mark while the second works. A server that was suitable is not checked
+// again.
 func (p *DB) Suitable(ctx context.Context) error {
 	if p.suitable.Load() {
 		return nil
@@ -149,7 +156,8 @@ func (p *DB) Suitable(ctx context.Context) error {
 // suitableWithin bounds the check.
 const suitableWithin = 10 * time.Second
 
-// poolingRounds are more than one since other clients of a pooler may take its connections between our statements.
+// poolingRounds are more than one since other clients of a pooler may take its connections between
+// our statements.
 const poolingRounds = 3
 
 // mark is a setting that only its session sees.
@@ -158,7 +166,8 @@ type mark struct {
 	Value   string `db:"value"`
 }
 
-// sharesSessions reports whether the first of two connections changes its session, or the second has the same.
+// sharesSessions reports whether the first of two connections changes its session, or the second
+// has the same.
 func sharesSessions(ctx context.Context, first, second *sqlx.Conn) (bool, error) {
 	const read = `select pg_backend_pid() as pid, coalesce(current_setting('motorpool.mark', true), '') as value`
 	token := rand.Text() // letters and digits: parameters would need a prepared statement

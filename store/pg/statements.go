@@ -8,17 +8,18 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Statements runs the statements of commands on separate connections. Each connection parses and plans such a statement
-// once, however often it runs it: these are long statements over few rows, of which planning would take the greater part.
-// Statements are constant texts, so they are few. Safe for concurrent use.
+// Statements runs the statements of commands on separate connections. Each connection parses and
+// plans such a statement once, however often it runs it: these are long statements over few rows,
+// of which planning would take the greater part. Statements are constant texts, so they are few.
+// Safe for concurrent use.
 //
-// A plan that was made for empty tables would still be used when they have grown. So these connections make none
-// that reads a whole table, and every statement here must look its rows up by keys, such as "= any ($1)": a join with as few
-// rows might be planned to read a whole index.
+// A plan that was made for empty tables would still be used when they have grown. So these
+// connections make none that reads a whole table, and every statement here must look its rows up by
+// keys, such as "= any ($1)": a join with as few rows might be planned to read a whole index.
 //
-// A context that ends does not end a statement that is under way: to watch for that, the library starts a goroutine for each
-// statement. That one statement is bounded by the timeouts of Postgres and of the connection. Waiting for a
-// connection, and beginning another statement, end with the context.
+// A context that ends does not end a running statement: to watch for that, the library starts a
+// goroutine for each statement. That one statement is bounded by the timeouts of Postgres and of
+// the connection. Waiting for a connection, and beginning another statement, end with the context.
 type Statements struct {
 	Pool     *sqlx.DB      // for tests
 	slots    chan struct{} // one for each connection in use
@@ -76,7 +77,8 @@ func (p *Statements) statement(ctx context.Context, query string) (*sqlx.Stmt, e
 	return fresh, nil
 }
 
-// run gives a statement a connection, for as long as do uses it, with a context that does not end under it.
+// run gives a statement a connection, for as long as do uses it, with a context that does not end
+// under it.
 func (p *Statements) run(ctx context.Context, query string, do func(context.Context, *sqlx.Stmt) error) error {
 	if err := p.Acquire(ctx); err != nil {
 		return err
@@ -196,13 +198,14 @@ func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Re
 	return t.tx.ExecContext(ctx, query, args...)
 }
 
-// Querier reads all rows of a query into a slice of structs: by plans, in a transaction of theirs, or on any connection.
+// Querier reads all rows of a query into a slice of structs: by plans, in a transaction of theirs,
+// or on any connection.
 type Querier interface {
 	Select(ctx context.Context, rows any, query string, args ...any) error
 }
 
-// RowQuerier is plans, or a transaction of theirs. What is read with each command is read row by row: for a slice of structs sqlx looks up each
-// time where their columns are.
+// RowQuerier is plans, or a transaction of theirs. What is read with each command is read row by
+// row: for a slice of structs sqlx looks up each time where their columns are.
 type RowQuerier interface {
 	Querier
 	Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error

@@ -10,13 +10,16 @@ const (
 )
 
 const (
-	// listShare is the part (1/n) of the connections that lists may use. Half as many slow lists down; twice as many delay commands.
+	// listShare is the part (1/n) of the connections that lists may use. Half as many slow lists
+	// down; twice as many delay commands.
 	listShare = 4
 
-	// commandShare is the part (1/n) for commands and reports. They share statements, so few connections are enough.
+	// commandShare is the part (1/n) for commands and reports. They share statements, so few
+	// connections are enough.
 	commandShare = 3
 
-	// LockShare is the part (1/n) of a statement's timeout that it may wait for one lock: so many locks in a row still fit.
+	// LockShare is the part (1/n) of a statement's timeout that it may wait for one lock: LockShare
+	// locks in a row still fit.
 	LockShare = 6
 
 	connLifetime = 30 * time.Minute // after a failover, connections to the former primary are gone by then at the latest

@@ -21,7 +21,8 @@ func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return tx.Commit()
 }
 
-// Forget runs a statement that removes up to limit rows, its only parameter, and reports whether there may be others.
+// Forget runs a statement that removes up to limit rows, its only parameter, and reports whether
+// there may be others.
 func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (more bool, err error) {
 	result, err := p.Pool.ExecContext(ctx, statement, limit)
 	if err != nil {

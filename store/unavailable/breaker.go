@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// RetryAfter is how long an open breaker waits between two requests: a frozen server must not delay every request.
+// RetryAfter is how long an open breaker waits between two requests: a frozen server must not delay
+// every request.
 const RetryAfter = time.Second
 
-// Breaker is the circuit breaker of a server that the service can do without for a while. It is closed while the server serves,
-// and open from a failure until the next success. It is safe for concurrent use.
+// Breaker is the circuit breaker of a server that the service can do without for a while. It is
+// closed while the server serves, and open from a failure until the next success. It is safe for
+// concurrent use.
 type Breaker struct {
 	Opened, Closed string // what it means, for the log
 	Log            *slog.Logger
@@ -29,7 +31,8 @@ func (b *Breaker) time() time.Time {
 	return b.Now()
 }
 
-// Allow reports whether a request may be made: always while the breaker is closed, and once per [RetryAfter] while it is open.
+// Allow reports whether a request may be made: always while the breaker is closed, and once per
+// [RetryAfter] while it is open.
 func (b *Breaker) Allow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +54,8 @@ func (b *Breaker) IsOpen() bool {
 	return !b.openSince.IsZero()
 }
 
-// Record takes the result of a request; nil: the server served. Opening and closing are logged once each.
+// Record takes the result of a request; nil: the server served. Opening and closing are logged once
+// each.
 func (b *Breaker) Record(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

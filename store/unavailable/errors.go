@@ -1,5 +1,5 @@
-// Package unavailable tells errors of servers that cannot be reached, or cannot serve in time, from defects, and has the
-// circuit breaker for servers that the service can do without for a while.
+// Package unavailable tells errors of servers that cannot be reached, or cannot serve in time, from
+// defects, and has the circuit breaker for servers that the service can do without for a while.
 package unavailable
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Is reports whether an error was marked by [Mark] or [Wrap]: trying again later may help. Everything else is a defect, of the
-// request or of the service.
+// Is reports whether an error was marked by [Mark] or [Wrap]: trying again later may help.
+// Everything else is a defect, of the request or of the service.
 //
 // The errors have a method Unavailable() bool, for packages that may not import this one.
 func Is(err error) bool {
@@ -33,7 +33,8 @@ type serverError struct{ error }
 func (e serverError) Unwrap() error     { return e.error }
 func (e serverError) Unavailable() bool { return true }
 
-// Wrap adds what was being done to an error, and marks it where [IsCause] holds. It returns nil for nil.
+// Wrap adds what was being done to an error, and marks it where [IsCause] holds. It returns nil for
+// nil.
 func Wrap(doing string, err error) error {
 	if err == nil {
 		return nil
