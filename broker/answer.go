@@ -49,8 +49,9 @@ func (b *Broker) Answer(m telematics.Message) {
 	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
 }
 
-// queueAnswer queues an answer where it delays no other: before all others where its command has a waiter here, behind the others within the
-// allowance of its unit, and beyond that only once the pending table has it.
+// queueAnswer queues an answer where it delays no other: before all others where its command has a
+// waiter here, behind the others within the allowance of its unit, and beyond that only once the
+// pending table has it.
 func (b *Broker) queueAnswer(a answered) {
 	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.goesFirst(a.answer.State) {
 		b.enqueue(b.first, a)
@@ -84,7 +85,8 @@ func (b *Broker) resolveDoubts(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// resolve queues those answers that the pending table has. There is an allowance for these, too: a unit may flood the answers to its own command.
+// resolve queues those answers that the pending table has. There is an allowance for these, too: a
+// unit may flood the answers to its own command.
 func (b *Broker) resolve(batch []answered) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
@@ -200,8 +202,8 @@ func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.
 	return found || err != nil
 }
 
-// handleUncorrelated handles answers to no command in flight, until the context ends, and then those that
-// are left, for no longer than one step may take.
+// handleUncorrelated handles answers to no command in flight, until the context ends, and then
+// those that are left, for no longer than one step may take.
 func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan unitAnswer, handle func(context.Context, unitAnswer)) {
 	handling := context.WithoutCancel(ctx)
 	for {
@@ -227,7 +229,8 @@ func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), nil) // its report was written before, or is on its way
 }
 
-// settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for nil, one at another instance, if there is one.
+// settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for
+// nil, one at another instance, if there is one.
 func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *ingest.Awaited) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
@@ -270,7 +273,8 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	}
 }
 
-// receive lets the caller know that the unit has its command. That is recorded a moment later, or with the final answer.
+// receive lets the caller know that the unit has its command. That is recorded a moment later, or
+// with the final answer.
 func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
 	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
@@ -315,10 +319,12 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	})
 }
 
-// noteUnrecorded writes down a final answer that the record of commands did not take, where the command is not on record at all: it was
-// executed, and a failover or a restore has lost it. It reports false where the answer is to be looked into again: the unit repeats it [TEL-3].
+// noteUnrecorded writes down a final answer that the record of commands did not take, where the
+// command is not on record at all: it was executed, and a failover or a restore has lost it. It
+// reports false where the answer is to be looked into again: the unit repeats it [TEL-3].
 //
-// A rejected command was not executed. Rejections are not stored, since each client that can publish to a unit can cause them.
+// A rejected command was not executed. Rejections are not stored, since each client that can
+// publish to a unit can cause them.
 func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) bool {
 	if b.Unrecorded == nil || a.State.IsOpen() || a.State == telematics.Rejected {
 		return true

@@ -18,7 +18,8 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and Unrecorded.
+// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and
+// Unrecorded.
 type Config struct {
 	Vehicles  Vehicles
 	Commands  Commands
@@ -34,7 +35,8 @@ type Config struct {
 	UnknownUnits ingest.UnknownUnits
 	// Bulks keeps orders to many vehicles. Without it SendMany must not be called.
 	Bulks Bulks
-	// Unrecorded keeps answers to commands that are not on record. Without it they are only counted.
+	// Unrecorded keeps answers to commands that are not on record. Without it they are only
+	// counted.
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once
 
@@ -161,7 +163,8 @@ func (b *Broker) Run(ctx context.Context) error {
 // Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
 func (b *Broker) Report(m telematics.Message) { b.ingest.Report(m) }
 
-// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
+// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It
+// reports false for one that did not fit.
 func (b *Broker) Presence(m telematics.Message) bool { return b.ingest.Presence(m) }
 
 // step returns a context for one call of a port.

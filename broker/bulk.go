@@ -12,8 +12,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// SendMany starts a command for each vehicle of an order, and returns what became of each so far: a command, or a refusal. An order that
-// repeats an earlier one sends nothing, and returns that one, as it is now. A context that ends leaves no vehicle out.
+// SendMany starts a command for each vehicle of an order, and returns what became of each so far: a
+// command, or a refusal. An order that repeats an earlier one sends nothing, and returns that one,
+// as it is now. A context that ends leaves no vehicle out.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
 	return Many{Bulks: b.Bulks, Made: b.Commands.Made, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
 }
@@ -70,8 +71,9 @@ func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telem
 	return m.Bulks.Bulk(ctx, made.Bulk)
 }
 
-// start starts a command for each vehicle, bulkWorkers at a time, until telematics.BulkFor has passed, and records why the others have
-// none. That has a separate timeout: where the order's has passed, there is most to record.
+// start starts a command for each vehicle, bulkWorkers at a time, until telematics.BulkFor has
+// passed, and records why the others have none. That has a separate timeout: where the order's has
+// passed, there is most to record.
 func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.Bulk {
 	starting, cancel := context.WithTimeout(ctx, telematics.BulkFor)
 	defer cancel()
@@ -131,8 +133,8 @@ func (m Many) recordOmitted(ctx context.Context, order *delivery.BulkOrder, vehi
 	})
 }
 
-// recordUnknown records, in one entry, which vehicles do not exist, or are not the actor's to see: one request must not write an entry
-// for each number that a caller invents [LAW-9].
+// recordUnknown records, in one entry, which vehicles do not exist, or are not the actor's to see:
+// one request must not write an entry for each number that a caller invents [LAW-9].
 func (m Many) recordUnknown(ctx context.Context, order *delivery.BulkOrder, items []telematics.BulkItem) {
 	var unknown int
 	var first []telematics.VehicleID

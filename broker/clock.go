@@ -12,7 +12,8 @@ import (
 // theExactTime is what is missing, in words for the caller, where the clock is wrong.
 const theExactTime = "The exact time"
 
-// clock is what is known of how wrong this instance's clock is. The zero value believes in it until it is proven wrong.
+// clock is what is known of how wrong this instance's clock is. The zero value believes in it until
+// it is proven wrong.
 type clock struct {
 	mu       sync.Mutex
 	compared bool
@@ -21,7 +22,8 @@ type clock struct {
 	turned   chan struct{} // closed when what follows from the above changes; nil: there is no waiter
 }
 
-// state reports whether the clock was compared and found right, and returns a channel that is closed when that changes.
+// state reports whether the clock was compared and found right, and returns a channel that is
+// closed when that changes.
 func (k *clock) state() (right bool, turned <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -37,16 +39,16 @@ func (k *clock) err() error {
 	return k.wrong
 }
 
-// correction is what a time that is written down must be corrected by while the clock is known to be wrong. It makes no time later than it
-// is: what is settled is not dated after what follows it.
+// correction is what a time that is written down must be corrected by while the clock is known to
+// be wrong. It makes no time later than it is: what is settled is not dated after what follows it.
 func (k *clock) correction() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return -k.ahead
 }
 
-// accuse notes that the clock is wrong: that it is ahead by so much at least, and at most, which is less than nothing where it is behind. It
-// reports whether that is new.
+// accuse notes that the clock is wrong: that it is ahead by so much at least, and at most, which is
+// less than nothing where it is behind. It reports whether that is new.
 func (k *clock) accuse(least, most time.Duration) (wrong error, isNew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,8 +63,8 @@ func (k *clock) accuse(least, most time.Duration) (wrong error, isNew bool) {
 	return k.wrong, isNew
 }
 
-// acquit notes that the clock was compared and not found wrong. Once it was wrong only a comparison that is sure acquits it. It reports
-// whether it was wrong.
+// acquit notes that the clock was compared and not found wrong. Once it was wrong only a comparison
+// that is sure acquits it. It reports whether it was wrong.
 func (k *clock) acquit(sure bool) (wasWrong bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,7 +95,8 @@ func wrongBy(least, most time.Duration) error {
 // now is this instance's clock, as it dates what is signed, and what comes.
 func (b *Broker) now() time.Time { return b.Now().UTC() }
 
-// recordTime is what this instance finds out is dated by on record: its clock, corrected where that is known to be wrong.
+// recordTime is what this instance finds out is dated by on record: its clock, corrected where that
+// is known to be wrong.
 func (b *Broker) recordTime() time.Time { return b.now().Add(b.clock.correction()) }
 
 // watchClock compares the clock with the record's again and again, until the context ends.
@@ -110,11 +113,12 @@ func (b *Broker) watchClock(ctx context.Context) error {
 	}
 }
 
-// CompareClock compares this instance's clock with the record's. It returns an error where they differ by more than MaxSkew, or where
-// the record did not answer.
+// CompareClock compares this instance's clock with the record's. It returns an error where they
+// differ by more than MaxSkew, or where the record did not answer.
 //
-// The record read its clock at some moment of the trip, so the comparison is unsure by as much as the trip takes. Only what is beyond that proves the
-// clock wrong; and once it is, only a trip that is quick enough proves it right.
+// The record read its clock at some moment of the trip, so the comparison is unsure by as much as
+// the trip takes. Only what is beyond that proves the clock wrong; and once it is, only a trip that
+// is quick enough proves it right.
 func (b *Broker) CompareClock(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -134,8 +138,8 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	return b.clock.err()
 }
 
-// checkClock returns an error for a command that is not to be signed: that was dated by a wrong clock. It was claimed when the record's
-// clock said so; zero: not known.
+// checkClock returns an error for a command that is not to be signed: that was dated by a wrong
+// clock. It was claimed when the record's clock said so; zero: not known.
 func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed time.Time) error {
 	if claimed.IsZero() {
 		return b.CompareClock(ctx)
@@ -156,8 +160,9 @@ func (b *Broker) accuseClock(least, most time.Duration) error {
 	return wrong
 }
 
-// WhileClockRight runs something while this instance's clock agrees with the record's: its context ends when they differ, and it is run
-// again when they agree again. It returns when the context ends, or what was run returns by itself. The first comparison is awaited.
+// WhileClockRight runs something while this instance's clock agrees with the record's: its context
+// ends when they differ, and it is run again when they agree again. It returns when the context
+// ends, or what was run returns by itself. The first comparison is awaited.
 func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		right, turned := b.clock.state()
@@ -201,8 +206,9 @@ func (k *clockBehind) other(unit telematics.Unit, now time.Time) (telematics.Uni
 	return last, last != "" && last != unit && now.Sub(at) < clockAlarmWithin
 }
 
-// noteClockBehind raises an alarm where more than one unit says that a command was dated ahead of its clock: one such unit is wrong itself,
-// several make it likely that the instance is that signed.
+// noteClockBehind raises an alarm where more than one unit says that a command was dated ahead of
+// its clock: one such unit is wrong itself, several make it likely that the instance is that
+// signed.
 func (b *Broker) noteClockBehind(c *telematics.Command) {
 	if c.State != telematics.Rejected || c.Reason != telematics.ClockBehind {
 		return

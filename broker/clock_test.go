@@ -16,7 +16,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Each claim tells the record's time, so the first command after the clock was set wrong is not signed either. [LAW-11]
+// Each claim tells the record's time, so the first command after the clock was set wrong is not
+// signed either. [LAW-11]
 func TestSend_WrongClockPublishesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		record time.Duration // its clock, to the instance's

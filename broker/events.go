@@ -163,7 +163,8 @@ func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) err
 	return t.log.Publish(ctx, events)
 }
 
-// publishingCommands is the record of commands, whose settlements are published. Claim and publish publish what comes before.
+// publishingCommands is the record of commands, whose settlements are published. Claim and publish
+// publish what comes before.
 type publishingCommands struct {
 	Commands
 	events *eventPublisher

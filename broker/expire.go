@@ -63,7 +63,8 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	return nil
 }
 
-// expireUnsent settles a command that never left, because a server or a key of the service is unavailable.
+// expireUnsent settles a command that never left, because a server or a key of the service is
+// unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
 	c, missing, cause := w.command, w.missing, w.unsent
 	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)

@@ -81,8 +81,8 @@ func (b *Broker) isHalted(agency telematics.AgencyID) bool {
 	return halted
 }
 
-// mayLeave reports whether a message to a vehicle of the agency may be handed over now.
-// Who cannot know whether there is a halt hands nothing over, and neither does one whose clock is wrong.
+// mayLeave reports whether a message to a vehicle of the agency may be handed over now. Who cannot
+// know whether there is a halt hands nothing over, and neither does one whose clock is wrong.
 func (b *Broker) mayLeave(agency telematics.AgencyID) bool {
 	if b.clock.err() != nil {
 		return false

@@ -41,7 +41,8 @@ func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematic
 	return l.Memory.Lookup(ctx, unit, id)
 }
 
-// Fairness by count: however much one unit has queued, another one's answer waits for a bounded number of messages.
+// Fairness by count: however much one unit has queued, another one's answer waits for a bounded
+// number of messages.
 func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 	const flood, bound = 50_000, 128
 	inWorld(t, 0, func(w *world) {

@@ -136,7 +136,8 @@ func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (telematics
 	})
 }
 
-// Claim claims as the store does, so that everything may go wrong on the way to each of its statements.
+// Claim claims as the store does, so that everything may go wrong on the way to each of its
+// statements.
 func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := l.claim(ctx, *c)
 	if err != nil {

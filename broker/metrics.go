@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// metrics are what an instance counts. docs/operating.md explains each. Series with labels exist from the start, so that
-// zero can be read.
+// metrics are what an instance counts. docs/operating.md explains each. Series with labels exist
+// from the start, so that zero can be read.
 type metrics struct {
 	commands          *prometheus.CounterVec // by action and outcome
 	commandDuration   prometheus.Histogram
@@ -52,8 +52,8 @@ const (
 	notStored = "not_stored"
 )
 
-// durationBuckets, in seconds, are narrow where most commands end. The default and the longest budget are 10 s and 30 s; a
-// command without an answer ends a moment later, within 11 s and 31 s.
+// durationBuckets, in seconds, are narrow where most commands end. The default and the longest
+// budget are 10 s and 30 s; a command without an answer ends a moment later, within 11 s and 31 s.
 var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 8, 11, 20, 31, 60}
 
 // refusalCodes are those of commands that were not sent.

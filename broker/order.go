@@ -29,7 +29,8 @@ func newCommand(order *delivery.Order, instance string, now time.Time) *telemati
 
 type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 
-// check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids it.
+// check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids
+// it.
 func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup, read readVehicle) (delivery.Receipt, *telematics.Error) {
 	twin, refusal := b.resolveVehicle(ctx, c, read)
 	if refusal != nil {
@@ -60,8 +61,9 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 	return &twin, nil
 }
 
-// findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup of the key or, for nil, by one of now.
-// Where there was none, the receipt is the command's own: a claim still finds a key that was used since.
+// findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup
+// of the key or, for nil, by one of now. Where there was none, the receipt is the command's own: a
+// claim still finds a key that was used since.
 func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup) (delivery.Receipt, *telematics.Error) {
 	key, own := c.Key, delivery.Receipt{Command: c}
 	if key == nil {
@@ -86,8 +88,9 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 	return delivery.Receipt{Command: &command, Replayed: true}, nil
 }
 
-// checkPreconditions refuses every action while the clock is wrong, and what an operator has halted, the vehicle does not
-// support, or recent telemetry forbids; and all actions of a unit that is offline.
+// checkPreconditions refuses every action while the clock is wrong, and what an operator has
+// halted, the vehicle does not support, or recent telemetry forbids; and all actions of a unit that
+// is offline.
 func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
 	if wrong := b.clock.err(); wrong != nil {
 		return telematics.Unavailable(theExactTime, wrong)
@@ -111,8 +114,8 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 	return nil
 }
 
-// recordRefusal adds the audit log entry of an order whose command was not sent [LAW-9]. A bulk has one entry for all its vehicles that do not
-// exist.
+// recordRefusal adds the audit log entry of an order whose command was not sent [LAW-9]. A bulk has
+// one entry for all its vehicles that do not exist.
 func (b *Broker) recordRefusal(ctx context.Context, order *delivery.Order, c *telematics.Command, refusal *telematics.Error) {
 	b.metrics.refused(refusal.Code)
 	if order.Bulk != telematics.NoCommand && refusal.Code == telematics.VehicleNotFound {
@@ -138,7 +141,8 @@ func (b *Broker) recordDuplicate(ctx context.Context, order *delivery.Order, ear
 	b.Record(ctx, entry)
 }
 
-// newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is answered immediately, and has no latency.
+// newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is
+// answered immediately, and has no latency.
 func (b *Broker) newEntry(order *delivery.Order, c *telematics.Command) telematics.Activity {
 	return telematics.Activity{
 		At: b.recordTime(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle, Booking: order.Booking,

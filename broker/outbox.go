@@ -13,14 +13,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// outbox holds what is written to the stores later. Settlements and audit log entries that a store did not take stay until it takes them;
-// progress of commands and releases of pending entries, of which each may be lost, are written in batches.
+// outbox holds what is written to the stores later. Settlements and audit log entries that a store
+// did not take stay until it takes them; progress of commands and releases of pending entries, of
+// which each may be lost, are written in batches.
 type outbox struct {
 	releases debouncer[delivery.Pending] // from the pending table
 	progress debouncer[delivery.Note]    // of commands in flight
 
 	mu sync.Mutex
-	// Only this process knows these for certain: what a caller got must not be overwritten by a guess.
+	// Only this process knows these for certain: what a caller got must not be overwritten by a
+	// guess.
 	settlements map[telematics.CommandID]delivery.Settlement
 	entries     []telematics.Activity // at most maxOutboxEntries
 }
@@ -124,7 +126,8 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// isOld reports whether an entry is not offered any more. Entries are dated by this instance's clock, or by that clock corrected.
+// isOld reports whether an entry is not offered any more. Entries are dated by this instance's
+// clock, or by that clock corrected.
 func (b *Broker) isOld(entry telematics.Activity) bool {
 	return b.now().Sub(entry.At) > entryRetryFor && b.recordTime().Sub(entry.At) > entryRetryFor
 }
@@ -156,8 +159,8 @@ func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 		"code", entry.Code, "request_id", entry.RequestID)
 }
 
-// storeProgress stores a moment later how far a command has come. Nothing depends on it but what a reader of the command
-// sees. Progress that is not stored is stored with the next attempt.
+// storeProgress stores a moment later how far a command has come. Nothing depends on it but what a
+// reader of the command sees. Progress that is not stored is stored with the next attempt.
 func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
 		b.outbox.progress.add(ctx, delivery.Note{Command: w.command.ID, Progress: p})
@@ -187,8 +190,8 @@ func (b *Broker) writeReleases(ctx context.Context, entries []delivery.Pending) 
 	}
 }
 
-// debouncer collects values for a short time, and flushes them as one batch. What is added during a flush waits until it has
-// ended: batches are flushed one after the other.
+// debouncer collects values for a short time, and flushes them as one batch. What is added during a
+// flush waits until it has ended: batches are flushed one after the other.
 type debouncer[T any] struct {
 	after      time.Duration
 	flush      func(context.Context, []T)

@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics"
 )
 
-// dueWaiters returns how many waiters are due between two parts of a poll, which are counted from the start: however long a poll took, no
-// more than in pollEvery.
+// dueWaiters returns how many waiters are due between two parts of a poll, which are counted from
+// the start: however long a poll took, no more than in pollEvery.
 func dueWaiters(waiting, from, to int) int {
 	most := min(waiting, pollMost)
 	from = max(from, to-pollParts)

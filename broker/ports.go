@@ -10,34 +10,38 @@ import (
 
 // Vehicles reads vehicles.
 type Vehicles interface {
-	// Twin returns the vehicle with all that is known of it now, or a *telematics.Error with VehicleNotFound.
+	// Twin returns the vehicle with all that is known of it now, or a *telematics.Error with
+	// VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can do, without the reported state; or a
-	// *telematics.Error with VehicleNotFound. It may come from a cache, and then be out of date, which Commands.Claim detects: so it may let an
-	// order pass, and not refuse one. The caller changes nothing in it.
+	// Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can
+	// do, without the reported state; or a *telematics.Error with VehicleNotFound. It may come from
+	// a cache, and then be out of date, which Commands.Claim detects: so it may let an order pass,
+	// and not refuse one. The caller changes nothing in it.
 	Resolve(context.Context, telematics.VehicleID) (telematics.Twin, error)
 }
 
 // Commands is the record of commands. Its conditional writes are the only
 // compare-and-set there is: the first to write wins.
 type Commands interface {
-	// Claim writes an accepted command down, with its idempotency key, and takes its lane, in one step. The command is on disk when Claim
-	// returns [LAW-1]. Where the vehicle's record has changed since the order was accepted, which the command's version says, nothing is
-	// written: Claim calls accept, which reads the record as it is now, and claims the command that it returns instead. An
-	// error of accept is returned as it is. A command without a version is not checked, and needs no accept.
+	// Claim writes an accepted command down, with its idempotency key, and takes its lane, in one
+	// step. The command is on disk when Claim returns [LAW-1]. Where the vehicle's record has
+	// changed since the order was accepted, which the command's version says, nothing is written:
+	// Claim calls accept, which reads the record as it is now, and claims the command that it
+	// returns instead. An error of accept is returned as it is. A command without a version is not
+	// checked, and needs no accept.
 	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error)
 	// Made returns what was made under an idempotency key, as it is now. A command that
 	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
 	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
-	// StoreProgress stores how far commands have come. It brings an open one to sent, or received, and never back;
-	// of each time the first stays, and of attempts the most.
+	// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
+	// and never back; of each time the first stays, and of attempts the most.
 	StoreProgress(context.Context, []delivery.Note) error
 	// Settle applies what the lifecycle allows, and adds its audit log entry,
 	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
-	// Updates returns those of the commands that are not open any more, and of the unheard ones also those
-	// that a unit has received: what a waiter may have missed.
+	// Updates returns those of the commands that are not open any more, and of the unheard ones
+	// also those that a unit has received: what a waiter may have missed.
 	Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
@@ -52,11 +56,13 @@ type Halts interface {
 
 // Bulks keeps orders to many vehicles.
 type Bulks interface {
-	// OpenBulk stores an order. Where its idempotency key is in use it reports true and stores nothing.
+	// OpenBulk stores an order. Where its idempotency key is in use it reports true and stores
+	// nothing.
 	OpenBulk(context.Context, telematics.Bulk) (keyTaken bool, err error)
 	// RefuseBulk stores why there is no command for some of the vehicles.
 	RefuseBulk(context.Context, telematics.BulkID, []telematics.BulkItem) error
-	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with BulkNotFound.
+	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
+	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
 }
 
@@ -74,12 +80,14 @@ type AuditLog interface {
 // PendingTable holds the commands that wait for an answer, and where. It may lose
 // everything at any moment: then only waiting time is lost.
 type PendingTable interface {
-	// Register begins to add a command, and returns a function that waits until it is added, for as long as its context lasts, and is called
-	// once at most. The entry expires some time after its deadline.
+	// Register begins to add a command, and returns a function that waits until it is added, for as
+	// long as its context lasts, and is called once at most. The entry expires some time after its
+	// deadline.
 	Register(delivery.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (delivery.Pending, bool, error)
-	// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
+	// Contains reports of each of the commands, by its unit and id alone, whether there is an
+	// entry.
 	Contains(context.Context, []delivery.Pending) ([]bool, error)
 	// Release removes settled commands. What is gone may be released again.
 	Release(context.Context, ...delivery.Pending) error
@@ -91,7 +99,8 @@ type PendingTable interface {
 
 // Unrecorded keeps answers to commands that are not on record.
 type Unrecorded interface {
-	// StoreUnrecorded stores an answer whose command is not on record, once, with its audit log entry, and says what became of it.
+	// StoreUnrecorded stores an answer whose command is not on record, once, with its audit log
+	// entry, and says what became of it.
 	StoreUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 

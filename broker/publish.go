@@ -16,7 +16,8 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 	return &message, err
 }
 
-// publish publishes the message of a command, unless it could arrive too late, and sets the timer of its retransmission.
+// publish publishes the message of a command, unless it could arrive too late, and sets the timer
+// of its retransmission.
 func (b *Broker) publish(ctx context.Context, w *waiter) {
 	message := w.message
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
@@ -46,8 +47,8 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
 }
 
-// runTimers does what is due for a command. It reports true where the command is over: its deadline has passed, or a halt keeps it
-// from leaving.
+// runTimers does what is due for a command. It reports true where the command is over: its deadline
+// has passed, or a halt keeps it from leaving.
 func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 	if due(w.timers.deadline) {
 		return true
@@ -69,7 +70,8 @@ func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 	return false
 }
 
-// backOff retransmits a command that its unit has received less often, and sets the timer that stores its progress.
+// backOff retransmits a command that its unit has received less often, and sets the timer that
+// stores its progress.
 func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 	if update.State != telematics.Received || w.received {
 		return

@@ -21,7 +21,8 @@ type done struct {
 // results are final answers, the last one first.
 type results [resultsPerUnit]result
 
-// result is what is remembered of an answer. Another answer to the same command is another result: the record decides about it.
+// result is what is remembered of an answer. Another answer to the same command is another result:
+// the record decides about it.
 type result struct {
 	command telematics.CommandID
 	state   uint8 // its place in telematics.States
@@ -59,7 +60,8 @@ func (d *done) add(unit telematics.Unit, a telematics.Answer) {
 	d.units.Add(unit, known)
 }
 
-// Recheck has every result that reports repeat looked into once more: the record may have lost what it has said before, in a failover or a restore.
+// Recheck has every result that reports repeat looked into once more: the record may have lost what
+// it has said before, in a failover or a restore.
 func (b *Broker) Recheck() { b.done.units.Purge() }
 
 // recalls are results that wait to be looked into, by unit.

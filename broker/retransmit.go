@@ -15,9 +15,10 @@ func (b *Broker) retransmissionTimeout(w *waiter) time.Duration {
 	return retransmitAfter(firstRetransmit(b.roundTrip.estimate(), w.command.Budget()), attempts, w.received, rand.Float64())
 }
 
-// firstRetransmit returns the wait before the first retransmission: twice the estimated round trip, since most answers come before
-// that. But a message may be lost, and its retransmission, too: where the wait is above the minimum, the second
-// retransmission still leaves one round trip before the end of the budget.
+// firstRetransmit returns the wait before the first retransmission: twice the estimated round trip,
+// since most answers come before that. But a message may be lost, and its retransmission, too:
+// where the wait is above the minimum, the second retransmission still leaves one round trip before
+// the end of the budget.
 func firstRetransmit(roundTrip, budget time.Duration) time.Duration {
 	const untilSecond = (1 + retransmitGrowth) * (1 + retransmitJitter) // first waits
 	return max(minRetransmit, min(2*roundTrip, time.Duration(float64(budget-roundTrip)/untilSecond)))
@@ -36,9 +37,10 @@ func retransmitAfter(first time.Duration, attempt int, received bool, jitter flo
 	return time.Duration(wait * (1 + retransmitJitter*(2*jitter-1)))
 }
 
-// roundTrip estimates the median time from a command's publication until the first answer of its unit is handled here, queues of this
-// process included: a retransmission makes a slow process slower. An answer that takes longer than the estimate raises it by a
-// step, a faster one lowers it: answers to retransmissions raise it no further than slow ones while they are less than half.
+// roundTrip estimates the median time from a command's publication until the first answer of its
+// unit is handled here, queues of this process included: a retransmission makes a slow process
+// slower. An answer that takes longer than the estimate raises it by a step, a faster one lowers
+// it: answers to retransmissions raise it no further than slow ones while they are less than half.
 type roundTrip struct{ median atomic.Int64 }
 
 func (r *roundTrip) estimate() time.Duration {

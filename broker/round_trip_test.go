@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// cellular is what units on a cellular network take: log-normal with a median of 5 s, from 2 to 10 s.
+// cellular is what units on a cellular network take: log-normal with a median of 5 s, from 2 to 10
+// s.
 func cellular(dice *rand.Rand) time.Duration {
 	return time.Duration(min(max(5*math.Exp(0.5*dice.NormFloat64()), 2), 10) * float64(time.Second))
 }

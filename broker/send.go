@@ -13,11 +13,13 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Send sends the command of an order and waits until it is settled: by the vehicle's answer, or at the end of its budget.
-// It returns the command as the record has it, and a *telematics.Error unless the vehicle executed it; a refused order has no
-// command. A context that ends does not stop a command: its caller does not get the result.
+// Send sends the command of an order and waits until it is settled: by the vehicle's answer, or at
+// the end of its budget. It returns the command as the record has it, and a *telematics.Error
+// unless the vehicle executed it; a refused order has no command. A context that ends does not stop
+// a command: its caller does not get the result.
 //
-// An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the command of the first order immediately.
+// An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the
+// command of the first order immediately.
 func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
 	receipt, refusal := b.accept(ctx, order, b.now())
@@ -41,8 +43,8 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 	return delivery.Receipt{Command: settled}, orNil(err)
 }
 
-// Start is Send for a caller that does not wait: it returns once the command is written down and has its lane. A repeated order
-// returns the command as it is now.
+// Start is Send for a caller that does not wait: it returns once the command is written down and
+// has its lane. A repeated order returns the command as it is now.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx = context.WithoutCancel(ctx)
 	receipt, refusal := b.accept(ctx, order, b.now())
@@ -65,7 +67,8 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	return receipt, nil
 }
 
-// Drain waits until every started command is settled, or the context ends. Call it when nothing is started any more.
+// Drain waits until every started command is settled, or the context ends. Call it when nothing is
+// started any more.
 func (b *Broker) Drain(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() {
@@ -88,9 +91,10 @@ func orNil(err *telematics.Error) error {
 	return err
 }
 
-// accept turns an order into a command that nothing forbids, or finds the command that it repeats. What speaks against the order
-// by the cached record of the vehicle, and what needs the vehicle's state, is decided by what is read now. The command that comes
-// with a refusal says what is known of it.
+// accept turns an order into a command that nothing forbids, or finds the command that it repeats.
+// What speaks against the order by the cached record of the vehicle, and what needs the vehicle's
+// state, is decided by what is read now. The command that comes with a refusal says what is known
+// of it.
 func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
 	defer trace.StartRegion(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
@@ -105,9 +109,10 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 // errNotAccepted ends a claim whose order is not accepted any more, by the record as it is now.
 var errNotAccepted = errors.New("the order is not accepted")
 
-// claim writes the command's row and takes its lane, and registers the command concurrently. Where the record of the vehicle has changed
-// since the order was accepted, the order is accepted anew before anything is written. An occupant that is overdue is settled
-// first: its owner did not settle it. It returns a waiter unless the order is refused, or repeats another.
+// claim writes the command's row and takes its lane, and registers the command concurrently. Where
+// the record of the vehicle has changed since the order was accepted, the order is accepted anew
+// before anything is written. An occupant that is overdue is settled first: its owner did not
+// settle it. It returns a waiter unless the order is refused, or repeats another.
 func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics.Command) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
 	defer trace.StartRegion(ctx, delivery.StepClaim).End()
 	receipt = delivery.Receipt{Command: c}
@@ -167,8 +172,8 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 	}
 }
 
-// dispatch signs a claimed command while its registration ends, and publishes it for the first time. What keeps it from leaving
-// is noted in its waiter. Await follows in any case.
+// dispatch signs a claimed command while its registration ends, and publishes it for the first
+// time. What keeps it from leaving is noted in its waiter. Await follows in any case.
 func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	done := false
 	defer func() {
@@ -202,8 +207,9 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	done = true
 }
 
-// await retransmits the message until the command is settled or its deadline has passed, and returns the settled command, with what
-// that means for its caller. A command that was not dispatched is settled immediately.
+// await retransmits the message until the command is settled or its deadline has passed, and
+// returns the settled command, with what that means for its caller. A command that was not
+// dispatched is settled immediately.
 func (b *Broker) await(ctx context.Context, w *waiter) (settled *telematics.Command, err *telematics.Error) {
 	defer b.release(ctx, w.command)
 	switch {

@@ -19,8 +19,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// instant is a world in which nothing takes time: a record that remembers what is open and nothing else, and cars that
-// answer while they are asked.
+// instant is a world in which nothing takes time: a record that remembers what is open and nothing
+// else, and cars that answer while they are asked.
 type instant struct {
 	*brokertest.Memory
 	broker *broker.Broker
@@ -109,7 +109,8 @@ type unsigned struct{}
 
 func (unsigned) Sign(telematics.Claims) ([]byte, error) { return []byte("unsigned"), nil }
 
-// BenchmarkSend is a command's whole way through the broker and back to its caller, in a world that costs nothing.
+// BenchmarkSend is a command's whole way through the broker and back to its caller, in a world that
+// costs nothing.
 func BenchmarkSend(b *testing.B) {
 	key, err := signing.NewKey()
 	if err != nil {

@@ -208,7 +208,8 @@ func TestSend_RecordThatChangesAllTheTimeDelaysNothing(t *testing.T) {
 	})
 }
 
-// While the record is unavailable, nothing confirms the cached one, so the audit log does not repeat what it says.
+// While the record is unavailable, nothing confirms the cached one, so the audit log does not
+// repeat what it says.
 func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.caches()

@@ -6,104 +6,126 @@ import (
 	"motorpool/broker/ingest"
 )
 
-// Each constant: its value and unit, where the value comes from, and what breaks at half and at double.
+// Each constant: its value and unit, where the value comes from, and what breaks at half and at
+// double.
 
 // Retransmission.
 const (
-	// Measured: units on a cellular network answer within 2 to 10 s. Half: copies of messages whose answers are on their way.
-	// Double: in a budget of 10 s a lost message is repeated once instead of twice.
+	// Measured: units on a cellular network answer within 2 to 10 s. Half: copies of messages whose
+	// answers are on their way. Double: in a budget of 10 s a lost message is repeated once instead
+	// of twice.
 	minRetransmit = 2 * time.Second
-	// Factor of each wait over the one before; a choice. 0.75 would shorten the waits; 3 leaves one retransmission in a budget of 10 s.
-	retransmitGrowth = 1.5
-	// Part of a wait that is taken or added; a choice. Half: commands of one moment are repeated together for longer. Double: the first
-	// retransmission may come at 1.2 s.
-	retransmitJitter = 0.2
-	// Factor of the waits once the unit has received the command; a choice. 1 repeats as if the unit had not answered; 4 leaves no
+	// Factor of each wait over the one before; a choice. 0.75 would shorten the waits; 3 leaves one
 	// retransmission in a budget of 10 s.
+	retransmitGrowth = 1.5
+	// Part of a wait that is taken or added; a choice. Half: commands of one moment are repeated
+	// together for longer. Double: the first retransmission may come at 1.2 s.
+	retransmitJitter = 0.2
+	// Factor of the waits once the unit has received the command; a choice. 1 repeats as if the
+	// unit had not answered; 4 leaves no retransmission in a budget of 10 s.
 	receivedFactor = 2
-	// Wait until the MQTT client has taken the message once; a choice. Half: more attempts while it is not connected. Double: a
-	// reconnection is noticed 0.5 s late.
+	// Wait until the MQTT client has taken the message once; a choice. Half: more attempts while it
+	// is not connected. Double: a reconnection is noticed 0.5 s late.
 	publishRetry = 250 * time.Millisecond
-	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a margin [LAW-4]. Half: a message may
-	// leave the socket after its expiry. Double: the last second of a budget is not used.
+	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a
+	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: the last
+	// second of a budget is not used.
 	expiryGuard = 500 * time.Millisecond
-	// Factor by which one answer moves the estimated round trip; simulated in TestLossesDoNotMakeUsPatient. Half: 300 answers are not
-	// enough to learn. Double: a few slow answers move it.
+	// Factor by which one answer moves the estimated round trip; simulated in
+	// TestLossesDoNotMakeUsPatient. Half: 300 answers are not enough to learn. Double: a few slow
+	// answers move it.
 	roundTripStep = 1.02
-	// Lowest estimate: twice that is the shortest wait, so less makes no difference. Double: the first wait is never below 4 s.
+	// Lowest estimate: twice that is the shortest wait, so less makes no difference. Double: the
+	// first wait is never below 4 s.
 	minRoundTrip = minRetransmit / 2
-	// Highest estimate: the slowest answers of a cellular network. Half: too early there. Double: waits exceed usual budgets.
+	// Highest estimate: the slowest answers of a cellular network. Half: too early there. Double:
+	// waits exceed usual budgets.
 	maxRoundTrip = 10 * time.Second
 )
 
 // Expiry.
 const (
-	// Time that the owner of a command has after its deadline, before other instances settle it; a choice. Half: a slow owner is
-	// overtaken, and its command recorded as unknown. Double: lanes of dead owners are blocked for longer [LAW-6].
+	// Time that the owner of a command has after its deadline, before other instances settle it; a
+	// choice. Half: a slow owner is overtaken, and its command recorded as unknown. Double: lanes
+	// of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
-	// Commands of one sweep, and settlements offered concurrently: the default batch of a statement. Half: a crash with many open commands
-	// takes more sweeps. Double: two statements instead of one.
+	// Commands of one sweep, and settlements offered concurrently: the default batch of a
+	// statement. Half: a crash with many open commands takes more sweeps. Double: two statements
+	// instead of one.
 	sweepBatch = 256
 )
 
 // Orders to many vehicles.
 const (
-	// Vehicles handled concurrently; a choice. Half: an order to 1,000 vehicles takes twice as long. Double: it takes more connections to
-	// Postgres from other commands.
+	// Vehicles handled concurrently; a choice. Half: an order to 1,000 vehicles takes twice as
+	// long. Double: it takes more connections to Postgres from other commands.
 	bulkWorkers = 64
-	// Time to record why vehicles have no command, once the order's time has passed; a choice. Half: a slow Postgres loses entries of an
-	// order to 1,000 vehicles. Double: the caller waits 5 s longer.
+	// Time to record why vehicles have no command, once the order's time has passed; a choice.
+	// Half: a slow Postgres loses entries of an order to 1,000 vehicles. Double: the caller waits 5
+	// s longer.
 	bulkRecordTimeout = 5 * time.Second
-	// Vehicles that do not exist which an audit log entry names; a choice. Half: fewer to search for. Double: longer entries.
+	// Vehicles that do not exist which an audit log entry names; a choice. Half: fewer to search
+	// for. Double: longer entries.
 	bulkUnknownNamed = 20
 )
 
 // Outbox.
 const (
-	// Time for which a settlement is offered: a row whose claim was believed lost may appear for as long as a statement may take (3 s),
-	// with a failover in between. Half: a failover of Postgres that takes 30 s loses it. Double: more memory after an outage.
+	// Time for which a settlement is offered: a row whose claim was believed lost may appear for as
+	// long as a statement may take (3 s), with a failover in between. Half: a failover of Postgres
+	// that takes 30 s loses it. Double: more memory after an outage.
 	settlementRetryFor = time.Minute
-	// Audit log entries kept while the log takes none, about 1 KB each; a choice [LAW-9]. Half: lost earlier in an outage. Double: 8 MB.
-	// An entry whose writing was only believed to have failed is then there twice, which misleads less than a missing one.
+	// Audit log entries kept while the log takes none, about 1 KB each; a choice [LAW-9]. Half:
+	// lost earlier in an outage. Double: 8 MB. An entry whose writing was only believed to have
+	// failed is then there twice, which misleads less than a missing one.
 	maxOutboxEntries = 4096
-	// Time for which an entry is offered; a choice. Half: an outage of 10 minutes loses entries. Double: entries appear that late.
+	// Time for which an entry is offered; a choice. Half: an outage of 10 minutes loses entries.
+	// Double: entries appear that late.
 	entryRetryFor = 10 * time.Minute
-	// Time that entries of the pending table outlive their commands; a choice. Half: more trips to Redis. Double: larger ones.
+	// Time that entries of the pending table outlive their commands; a choice. Half: more trips to
+	// Redis. Double: larger ones.
 	releaseDebounce = 20 * time.Millisecond
-	// Time after which the progress of a command is stored: most final answers of connected units come sooner and store it, too
-	// (measured). Half: more rows are written twice. Double: readers of the command see its progress later.
+	// Time after which the progress of a command is stored: most final answers of connected units
+	// come sooner and store it, too (measured). Half: more rows are written twice. Double: readers
+	// of the command see its progress later.
 	progressAfter = 250 * time.Millisecond
-	// Further time in which the progress of other commands joins; a choice. Half: more statements. Double: later still.
+	// Further time in which the progress of other commands joins; a choice. Half: more statements.
+	// Double: later still.
 	progressDebounce = 50 * time.Millisecond
 )
 
 // Answers.
 const (
-	// Answers of each kind that precede all others of the instance: units repeat their answer for each copy of a command, of which a budget
-	// has fewer than ten. Half: reached by long budgets. Double: a unit that floods has more of them.
+	// Answers of each kind that precede all others of the instance: units repeat their answer for
+	// each copy of a command, of which a budget has fewer than ten. Half: reached by long budgets.
+	// Double: a unit that floods has more of them.
 	answersFirst = 16
-	// Part of Workers, and one, that handle only answers to commands in flight here, so that a pending table that does not answer does not
-	// stop them; a choice. 2: half of them are idle otherwise. 8: too few while Redis hangs.
+	// Part of Workers, and one, that handle only answers to commands in flight here, so that a
+	// pending table that does not answer does not stop them; a choice. 2: half of them are idle
+	// otherwise. 8: too few while Redis hangs.
 	firstShare = 4
-	// Workers for uncorrelated answers and repeated results: fewer than Workers, and enough for a pending table that was emptied. Half: late
-	// answers wait for longer. Double: they take connections to Postgres from commands.
+	// Workers for uncorrelated answers and repeated results: fewer than Workers, and enough for a
+	// pending table that was emptied. Half: late answers wait for longer. Double: they take
+	// connections to Postgres from commands.
 	uncorrelatedWorkers = 8
-	// Time that the pending table has to find an answer's command; a choice. Half: a slow Redis makes answers uncorrelated. Double: answers
-	// queue up while it hangs.
+	// Time that the pending table has to find an answer's command; a choice. Half: a slow Redis
+	// makes answers uncorrelated. Double: answers queue up while it hangs.
 	lookupTimeout = 250 * time.Millisecond
-	// Units whose settled results are cached: a large fleet. Each report names the results of the one before, so a cache that is smaller
-	// than the fleet has no hits: at half, for fleets above 32,768, each result costs a statement per report. Double: 25 MB more.
+	// Units whose settled results are cached: a large fleet. Each report names the results of the
+	// one before, so a cache that is smaller than the fleet has no hits: at half, for fleets above
+	// 32,768, each result costs a statement per report. Double: 25 MB more.
 	resultUnits = 1 << 16
-	// Results cached per unit: more than a report names [TEL-3], since answers are not settled in order. Half: as many as it names, and some
-	// are looked up again and again. Double: twice the memory.
+	// Results cached per unit: more than a report names [TEL-3], since answers are not settled in
+	// order. Half: as many as it names, and some are looked up again and again. Double: twice the
+	// memory.
 	resultsPerUnit = 16
-	// Results of one unit that wait to be looked up; a choice. Half: more than one report is needed. Double: a unit that invents results
-	// has more of the queue.
+	// Results of one unit that wait to be looked up; a choice. Half: more than one report is
+	// needed. Double: a unit that invents results has more of the queue.
 	maxRecalls = 16
 )
 
-// Allowances of one unit's answers, as in package ingest. doubtAllowance is of answers beyond their allowance that are looked up in the
-// pending table, all in a few trips.
+// Allowances of one unit's answers, as in package ingest. doubtAllowance is of answers beyond their
+// allowance that are looked up in the pending table, all in a few trips.
 var (
 	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
 	doubtAllowance  = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
@@ -111,42 +133,51 @@ var (
 
 // Polling of the record for what wake-ups have missed.
 const (
-	// Interval; a lost wake-up delays its caller by that much. Half: twice the statements. Double: callers wait up to 2 s longer.
+	// Interval; a lost wake-up delays its caller by that much. Half: twice the statements. Double:
+	// callers wait up to 2 s longer.
 	pollEvery = time.Second
-	// Parts of a poll: of many commands in one statement, answers wait for it (measured with 20,000). Half: longer statements. Double: more.
+	// Parts of a poll: of many commands in one statement, answers wait for it (measured with
+	// 20,000). Half: longer statements. Double: more.
 	pollParts = 16
-	// Commands that are polled in an interval; beyond, each has its turn more rarely (measured with 20,000). Half: a lost wake-up costs 10 s
-	// there. Double: answers wait for polls.
+	// Commands that are polled in an interval; beyond, each has its turn more rarely (measured with
+	// 20,000). Half: a lost wake-up costs 10 s there. Double: answers wait for polls.
 	pollMost = 4096
 )
 
 // Clock and halts.
 const (
-	// MaxSkew is how far the clock of an instance may differ from the record's [LAW-11]. Units believe what is signed 5 s
-	// ahead of their clocks [CMD-9], and an iat may be that wrong at most. Half: machines with a poor clock send nothing. Double: two instances
-	// may differ by 4 s.
+	// MaxSkew is how far the clock of an instance may differ from the record's [LAW-11]. Units
+	// believe what is signed 5 s ahead of their clocks [CMD-9], and an iat may be that wrong at
+	// most. Half: machines with a poor clock send nothing. Double: two instances may differ by 4 s.
 	MaxSkew = time.Second
-	// Interval of comparisons; a choice. Half: more statements. Double: a clock that jumps is noticed 1 s late.
+	// Interval of comparisons; a choice. Half: more statements. Double: a clock that jumps is
+	// noticed 1 s late.
 	clockEvery = 500 * time.Millisecond
-	// Time in which two units that report us ahead raise an alarm; a choice. Half: missed in small fleets. Double: two units with
-	// wrong clocks are taken for one instance.
+	// Time in which two units that report us ahead raise an alarm; a choice. Half: missed in small
+	// fleets. Double: two units with wrong clocks are taken for one instance.
 	clockAlarmWithin = time.Minute
-	// HaltWithin is how long after it was written down a halt holds everywhere: an instance that could not read the halts for that
-	// long lets nothing leave. Half: a short outage of Postgres stops commands. Double: a halt takes 6 s.
+	// HaltWithin is how long after it was written down a halt holds everywhere: an instance that
+	// could not read the halts for that long lets nothing leave. Half: a short outage of Postgres
+	// stops commands. Double: a halt takes 6 s.
 	HaltWithin = 3 * time.Second
-	// Interval of readings: six within HaltWithin. Half: more statements. Double: two failed readings stop commands.
+	// Interval of readings: six within HaltWithin. Half: more statements. Double: two failed
+	// readings stop commands.
 	haltsEvery = 500 * time.Millisecond
 )
 
 // Events.
 const (
-	// Time for which events are offered to the log: a failover of Redis, while the queue holds what comes meanwhile. Half: subscribers get a
-	// reset at each failover. Double: the queue overflows first.
+	// Time for which events are offered to the log: a failover of Redis, while the queue holds what
+	// comes meanwhile. Half: subscribers get a reset at each failover. Double: the queue overflows
+	// first.
 	eventRetryFor = 5 * time.Second
-	// Time in which events join a batch: those of one command come within milliseconds. Half: more trips. Double: events are later.
+	// Time in which events join a batch: those of one command come within milliseconds. Half: more
+	// trips. Double: events are later.
 	eventDebounce = 20 * time.Millisecond
-	// Pause between offers; a choice. Half: more attempts in an outage. Double: 0.2 s later after it.
+	// Pause between offers; a choice. Half: more attempts in an outage. Double: 0.2 s later after
+	// it.
 	eventRetry = 200 * time.Millisecond
-	// Interval in which a gap is published where no event comes; a choice. Half: more attempts. Double: subscribers get their reset 1 s later.
+	// Interval in which a gap is published where no event comes; a choice. Half: more attempts.
+	// Double: subscribers get their reset 1 s later.
 	gapRetry = time.Second
 )

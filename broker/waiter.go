@@ -115,8 +115,8 @@ func (ws *waiters) next(n int) (of waiting) {
 	return of
 }
 
-// notify passes on a newer reading of the command, which is not changed any more. It never blocks. A settled command is not
-// replaced by an older reading of it.
+// notify passes on a newer reading of the command, which is not changed any more. It never blocks.
+// A settled command is not replaced by an older reading of it.
 func (w *waiter) notify(c *telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,11 +139,12 @@ func (w *waiter) replace(c *telematics.Command) {
 	w.updates <- c
 }
 
-// hasReceived reports whether the unit has said that it has the command. For each copy of it the unit says so again.
+// hasReceived reports whether the unit has said that it has the command. For each copy of it the
+// unit says so again.
 func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
 
-// receives notes that the unit has the command. It reports whether that is news, and if so tells of the command as it is now, before
-// anything else of it is published here.
+// receives notes that the unit has the command. It reports whether that is news, and if so tells of
+// the command as it is now, before anything else of it is published here.
 func (w *waiter) receives(at time.Time, tell func(*telematics.Command)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,8 @@ func (w *waiter) receives(at time.Time, tell func(*telematics.Command)) bool {
 	return true
 }
 
-// firstWord notes that the unit has said something, and returns how long that took, if it is the first time.
+// firstWord notes that the unit has said something, and returns how long that took, if it is the
+// first time.
 func (w *waiter) firstWord() (took time.Duration, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,8 +169,8 @@ func (w *waiter) firstWord() (took time.Duration, first bool) {
 	return time.Since(w.known.SentAt), first
 }
 
-// answers notes that there is a final answer, or a rejection that the unit does not remember: it might execute another copy, so there
-// must be no more of them than there are.
+// answers notes that there is a final answer, or a rejection that the unit does not remember: it
+// might execute another copy, so there must be no more of them than there are.
 func (w *waiter) answers(a telematics.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +192,8 @@ func (w *waiter) loseProgress() {
 	w.unstored = true
 }
 
-// progressWasLost reports whether the record did not take the command's progress. It reports so once.
+// progressWasLost reports whether the record did not take the command's progress. It reports so
+// once.
 func (w *waiter) progressWasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,8 +256,9 @@ func (t *timers) next() time.Duration {
 // due reports whether a timer has expired.
 func due(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
-// register adds a waiter for a command that is about to be claimed [LAW-2], and begins to add the command to the pending table. That is
-// concurrent with writing the command's row: only publishing needs both [LAW-1].
+// register adds a waiter for a command that is about to be claimed [LAW-2], and begins to add the
+// command to the pending table. That is concurrent with writing the command's row: only publishing
+// needs both [LAW-1].
 func (b *Broker) register(c *telematics.Command) *waiter {
 	w := b.waiters.add(c)
 	w.added = b.Pending.Register(b.entry(c))
@@ -274,8 +278,8 @@ func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// unregister removes a command that was not claimed, or of which no store has said so. A trip to Redis that
-// takes longer than a step may add it after that; then the entry expires.
+// unregister removes a command that was not claimed, or of which no store has said so. A trip to
+// Redis that takes longer than a step may add it after that; then the entry expires.
 func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	b.waiters.remove(w.command.ID)
 	entry := b.entry(w.command)

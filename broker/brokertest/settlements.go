@@ -282,7 +282,8 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 		})
 	}
 	wg.Wait()
-	// One settles it; where that is a rejection, one that says that the vehicle did try overrules it, once.
+	// One settles it; where that is a rejection, one that says that the vehicle did try overrules
+	// it, once.
 	slices.SortFunc(applied, func(a, b telematics.Command) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	if n := len(applied); n != 1 && (n != 2 || applied[0].State != telematics.Rejected || applied[1].State == telematics.Rejected) {
 		t.Fatalf("%d answers settled one command: %+v", n, applied)

@@ -128,7 +128,8 @@ func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
 }
 
-// formerSessionIsRecognised: another instance hands in late what was said before a session that began by a clock that went back [PRE-1].
+// formerSessionIsRecognised: another instance hands in late what was said before a session that
+// began by a clock that went back [PRE-1].
 func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	presence := func(status telematics.PresenceStatus, session string, at time.Time) delivery.Observation {

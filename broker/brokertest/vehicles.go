@@ -10,7 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// VehicleRecord is a record of vehicles, and of their commands, as one instance of Motorpool uses it.
+// VehicleRecord is a record of vehicles, and of their commands, as one instance of Motorpool uses
+// it.
 type VehicleRecord struct {
 	broker.Vehicles
 	Commands broker.Commands

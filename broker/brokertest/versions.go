@@ -94,7 +94,8 @@ var errRefused = errors.New("refused by the record as it is now")
 
 func refuse() (*telematics.Command, error) { return nil, errRefused }
 
-// staleClaimIsAcceptedAnew claims a command by a record that changes, also while it is accepted anew.
+// staleClaimIsAcceptedAnew claims a command by a record that changes, also while it is accepted
+// anew.
 func staleClaimIsAcceptedAnew(t *testing.T, r CommandRecord) {
 	twin := r.known(t)
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })

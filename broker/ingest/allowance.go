@@ -12,7 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Allowance bounds what one unit sends of one kind of message, so that a unit that floods its topics delays no other.
+// Allowance bounds what one unit sends of one kind of message, so that a unit that floods its
+// topics delays no other.
 type Allowance struct {
 	Rate  float64 // messages a second
 	Burst int     // messages at one moment; as many may wait to be handled
@@ -45,8 +46,8 @@ func NewLimiter(a Allowance) *Limiter {
 	return &Limiter{Allowance: a, senders: senders}
 }
 
-// Admit counts a message against its unit's allowance, until Handled is called on the sender. It reports false where the unit is beyond
-// its allowance.
+// Admit counts a message against its unit's allowance, until Handled is called on the sender. It
+// reports false where the unit is beyond its allowance.
 func (l *Limiter) Admit(unit telematics.Unit, size int, now time.Time) (*Sender, bool) {
 	s := l.sender(unit, now)
 	s.mu.Lock()
@@ -86,7 +87,8 @@ func (s *Sender) Handled(size int) {
 	s.bytes -= size
 }
 
-// noisy counts the messages that were dropped since the last warning because their unit was beyond its allowance.
+// noisy counts the messages that were dropped since the last warning because their unit was beyond
+// its allowance.
 type noisy struct {
 	mu    sync.Mutex
 	units map[telematics.Unit]map[Kind]int

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The accounts are dated by the instance's clock. A unit that was heard while that was far ahead must not wait until it is as late again.
+// The accounts are dated by the instance's clock. A unit that was heard while that was far ahead
+// must not wait until it is as late again.
 func TestLimiter_AClockThatIsSetBackKeepsNoUnitOut(t *testing.T) {
 	l := NewLimiter(Allowance{Rate: 10, Burst: 20, Bytes: 1 << 20})
 	now := time.Now().UTC()

@@ -26,7 +26,8 @@ func (in *Ingest) Await(o delivery.Observation) *Awaited {
 	return a
 }
 
-// Wait returns when every instance sees the report, when that takes too long, or when the context ends; nil: there is no report.
+// Wait returns when every instance sees the report, when that takes too long, or when the context
+// ends; nil: there is no report.
 func (a *Awaited) Wait(ctx context.Context) {
 	if a == nil {
 		return

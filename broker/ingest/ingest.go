@@ -1,7 +1,9 @@
-// Package ingest stores what units report by themselves: telemetry, presence, signs of life, and units that no vehicle has.
+// Package ingest stores what units report by themselves: telemetry, presence, signs of life, and
+// units that no vehicle has.
 //
-// The MQTT client's callback hands each message over to a bounded queue and returns [LAW-8]. The messages of one unit are read in their
-// order, and stored in batches of what has come meanwhile. Overflow is dropped and counted, first that of units beyond their allowance.
+// The MQTT client's callback hands each message over to a bounded queue and returns [LAW-8]. The
+// messages of one unit are read in their order, and stored in batches of what has come meanwhile.
+// Overflow is dropped and counted, first that of units beyond their allowance.
 package ingest
 
 import (
@@ -18,13 +20,15 @@ import (
 
 // Twins keeps the reported state of vehicles.
 type Twins interface {
-	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns what has changed, and the units that no vehicle has.
+	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns what has
+	// changed, and the units that no vehicle has.
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
-	// ObserveAndFlush merges an observation for a caller that waits until every instance sees it. The channel says whether they do, but
-	// maybe never; nil: it was not taken, and Observe remains.
+	// ObserveAndFlush merges an observation for a caller that waits until every instance sees it.
+	// The channel says whether they do, but maybe never; nil: it was not taken, and Observe
+	// remains.
 	ObserveAndFlush(delivery.Observation) <-chan bool
-	// Run flushes what Observe has merged, so that every instance sees it, until the context ends, and then what is left. It publishes the
-	// changes that Observe has not returned.
+	// Run flushes what Observe has merged, so that every instance sees it, until the context ends,
+	// and then what is left. It publishes the changes that Observe has not returned.
 	Run(ctx context.Context, publish func([]telematics.Change)) error
 }
 
@@ -36,8 +40,9 @@ type UnknownUnits interface {
 
 // Contacts keeps the connectivity of vehicles.
 type Contacts interface {
-	// Aged returns the vehicles whose connectivity has changed, by time or by a report, where Observe has not returned that: each change
-	// once, whichever instance calls, by the record's own time.
+	// Aged returns the vehicles whose connectivity has changed, by time or by a report, where
+	// Observe has not returned that: each change once, whichever instance calls, by the record's
+	// own time.
 	Aged(context.Context) ([]telematics.Change, error)
 }
 
@@ -133,8 +138,8 @@ func (in *Ingest) step(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, in.StepTimeout)
 }
 
-// InBatches handles what is queued, as many at a time as have come, until the context ends, and then what is left, for no longer than the
-// timeout.
+// InBatches handles what is queued, as many at a time as have come, until the context ends, and
+// then what is left, for no longer than the timeout.
 func InBatches[T any](ctx context.Context, queue <-chan T, timeout time.Duration, handle func([]T)) {
 	for ctx.Err() == nil {
 		select {

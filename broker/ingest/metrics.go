@@ -37,8 +37,8 @@ var faultReasons = map[telematics.Fault]string{
 	"": "other", telematics.WrongType: "wrong_type", telematics.OutOfRange: "out_of_range", telematics.UnknownWord: "unknown_word", telematics.WrongTime: "wrong_time",
 }
 
-// metrics are what is counted of ingestion. docs/operating.md explains each. Series with labels exist from the start, so that zero can be
-// read.
+// metrics are what is counted of ingestion. docs/operating.md explains each. Series with labels
+// exist from the start, so that zero can be read.
 type metrics struct {
 	all *prometheus.CounterVec // what is dropped, by kind and reason
 

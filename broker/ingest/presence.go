@@ -10,7 +10,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It reports false for one that did not fit.
+// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It
+// reports false for one that did not fit.
 func (in *Ingest) Presence(m telematics.Message) bool {
 	in.metrics.presence.Inc()
 	if len(m.Payload) == 0 {
@@ -73,7 +74,8 @@ func (q *queue) add(o observed) bool {
 	}
 }
 
-// begin queues an observation. The channel is closed when it is stored, or cannot be; nil: the queue is full.
+// begin queues an observation. The channel is closed when it is stored, or cannot be; nil: the
+// queue is full.
 func (q *queue) begin(o delivery.Observation) <-chan struct{} {
 	done := make(chan struct{})
 	if !q.add(observed{Observation: o, done: done}) {
@@ -109,14 +111,15 @@ func (q *queue) run(ctx context.Context) {
 	})
 }
 
-// isUnavailable reports whether an error says that the server of a port is unavailable, so that the same may succeed later.
+// isUnavailable reports whether an error says that the server of a port is unavailable, so that the
+// same may succeed later.
 func isUnavailable(err error) bool {
 	var server interface{ Unavailable() bool }
 	return errors.As(err, &server) && server.Unavailable()
 }
 
-// observe does not end with a context: a stop must not lose what was acknowledged. It returns how many of the observations are of vehicles,
-// and were merged.
+// observe does not end with a context: a stop must not lose what was acknowledged. It returns how
+// many of the observations are of vehicles, and were merged.
 func (in *Ingest) observe(observations []delivery.Observation) (merged int, err error) {
 	if len(observations) == 0 {
 		return 0, nil

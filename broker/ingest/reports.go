@@ -12,8 +12,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// reports are telemetry messages that wait to be read, in queues of which each serves some of the units: those of one unit are read one
-// after another, and a busy unit delays only those that share its queue.
+// reports are telemetry messages that wait to be read, in queues of which each serves some of the
+// units: those of one unit are read one after another, and a busy unit delays only those that share
+// its queue.
 type reports struct {
 	queues []*reportQueue
 	seed   maphash.Seed

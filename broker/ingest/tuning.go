@@ -2,37 +2,45 @@ package ingest
 
 import "time"
 
-// Each constant: its value and unit, where the value comes from, and what breaks at half and at double.
+// Each constant: its value and unit, where the value comes from, and what breaks at half and at
+// double.
 
 // Observations.
 const (
-	// MaxBatch is how many messages or observations are handled in one step; a choice. Half: more statements under load. Double: longer locks on rows.
+	// MaxBatch is how many messages or observations are handled in one step; a choice. Half: more
+	// statements under load. Double: longer locks on rows.
 	MaxBatch = 512
-	// Pause after the record did not take observations; a choice. Half: more attempts in an outage. Double: 1 s later afterwards.
+	// Pause after the record did not take observations; a choice. Half: more attempts in an outage.
+	// Double: 1 s later afterwards.
 	writeRetry = time.Second
-	// Bytes of queued reports; few large ones are as many as the memory takes. Half: a burst of large reports is dropped. Double: 128 MB.
+	// Bytes of queued reports; few large ones are as many as the memory takes. Half: a burst of
+	// large reports is dropped. Double: 128 MB.
 	maxQueued = 64 << 20
-	// Units whose allowance is tracked, about 200 bytes each. The one that was silent for longest is dropped: a unit that floods never is.
-	// Half: 4,096 units that flood in turns escape. Double: more memory.
+	// Units whose allowance is tracked, about 200 bytes each. The one that was silent for longest
+	// is dropped: a unit that floods never is. Half: 4,096 units that flood in turns escape.
+	// Double: more memory.
 	maxSenders = 1 << 13
-	// Interval of log messages about units over their allowance, units named in each, and units counted meanwhile; choices for a readable log.
+	// Interval of log messages about units over their allowance, units named in each, and units
+	// counted meanwhile; choices for a readable log.
 	warnEvery = 10 * time.Second
 	warnUnits = 5
 	maxNoisy  = 1000
-	// Interval in which unknown units are stored: one that sends a hundred messages a second costs as much as one that sends one. Half: more
-	// statements. Double: a new unit appears 10 s late.
+	// Interval in which unknown units are stored: one that sends a hundred messages a second costs
+	// as much as one that sends one. Half: more statements. Double: a new unit appears 10 s late.
 	unknownUnitsEvery = 5 * time.Second
-	// Interval in which vehicles that have become silent are looked for, by which their event is late at most. Half: more statements.
+	// Interval in which vehicles that have become silent are looked for, by which their event is
+	// late at most. Half: more statements.
 	agedEvery = 5 * time.Second
-	// Time that an answer waits until its report is stored; a choice. Half: callers may read the former state. Double: the trouble of one
-	// vehicle delays the answers of others.
+	// Time that an answer waits until its report is stored; a choice. Half: callers may read the
+	// former state. Double: the trouble of one vehicle delays the answers of others.
 	reportTimeout = 250 * time.Millisecond
 	// The part of it after which the report is written to Postgres instead of Redis.
 	bringTimeout = reportTimeout / 2
 )
 
-// Allowances. A unit that keeps the protocol stays far below these. After a long time offline it sends the answers that were not
-// acknowledged, at most one received and one final answer of each of the 64 commands that it keeps [CMD-5].
+// Allowances. A unit that keeps the protocol stays far below these. After a long time offline it
+// sends the answers that were not acknowledged, at most one received and one final answer of each
+// of the 64 commands that it keeps [CMD-5].
 var (
 	reportAllowance   = Allowance{Rate: 100, Burst: 512, Bytes: 1 << 20}
 	presenceAllowance = Allowance{Rate: 5, Burst: 64, Bytes: 1 << 20}

@@ -21,8 +21,9 @@ type unknownUnits struct {
 	heard map[telematics.Unit]telematics.UnknownUnit // at most telematics.MaxUnknownUnits
 }
 
-// note adds those of the observations that came from unknown units, and returns how many they are. What the MQTT broker says of a unit, a
-// retained presence or a last will, is no sign of the unit itself.
+// note adds those of the observations that came from unknown units, and returns how many they are.
+// What the MQTT broker says of a unit, a retained presence or a last will, is no sign of the unit
+// itself.
 func (s *unknownUnits) note(unknown []telematics.Unit, observations []delivery.Observation) int {
 	if len(unknown) == 0 {
 		return 0

@@ -13,11 +13,13 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// batchingConn takes fewer system calls than the client library, which reads the head of each packet byte by byte, four calls for a
-// report, and writes each acknowledgement by itself. Messages are written immediately, with the acknowledgements that wait.
+// batchingConn takes fewer system calls than the client library, which reads the head of each
+// packet byte by byte, four calls for a report, and writes each acknowledgement by itself. Messages
+// are written immediately, with the acknowledgements that wait.
 //
-// It also decides whether the MQTT broker still reads and writes, by what the socket does. The library decides by the time at which its
-// own goroutines run, and so drops sound connections when this process gets too little CPU time.
+// It also decides whether the MQTT broker still reads and writes, by what the socket does. The
+// library decides by the time at which its own goroutines run, and so drops sound connections when
+// this process gets too little CPU time.
 type batchingConn struct {
 	net.Conn
 	reader       *bufio.Reader
@@ -45,8 +47,9 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Read returns the reason of a connection that was closed because it takes nothing: the library would believe that it has closed it itself.
-// What was read ahead of a connection that is closed is as if it had not come.
+// Read returns the reason of a connection that was closed because it takes nothing: the library
+// would believe that it has closed it itself. What was read ahead of a connection that is closed is
+// as if it had not come.
 func (c *batchingConn) Read(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
@@ -62,8 +65,9 @@ func (c *batchingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive reads from the socket, and pings an MQTT broker that is silent. Only a socket that is still empty at a last look is that of a
-// lost connection: an answer to the ping is in it, however late this process runs.
+// receive reads from the socket, and pings an MQTT broker that is silent. Only a socket that is
+// still empty at a last look is that of a lost connection: an answer to the ping is in it, however
+// late this process runs.
 func (c *batchingConn) receive(p []byte) (int, error) {
 	if !c.connected.Load() { // the library has set a deadline
 		return c.Conn.Read(p)
@@ -95,13 +99,15 @@ func (c *batchingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetDeadline is what the library limits connecting by. It removes the limit once the MQTT broker has accepted the connection.
+// SetDeadline is what the library limits connecting by. It removes the limit once the MQTT broker
+// has accepted the connection.
 func (c *batchingConn) SetDeadline(by time.Time) error {
 	c.connected.Store(by.IsZero())
 	return c.Conn.SetDeadline(by)
 }
 
-// SetWriteDeadline is for the packet that is written next, and also ends the write before which it waits.
+// SetWriteDeadline is for the packet that is written next, and also ends the write before which it
+// waits.
 func (c *batchingConn) SetWriteDeadline(by time.Time) error {
 	c.limit.Lock()
 	defer c.limit.Unlock()
@@ -126,7 +132,8 @@ func (c *batchingConn) Write(packet []byte) (int, error) {
 
 func isAck(packet []byte) bool { return len(packet) == ackSize && packet[0]>>4 == packets.Puback }
 
-// flush writes the acknowledgements that wait. Where it cannot, the connection is of no use any more.
+// flush writes the acknowledgements that wait. Where it cannot, the connection is of no use any
+// more.
 func (c *batchingConn) flush() {
 	c.mu.Lock()
 	var err error
@@ -160,8 +167,9 @@ func (c *batchingConn) send(packet []byte) (int, error) {
 	return len(packet), nil
 }
 
-// writeInTime fails where the socket takes no byte for as long as a write may last. A deadline that this process missed itself, because it
-// did not run, says nothing of the socket: the write is tried once more.
+// writeInTime fails where the socket takes no byte for as long as a write may last. A deadline that
+// this process missed itself, because it did not run, says nothing of the socket: the write is
+// tried once more.
 func (c *batchingConn) writeInTime(packets []byte) error {
 	for last := false; ; last = true {
 		by, err := c.limitWrite()

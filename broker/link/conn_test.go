@@ -298,7 +298,8 @@ func ended(err error) error {
 	return err
 }
 
-// The library believes that it has closed a connection itself where it gets that error, and then calls no handler.
+// The library believes that it has closed a connection itself where it gets that error, and then
+// calls no handler.
 func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 	for name, publishes := range map[string]bool{"while a message is written": true, "while nothing is written": false} {
 		t.Run(name, func(t *testing.T) {

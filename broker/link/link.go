@@ -1,4 +1,5 @@
-// Package link keeps the connections with the MQTT broker: one for commands and answers, one for telemetry, one for presence.
+// Package link keeps the connections with the MQTT broker: one for commands and answers, one for
+// telemetry, one for presence.
 package link
 
 import (
@@ -46,7 +47,8 @@ type Config struct {
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
-	// Presence reports false for a message that did not fit: the link then subscribes again to what is retained.
+	// Presence reports false for a message that did not fit: the link then subscribes again to what
+	// is retained.
 	Presence(telematics.Message) bool
 }
 

@@ -65,7 +65,8 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	brokertest.Eventually(t, 30*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
-// Each instance's probe is its own: members of the group, and those who hear all of presence, neither get nor see it.
+// Each instance's probe is its own: members of the group, and those who hear all of presence,
+// neither get nor see it.
 func TestProbesOfManyInstancesDoNotDisturbEachOther(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		heard := make([]ears, 6)

@@ -9,13 +9,15 @@ import (
 	"motorpool/telematics"
 )
 
-// replay watches over the retained messages that a subscription brings. Where some did not fit, the subscription has to be made
-// again: the MQTT broker sends each of them once for a subscription, and units say nothing new for long. So it has where a live one
-// did not fit, which the MQTT broker retains, too.
+// replay watches over the retained messages that a subscription brings. Where some did not fit, the
+// subscription has to be made again: the MQTT broker sends each of them once for a subscription,
+// and units say nothing new for long. So it has where a live one did not fit, which the MQTT broker
+// retains, too.
 //
-// The callback is not held up until there is room, which would keep the MQTT client from reading: the connection would be lost after a
-// missing PINGRESP, and the MQTT broker would drop what it cannot send. The MQTT broker sends the messages in the same order each time, so those that were taken
-// are skipped, or the first ones would fill the queue again and again.
+// The callback is not held up until there is room, which would keep the MQTT client from reading:
+// the connection would be lost after a missing PINGRESP, and the MQTT broker would drop what it
+// cannot send. The MQTT broker sends the messages in the same order each time, so those that were
+// taken are skipped, or the first ones would fill the queue again and again.
 type replay struct {
 	to   func(telematics.Message) bool
 	seed maphash.Seed
@@ -60,7 +62,8 @@ func (r *replay) take(topic string, m telematics.Message) {
 	}
 }
 
-// watch calls subscribe again, after growing pauses, for as long as messages are missing. It returns when that fails, or done is closed.
+// watch calls subscribe again, after growing pauses, for as long as messages are missing. It
+// returns when that fails, or done is closed.
 func (r *replay) watch(first time.Duration, log *slog.Logger, line string, subscribe func() error, done <-chan struct{}) error {
 	for pause, rounds := first, 1; ; {
 		select {
@@ -87,8 +90,8 @@ func (r *replay) watch(first time.Duration, log *slog.Logger, line string, subsc
 	}
 }
 
-// since returns how many retained messages did not fit since the last subscription and how many did in all, and reports whether
-// none came for a while. Where none is missing, no more are remembered.
+// since returns how many retained messages did not fit since the last subscription and how many did
+// in all, and reports whether none came for a while. Where none is missing, no more are remembered.
 func (r *replay) since(quiet time.Duration) (missed, taken int, isQuiet bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// A live presence that did not fit, as while Postgres is unavailable, is retained by the MQTT broker.
+// A live presence that did not fit, as while Postgres is unavailable, is retained by the MQTT
+// broker.
 func TestALivePresenceThatDidNotFitIsSubscribedToAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var room atomic.Bool

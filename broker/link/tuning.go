@@ -2,38 +2,45 @@ package link
 
 import "time"
 
-// Each constant: its value and unit, where the value comes from, and what breaks at half and at double.
+// Each constant: its value and unit, where the value comes from, and what breaks at half and at
+// double.
 const (
-	// Bytes read from a socket in one call: some fifty reports; a choice. Half: more system calls. Double: 32 KiB more for a connection.
+	// Bytes read from a socket in one call: some fifty reports; a choice. Half: more system calls.
+	// Double: 32 KiB more for a connection.
 	readAhead = 32 << 10
-	// Time for which an acknowledgement waits for others, or for a message to go with; a choice. Half: more writes. Double: MQTT brokers
-	// that wait for acknowledgements deliver later.
+	// Time for which an acknowledgement waits for others, or for a message to go with; a choice.
+	// Half: more writes. Double: MQTT brokers that wait for acknowledgements deliver later.
 	ackAfter = 5 * time.Millisecond
-	// Acknowledgements written together: half of the 20 messages that MQTT brokers commonly leave unacknowledged. Half: more writes.
-	// Double: the MQTT broker waits until ackAfter has passed.
+	// Acknowledgements written together: half of the 20 messages that MQTT brokers commonly leave
+	// unacknowledged. Half: more writes. Double: the MQTT broker waits until ackAfter has passed.
 	acksTogether = 10
 	// Bytes of an acknowledgement: MQTT 3.1.1 §3.4.
 	ackSize = 4
-	// Time of the last look into the socket of an MQTT broker that did not answer a ping: what is there is read immediately. Half: a
-	// process that is stopped for 0.5 s before it looks loses the connection. Double: a lost connection is noticed 1 s later.
+	// Time of the last look into the socket of an MQTT broker that did not answer a ping: what is
+	// there is read immediately. Half: a process that is stopped for 0.5 s before it looks loses
+	// the connection. Double: a lost connection is noticed 1 s later.
 	lastLook = time.Second
-	// A write that ends by this much after its deadline was late because this process did not run; a choice, above the delays of a busy
-	// machine. Half: more writes are tried twice on a full socket. Double: delays of 0.2 s drop sound connections.
+	// A write that ends by this much after its deadline was late because this process did not run;
+	// a choice, above the delays of a busy machine. Half: more writes are tried twice on a full
+	// socket. Double: delays of 0.2 s drop sound connections.
 	missedBy = 100 * time.Millisecond
-	// Time after which the library calls a connection lost whose ping was not answered: never, since it measures its own goroutines.
-	// batchingConn decides that.
+	// Time after which the library calls a connection lost whose ping was not answered: never,
+	// since it measures its own goroutines. batchingConn decides that.
 	never = 100 * 365 * 24 * time.Hour
 
-	// Interval of probes, until one has come back; a choice. Half: more of them. Double: a lost one costs 2 s of ConnectTimeout.
+	// Interval of probes, until one has come back; a choice. Half: more of them. Double: a lost one
+	// costs 2 s of ConnectTimeout.
 	probeEvery = time.Second
 
-	// Factor of each pause before presence is subscribed to again over the one before; a choice. 0.75 would shorten the pauses; 3 reaches
-	// the longest after four.
+	// Factor of each pause before presence is subscribed to again over the one before; a choice.
+	// 0.75 would shorten the pauses; 3 reaches the longest after four.
 	replayGrow = 1.5
-	// Longest such pause; a choice. Half: a full queue is filled more often. Double: presence is incomplete for longer.
+	// Longest such pause; a choice. Half: a full queue is filled more often. Double: presence is
+	// incomplete for longer.
 	longestPause = 30 * time.Second
 
-	// First and longest pause before a connection is tried again; choices. Half: more attempts in an outage. Double: up to 2 s later after it.
+	// First and longest pause before a connection is tried again; choices. Half: more attempts in
+	// an outage. Double: up to 2 s later after it.
 	firstReconnect   = 100 * time.Millisecond
 	longestReconnect = 2 * time.Second
 )
