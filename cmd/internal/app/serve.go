@@ -202,6 +202,11 @@ func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Tw
 	return f.twins.Told(ctx, id)
 }
 
+// Record returns a vehicle without its reported state.
+func (f fleet) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return f.twins.Record(ctx, id)
+}
+
 // Belongs reports whether a vehicle is an agency's, by a record that may be older than an order:
 // see store.Twins.
 func (f fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
