@@ -70,7 +70,7 @@ type Broker struct {
 	doubts       chan answered   // beyond it: they are looked up first
 	uncorrelated chan unitAnswer // answers to no command in flight, as far as is known: they must not delay the others
 	hints        chan telematics.CommandID
-	recalls      *recalls        // results that reports repeat
+	repeated     *repeated       // results that reports repeat
 	done         *done           // results that no report can change any more
 	events       *eventPublisher // what has changed
 	background   sync.WaitGroup  // what Send does concurrently with its callers
@@ -100,7 +100,7 @@ func New(c Config) *Broker {
 		answers:      make(chan answered, c.QueueSize),
 		doubts:       make(chan answered, c.QueueSize/4+1),
 		uncorrelated: make(chan unitAnswer, c.QueueSize/16+1),
-		recalls:      newRecalls(c.QueueSize),
+		repeated:     newRepeated(c.QueueSize),
 		done:         newDone(),
 		hints:        make(chan telematics.CommandID, c.QueueSize),
 		outbox:       outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
@@ -111,7 +111,7 @@ func New(c Config) *Broker {
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
 	b.events = newEventPublisher(c, b.metrics)
 	b.ingest = ingest.New(ingest.Config{
-		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.recall, Now: b.now,
+		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
 	})
 	b.Commands = publishingCommands{c.Commands, b.events}
@@ -132,7 +132,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	followers.Go(func() { ingestErr = b.ingest.Run(after) })
 	for range uncorrelatedWorkers {
 		followers.Go(func() { b.handleUncorrelated(after, b.uncorrelated, b.settleUncorrelated) })
-		followers.Go(func() { b.handleUncorrelated(after, b.recalls.queue, b.settleRecall) })
+		followers.Go(func() { b.handleUncorrelated(after, b.repeated.queue, b.settleRepeated) })
 	}
 
 	group, ctx := errgroup.WithContext(ctx)

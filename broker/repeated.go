@@ -64,22 +64,22 @@ func (d *done) add(unit telematics.Unit, a telematics.Answer) {
 // it has said before, in a failover or a restore.
 func (b *Broker) Recheck() { b.done.units.Purge() }
 
-// recalls are results that wait to be looked into, by unit.
-type recalls struct {
+// repeated are results that wait to be looked into, by unit.
+type repeated struct {
 	mu      sync.Mutex
 	waiting map[telematics.Unit]int
 	queue   chan unitAnswer
 }
 
-func newRecalls(size int) *recalls {
-	return &recalls{waiting: make(map[telematics.Unit]int), queue: make(chan unitAnswer, size)}
+func newRepeated(size int) *repeated {
+	return &repeated{waiting: make(map[telematics.Unit]int), queue: make(chan unitAnswer, size)}
 }
 
 // add reports false where there is no room, for this unit or at all.
-func (r *recalls) add(s unitAnswer) bool {
+func (r *repeated) add(s unitAnswer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting[s.unit] >= maxRecalls {
+	if r.waiting[s.unit] >= maxRepeated {
 		return false
 	}
 	select {
@@ -91,7 +91,7 @@ func (r *recalls) add(s unitAnswer) bool {
 	}
 }
 
-func (r *recalls) handled(unit telematics.Unit) {
+func (r *repeated) handled(unit telematics.Unit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[unit]--; r.waiting[unit] <= 0 {
@@ -99,23 +99,23 @@ func (r *recalls) handled(unit telematics.Unit) {
 	}
 }
 
-// recall takes the results that a report repeats: an answer that was lost on its way is
+// checkRepeated takes the results that a report repeats: an answer that was lost on its way is
 // settled by the next report [TEL-3]. It hands over and returns [LAW-8]; what does not
 // fit comes again.
-func (b *Broker) recall(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
+func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
 		if a.State.IsOpen() || b.done.contains(unit, a) {
 			continue
 		}
 		b.metrics.answersRecalled.Inc()
-		if !b.recalls.add(unitAnswer{unit: unit, answer: a, at: at}) {
+		if !b.repeated.add(unitAnswer{unit: unit, answer: a, at: at}) {
 			b.metrics.drop(recalledAnswer, queueFull, 1)
 		}
 	}
 }
 
-func (b *Broker) settleRecall(ctx context.Context, s unitAnswer) {
-	defer b.recalls.handled(s.unit)
+func (b *Broker) settleRepeated(ctx context.Context, s unitAnswer) {
+	defer b.repeated.handled(s.unit)
 	b.settleUncorrelated(ctx, s)
 }
 

@@ -121,7 +121,7 @@ const (
 	resultsPerUnit = 16
 	// Results of one unit that wait to be looked up; a choice. Half: more than one report is
 	// needed. Double: a unit that invents results has more of the queue.
-	maxRecalls = 16
+	maxRepeated = 16
 )
 
 // Allowances of one unit's answers, as in package ingest. doubtAllowance is of answers beyond their

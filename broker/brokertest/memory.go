@@ -13,6 +13,7 @@ import (
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	v1 "motorpool/telematics/v1"
 )
 
 var (
@@ -377,3 +378,8 @@ func (m *Memory) Published() []telematics.Event { return m.events.All() }
 const storedResolution = time.Microsecond
 
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(storedResolution) }
+
+// Said returns what a unit of protocol v1 said, as it comes from the MQTT broker.
+func Said(unit telematics.Unit, payload []byte, retained bool) telematics.Message {
+	return telematics.Message{Dialect: v1.Dialect{}, Unit: unit, Payload: payload, Retained: retained}
+}
