@@ -160,16 +160,19 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 	}
 }
 
+// noReport waits for nothing.
+func noReport(context.Context) {}
+
 func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	a.from.Handled(a.size)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
-	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report, Awaited: a.answer.Report != nil}
+	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
 	w := b.waiters.find(a.answer.Command)
 	if w != nil && w.command.Unit == a.unit {
 		sign.Asked = w.command.Vehicle
 	}
-	var reported *ingest.Awaited
-	if sign.Awaited {
+	reported := noReport
+	if sign.Report != nil {
 		reported = b.ingest.Await(sign)
 	} else {
 		b.ingest.SignOfLife(sign)
@@ -190,7 +193,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 			b.metrics.drop(ingest.Answer, queueFull, 1)
 		}
 	}
-	reported.Wait(ctx)
+	reported(ctx)
 }
 
 // asked reports whether a caller waits for the answer at another instance. Absence from the pending
@@ -226,12 +229,12 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan uni
 }
 
 func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
-	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), nil) // its report was written before, or is on its way
+	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport) // its report was written before, or is on its way
 }
 
 // settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for
 // nil, one at another instance, if there is one.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported *ingest.Awaited) {
+func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported func(context.Context)) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
@@ -256,7 +259,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
-	reported.Wait(ctx)
+	reported(ctx)
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)

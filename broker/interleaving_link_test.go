@@ -225,8 +225,8 @@ func (l *link) Observe(ctx context.Context, seen []delivery.Observation) (delive
 	})
 }
 
-func (l *link) ObserveAndFlush(o delivery.Observation) <-chan bool {
-	return l.memory.ObserveAndFlush(o)
+func (l *link) Report(o delivery.Observation) func(context.Context) (delivery.Seen, error) {
+	return brokertest.Report(l, o)
 }
 
 func (l *link) Register(p delivery.Pending) func(context.Context) error {

@@ -26,7 +26,7 @@ type commandRecord struct {
 func newCommandRecord(b *testing.B) *commandRecord {
 	b.Helper()
 	r := &commandRecord{Postgres: open(b, storetest.StartPostgres(b, true).Database(storetest.Template)), b: b, fleet: storetest.RoundSize}
-	fleetOf(b, r.Postgres, r.fleet)
+	storetest.AddFleet(b, r.DB, r.fleet)
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -13,16 +14,15 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 )
 
 var (
-	_ broker.Vehicles     = (*Twins)(nil)
 	_ broker.Commands     = (*Commands)(nil)
 	_ broker.Halts        = (*Postgres)(nil)
 	_ broker.Clock        = (*Postgres)(nil)
 	_ broker.AuditLog     = (*Postgres)(nil)
-	_ ingest.Twins        = (*Twins)(nil)
 	_ ingest.UnknownUnits = (*Postgres)(nil)
 	_ ingest.Contacts     = (*Postgres)(nil)
 )
@@ -42,8 +42,20 @@ func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 	})
 }
 
+// twinsOf returns the twins of an instance, which flush until the test ends.
+func twinsOf(t *testing.T, p *Postgres) *twins.Twins {
+	t.Helper()
+	reported := twins.New(twins.Config{
+		DB: p.DB, Vehicles: p.Fleet, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), FlushEvery: 50 * time.Millisecond,
+	})
+	storetest.Run(t, func(ctx context.Context) error { return reported.Run(ctx, nil) })
+	return reported
+}
+
 // commandsOf returns the record of commands of an instance without Redis.
-func commandsOf(p *Postgres) *Commands { return NewCommands(p, NewTwins(TwinsConfig{Postgres: p})) }
+func commandsOf(p *Postgres) *Commands {
+	return NewCommands(p, twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}))
+}
 
 // fleetIn changes the record of vehicles as imports and units do.
 func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
@@ -91,11 +103,12 @@ func fleetIn(t *testing.T, p *Postgres) brokertest.Fleet {
 }
 
 func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	add := storetest.Vehicles(t, twins.postgres.DB)
+	p := open(t, storetest.NewDatabase(t))
+	twins := twinsOf(t, p)
+	add := storetest.Vehicles(t, p.DB)
 	brokertest.VehiclesContract(t, func(t *testing.T) brokertest.VehicleRecord {
 		return brokertest.VehicleRecord{
-			Vehicles: twins, Commands: NewCommands(twins.postgres, twins), Record: twins.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, twins.postgres),
+			Vehicles: twins, Commands: NewCommands(p, twins), Record: twins.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, p),
 		}
 	})
 }
@@ -110,15 +123,6 @@ func linesOf(t *testing.T, p *Postgres, id telematics.CommandID) []telematics.Ac
 	all = slices.DeleteFunc(all, func(a telematics.Activity) bool { return a.Command != id })
 	slices.Reverse(all)
 	return all
-}
-
-func TestPostgresKeepsTheContractOfContacts(t *testing.T) {
-	address := storetest.NewDatabase(t)
-	here, there := open(t, address), open(t, address)
-	add := storetest.Vehicles(t, here.DB)
-	brokertest.ContactsContract(t, func(*testing.T) brokertest.ContactRecord {
-		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
-	})
 }
 
 func openRedis(t testing.TB, address string) *redis.DB {

@@ -35,6 +35,7 @@
 //	settings     what all instances of an installation have in common
 //	rentals      bookings, charges, payment methods, notices of the payment processor
 //	vehicles     vehicles, units, stations, addresses, unknown units; the import of fleet files
+//	twins        reported state of vehicles: cache, Redis, Postgres
 //	pg           connection, transactions, prepared statements, row sets, migrations
 //	redis        connection to Redis, pending commands, counts of requests
 //	groupcommit  batches of calls that share one commit

@@ -15,6 +15,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
+	"motorpool/store/twins"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -105,12 +106,12 @@ func TestNothingDeadlocks(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					seen := make([]sighting, fleet)
+					seen := make([]delivery.Observation, fleet)
 					for i, at := range rand.Perm(fleet) {
 						report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-						seen[i] = newSighting(delivery.Observation{Unit: units[at], At: time.Now(), Report: &report})
+						seen[i] = delivery.Observation{Unit: units[at], At: time.Now(), Report: &report}
 					}
-					if _, err := p.observe(context.Background(), seen); err != nil {
+					if _, err := twins.Store(context.Background(), p.DB, seen); err != nil {
 						t.Errorf("observe: %v", err)
 					}
 					observations.Add(1)

@@ -12,8 +12,11 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+
+	"github.com/lib/pq"
 )
 
 func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
@@ -64,10 +67,11 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, told := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
-	_, owned := p.owners(t.Context(), []telematics.Unit{unit})
-	_, reported := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now(), 1)}})
+	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
+	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report) // looks the unit up
+	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
-	_, spoke := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
+	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
 	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +119,11 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 		}
 		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
-			_, err := selectSnapshots(ctx, tx, nil)
-			return err
+			var rows []struct {
+				VehicleID int64  `db:"vehicle_id"`
+				Fields    []byte `db:"fields"`
+			}
+			return tx.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array([]int64{1}))
 		}); err != nil {
 			t.Errorf("%s, in a transaction: %v", when, err)
 		}
@@ -145,16 +152,16 @@ func TestNobodyWaitsForAConnectionBeyondTheirTime(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := p.owners(ctx, []telematics.Unit{"unit-1"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.Updates(ctx, []telematics.CommandID{telematics.NoCommand}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a read: %v", err)
 	}
-	if _, err := p.keep(ctx, []sighting{{}}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := twins.Store(ctx, p.DB, []delivery.Observation{{}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a transaction: %v", err)
 	}
 	for range p.Prepared.Pool.Stats().MaxOpenConnections {
 		p.Prepared.Release()
 	}
-	if _, err := p.owners(t.Context(), []telematics.Unit{"unit-1"}); err != nil {
+	if _, err := p.Updates(t.Context(), []telematics.CommandID{telematics.NoCommand}, nil); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }

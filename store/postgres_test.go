@@ -18,6 +18,7 @@ import (
 	"motorpool/store/rentals"
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
+	"motorpool/store/twins"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -66,7 +67,7 @@ func calls(p *Postgres) map[string]func(context.Context) error {
 			return p.Add(ctx, telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead})
 		},
 		"Observe": func(ctx context.Context) error {
-			_, err := p.Observe(ctx, []delivery.Observation{{Unit: "unit-1", At: morning}})
+			_, err := twins.Store(ctx, p.DB, []delivery.Observation{{Unit: "unit-1", At: morning}})
 			return err
 		},
 	}

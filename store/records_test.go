@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -100,8 +99,9 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 
 // What a unit says of its connection makes the cached record out of date.
 func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	p := open(t, storetest.NewDatabase(t))
+	twins := twinsOf(t, p)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	begin := time.Now().Add(-time.Hour)
 	says := func(status telematics.PresenceStatus, after time.Duration) {
 		t.Helper()
@@ -113,20 +113,20 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	}
 	isStale := func() bool {
 		t.Helper()
-		twin, ok := twins.records.find(id)
-		if !ok {
-			t.Fatal("the record is not cached")
+		twin, err := twins.Resolve(t.Context(), id) // from the cache
+		if err != nil {
+			t.Fatal(err)
 		}
 		c := brokertest.NewCommand(id, telematics.Lock)
 		c.Version = twin.Version
-		claim, err := twins.postgres.Claim(t.Context(), c)
+		claim, err := p.Claim(t.Context(), c)
 		if errors.Is(err, errStale) {
 			return true
 		}
 		if err != nil || !claim.Taken() {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
-		if _, _, err = twins.postgres.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
+		if _, _, err = p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		return false
@@ -136,9 +136,14 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(telematics.Online, time.Minute) // again, in the same session
-	if _, err := twins.postgres.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(begin, 1)}}); err != nil {
+	report := telematics.Report{At: begin, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
 		t.Fatal(err)
 	}
+	storetest.Eventually(t, "postgres has the report", func() bool {
+		twin, err := p.Twin(t.Context(), id)
+		return err == nil && twin.Snapshot != nil
+	})
 	if isStale() {
 		t.Error("stale after signs of life alone")
 	}
@@ -149,10 +154,10 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	if _, err := twins.Twin(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if twin, _ := twins.records.find(id); twin.Contact.Status != telematics.Offline {
+	if twin, _ := twins.Resolve(t.Context(), id); twin.Contact.Status != telematics.Offline {
 		t.Errorf("read, and cached as %+v", twin.Contact)
 	}
-	if err := twins.postgres.ForgetContacts(t.Context()); err != nil {
+	if err := p.ForgetContacts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !isStale() {
@@ -160,86 +165,11 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	}
 }
 
-// A cached record does not say to which vehicle a unit belongs before a claim has found it to be true.
-func TestClaim_ConfirmedRecordRefreshesOwnerOfUnit(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
-	if _, err := twins.Record(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	owned, ok := twins.directory.owner(unit)
-	if !ok {
-		t.Error("a record that is read does not tell")
-	}
-	twins.directory.known.Purge() // as time does
-	o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
-	twin, err := twins.Resolve(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if twins.ObserveAndFlush(o) != nil {
-		t.Error("the cached record was used before it was confirmed")
-	}
-	c := brokertest.NewCommand(id, telematics.Lock)
-	c.Version = twin.Version
-	if claim, err := NewCommands(twins.postgres, twins).Claim(t.Context(), &c, nil); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
-	if again, ok := twins.directory.owner(unit); !ok || !reflect.DeepEqual(again, owned) {
-		t.Errorf("confirmed as of %+v, want %+v", again, owned)
-	}
-	if there := twins.ObserveAndFlush(o); there == nil || !<-there {
-		t.Error("the report is not brought")
-	}
-}
-
-// A vehicle takes its time to answer. Who was asked is known for that long, and who is told of the answer is looked up anew.
-func TestAReportThatAnswersIsBroughtForTheVehicleThatWasAsked(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	asked, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
-	other, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
-	if _, err := twins.Record(t.Context(), asked); err != nil {
-		t.Fatal(err)
-	}
-	age := func(by time.Duration) {
-		aged, _ := twins.directory.known.Peek(unit)
-		aged.until = time.Now().Add(-by)
-		twins.directory.known.Add(unit, aged)
-	}
-	age(telematics.MaxBudget - 10*time.Second)
-	o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Add(-time.Hour), 1)}
-	for vehicle, want := range map[telematics.VehicleID]bool{0: false, other: false, asked: true} {
-		o.Asked = vehicle
-		there := twins.ObserveAndFlush(o)
-		if (there != nil) != want {
-			t.Errorf("unit of vehicle %d, asked as %d: brought %v, want %v", asked, vehicle, there != nil, want)
-		}
-		if there != nil && !<-there {
-			t.Error("Redis does not have it")
-		}
-	}
-	if age(telematics.MaxBudget); twins.ObserveAndFlush(o) != nil {
-		t.Error("who was asked is known for longer than anybody waits")
-	}
-}
-
-func TestRecords_CacheIsBounded(t *testing.T) {
-	r := newRecords()
-	for id := range telematics.VehicleID(recordsSize + 10) {
-		r.keep(&telematics.Twin{Vehicle: telematics.Vehicle{ID: id}, Version: 1})
-	}
-	if n := r.cached.Len(); n != recordsSize {
-		t.Errorf("%d are cached, want %d", n, recordsSize)
-	}
-	if _, ok := r.find(0); ok {
-		t.Error("the one that was not used for longest is still cached")
-	}
-}
-
 // A claim that fails has not confirmed the record by which its order was accepted.
 func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	id, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	p := open(t, storetest.NewDatabase(t))
+	twins := twinsOf(t, p)
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := twins.Resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -248,31 +178,10 @@ func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 	c.Version = twin.Version
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := NewCommands(twins.postgres, twins).Claim(ended, &c, nil); err == nil {
+	if _, err := NewCommands(p, twins).Claim(ended, &c, nil); err == nil {
 		t.Fatal("claimed in a context that has ended")
 	}
-	if twin, cached := twins.records.find(id); cached {
-		t.Errorf("cached %+v", twin)
-	}
-}
-
-func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T) {
-	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	fleetIn(t, twins.postgres)
-	id, _ := storetest.AddVehicle(t, twins.postgres.DB, 1)
-	belongs := func(agency telematics.AgencyID, want bool) {
-		t.Helper()
-		if got, err := twins.Belongs(t.Context(), id, agency); err != nil || got != want {
-			t.Errorf("agency %d: %v %v, want %v", agency, got, err, want)
-		}
-	}
-	belongs(1, true)
-	belongs(2, false)
-	twins.postgres.Pool.MustExec(`update vehicles set agency_id = 2 where id = $1`, id)
-	belongs(1, true) // until an order, or a request of another agency, reads the record
-	belongs(2, true)
-	belongs(1, false)
-	if got, err := twins.Belongs(t.Context(), 1<<40, 1); got || err == nil {
-		t.Errorf("no such vehicle: %v %v", got, err)
+	if _, err := twins.Resolve(ended, id); err == nil {
+		t.Error("the record is still cached")
 	}
 }

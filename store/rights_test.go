@@ -11,6 +11,7 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
+	"motorpool/store/twins"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -94,7 +95,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		t.Error(err)
 	}
 	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+	if _, err := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.Twin(t.Context(), vehicle); err != nil {

@@ -16,8 +16,27 @@ func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
 	return nil
 }
 
-// Bring implements ingest.Twins. All is left to Observe.
-func (m *Memory) ObserveAndFlush(delivery.Observation) <-chan bool { return nil }
+// Report implements ingest.Twins.
+func (m *Memory) Report(o delivery.Observation) func(context.Context) (delivery.Seen, error) {
+	return Report(m, o)
+}
+
+// Report has a report observed concurrently, for 3 s at most, as the store does.
+func Report(twins Observer, o delivery.Observation) func(context.Context) (delivery.Seen, error) {
+	var seen delivery.Seen
+	wait := Begin(func() (err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		seen, err = twins.Observe(ctx, []delivery.Observation{o})
+		return err
+	})
+	return func(ctx context.Context) (delivery.Seen, error) {
+		if err := wait(ctx); err != nil {
+			return delivery.Seen{}, err
+		}
+		return seen, nil
+	}
+}
 
 // Observe implements ingest.Twins.
 func (m *Memory) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {

@@ -23,12 +23,13 @@ type Twins interface {
 	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns what has
 	// changed, and the units that no vehicle has.
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
-	// ObserveAndFlush merges an observation for a caller that waits until every instance sees it.
-	// The channel says whether they do, but maybe never; nil: it was not taken, and Observe
-	// remains.
-	ObserveAndFlush(delivery.Observation) <-chan bool
-	// Run flushes what Observe has merged, so that every instance sees it, until the context ends,
-	// and then what is left. It publishes the changes that Observe has not returned.
+	// Report begins to merge a report for a caller that waits until every instance sees it. It does
+	// not block.
+	// The function that it returns blocks until they do, or the context ends: then they will. It is
+	// called once, and returns what Observe returns.
+	Report(delivery.Observation) (wait func(context.Context) (delivery.Seen, error))
+	// Run flushes what Observe has merged, so that every instance sees it, until the context ends, and then what is left. It publishes the
+	// changes that Observe has not returned.
 	Run(ctx context.Context, publish func([]telematics.Change)) error
 }
 
@@ -71,7 +72,6 @@ type Ingest struct {
 	noisy        noisy
 	reports      *reports
 	contact      *queue // presence, and signs of life
-	prompt       *queue // reports in answers: a caller waits for each
 	unknownUnits *unknownUnits
 }
 
@@ -79,8 +79,7 @@ type Ingest struct {
 func New(c Config) *Ingest {
 	in := &Ingest{Config: c, metrics: newMetrics(c.Metrics, c.Dropped), noisy: noisy{units: map[telematics.Unit]map[Kind]int{}}, reports: newReports(c.QueueSize)}
 	in.allowances.reports, in.allowances.presence = NewLimiter(reportAllowance), NewLimiter(presenceAllowance)
-	in.contact = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize), retries: true}
-	in.prompt = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize)}
+	in.contact = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize)}
 	in.unknownUnits = &unknownUnits{overflow: in.metrics.dropped(unknownUnitKind, queueFull), heard: map[telematics.Unit]telematics.UnknownUnit{}}
 	return in
 }
@@ -92,7 +91,7 @@ func (in *Ingest) Run(ctx context.Context) error {
 	var readers, flusher sync.WaitGroup
 	var err error
 	flusher.Go(func() { err = in.Twins.Run(flushing, in.Changed) })
-	for _, run := range []func(context.Context){in.readReports, in.contact.run, in.prompt.run, in.runPeriodically} {
+	for _, run := range []func(context.Context){in.readReports, in.contact.run, in.runPeriodically} {
 		readers.Go(func() { run(ctx) })
 	}
 	readers.Wait()

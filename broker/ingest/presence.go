@@ -55,13 +55,11 @@ func (in *Ingest) SignOfLife(o delivery.Observation) {
 type queue struct {
 	*Ingest
 	waiting chan observed
-	retries bool // while the store is unavailable: units do not send these again
 }
 
 type observed struct {
 	delivery.Observation
-	done chan<- struct{} // closed once it is stored, or cannot be; nil: no caller waits
-	from *Sender         // nil: it counts against no unit
+	from *Sender // nil: it counts against no unit
 }
 
 // add reports false where the queue is full.
@@ -74,17 +72,8 @@ func (q *queue) add(o observed) bool {
 	}
 }
 
-// begin queues an observation. The channel is closed when it is stored, or cannot be; nil: the
-// queue is full.
-func (q *queue) begin(o delivery.Observation) <-chan struct{} {
-	done := make(chan struct{})
-	if !q.add(observed{Observation: o, done: done}) {
-		return nil
-	}
-	return done
-}
-
-// run stores what is queued, until the context ends, and then what is left.
+// run stores what is queued, until the context ends, and then what is left. It retries while the
+// store is unavailable: units do not send these again.
 func (q *queue) run(ctx context.Context) {
 	InBatches(ctx, q.waiting, q.StepTimeout, func(batch []observed) {
 		observations := make([]delivery.Observation, len(batch))
@@ -93,12 +82,7 @@ func (q *queue) run(ctx context.Context) {
 			observations[i] = o.Observation
 		}
 		_, err := q.observe(observations)
-		for _, o := range batch {
-			if o.done != nil {
-				close(o.done)
-			}
-		}
-		for q.retries && isUnavailable(err) && ctx.Err() == nil {
+		for isUnavailable(err) && ctx.Err() == nil {
 			select {
 			case <-time.After(writeRetry):
 			case <-ctx.Done():
@@ -127,6 +111,12 @@ func (in *Ingest) observe(observations []delivery.Observation) (merged int, err 
 	ctx, cancel := in.step(context.Background())
 	defer cancel()
 	seen, err := in.Twins.Observe(ctx, observations)
+	return in.count(seen, err, observations)
+}
+
+// count counts and publishes what observations have led to. It returns how many of them are of
+// vehicles, and were merged.
+func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.Observation) (int, error) {
 	in.metrics.presenceFormer.Add(float64(seen.Ghosts))
 	in.metrics.presenceOutdated.Add(float64(seen.Overtaken))
 	in.Changed(seen.Changes)
@@ -137,6 +127,20 @@ func (in *Ingest) observe(observations []delivery.Observation) (merged int, err 
 		return 0, err
 	}
 	return max(0, len(observations)-unknown-foreign), nil // a counter panics below zero, and a store may call a unit both
+}
+
+// Await begins to store a report that came with an answer, and returns a function that waits until
+// every instance sees it, until that takes too long, or until the context ends.
+func (in *Ingest) Await(o delivery.Observation) (wait func(context.Context)) {
+	began, stored := time.Now(), in.Twins.Report(o)
+	return func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, max(reportTimeout-time.Since(began), reportTimeout/2))
+		defer cancel()
+		seen, err := stored(ctx)
+		if _, err = in.count(seen, err, []delivery.Observation{o}); err != nil && ctx.Err() == nil {
+			in.lose(1, err)
+		}
+	}
 }
 
 func (in *Ingest) lose(n int, why error) {

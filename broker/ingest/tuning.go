@@ -34,8 +34,6 @@ const (
 	// Time that an answer waits until its report is stored; a choice. Half: callers may read the
 	// former state. Double: the trouble of one vehicle delays the answers of others.
 	reportTimeout = 250 * time.Millisecond
-	// The part of it after which the report is written to Postgres instead of Redis.
-	bringTimeout = reportTimeout / 2
 )
 
 // Allowances. A unit that keeps the protocol stays far below these. After a long time offline it

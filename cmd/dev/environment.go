@@ -20,6 +20,7 @@ import (
 	"motorpool/simulator/sandbox"
 	"motorpool/store"
 	"motorpool/store/pg"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 )
 
@@ -195,7 +196,7 @@ func (e *environment) importFleet(ctx context.Context, postgres *store.Postgres)
 	if err := postgres.ForgetContacts(ctx); err != nil {
 		return err
 	}
-	_, err := postgres.Observe(ctx, e.fleet.lastReports())
+	_, err := twins.Store(ctx, postgres.DB, e.fleet.lastReports())
 	return err
 }
 

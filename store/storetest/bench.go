@@ -5,6 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"motorpool/store/pg"
+	"motorpool/telematics"
 )
 
 // Concurrently runs a benchmark with different numbers of concurrent callers.
@@ -43,4 +46,14 @@ func Call[T any](b *testing.B, callers int, fresh func(n int) []T, call func(T) 
 		left -= len(things)
 	}
 	b.StopTimer()
+}
+
+// AddFleet adds the vehicles from 1 to n, with their units.
+func AddFleet(tb testing.TB, db *pg.DB, n int) []telematics.Unit {
+	tb.Helper()
+	units := make([]telematics.Unit, n)
+	for i := range units {
+		_, units[i] = AddVehicle(tb, db, telematics.VehicleID(i+1))
+	}
+	return units
 }

@@ -14,8 +14,6 @@ type Observation struct {
 	Report   *telematics.Report   // nil: none
 	Presence *telematics.Presence // nil: none
 	Retained bool                 // the presence is the MQTT broker's memory
-	Awaited  bool                 // a caller waits until every instance sees it
-	Missed   bool                 // likewise, and has waited for Redis already
 	Asked    telematics.VehicleID // that was asked something, which the unit answers; zero: it says so by itself
 }
 

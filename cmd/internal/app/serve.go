@@ -25,6 +25,7 @@ import (
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
 	"motorpool/store/settings"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 )
 
@@ -63,7 +64,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer closeLogged(log, "redis", cache.Close)
 
-	twins := store.NewTwins(store.TwinsConfig{Postgres: postgres, Redis: cache, Logger: log})
+	reported := twins.New(twins.Config{DB: postgres.DB, Vehicles: postgres.Fleet, Redis: cache, Logger: log})
 	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: twins, Commands: store.NewCommands(postgres, twins), Halts: postgres, Clock: postgres, AuditLog: postgres, Twins: twins, Pending: redis.NewPendingTable(cache),
+		Vehicles: reported, Commands: store.NewCommands(postgres, reported), Halts: postgres, Clock: postgres, AuditLog: postgres, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: postgres, Events: events.New(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
@@ -91,7 +92,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{postgres, twins}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
+		Controller: carrier, Fleet: fleet{postgres, reported}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres.DB}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
@@ -194,12 +195,12 @@ const (
 // fleet reads vehicles as they are now, and all else from the record.
 type fleet struct {
 	*store.Postgres
-	twins *store.Twins
+	twins *twins.Twins
 }
 
-// Twin returns a vehicle with what is known of it now, as a read returns it.
+// Twin returns a vehicle with its reported state of now. No later read returns less.
 func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return f.twins.Told(ctx, id)
+	return f.twins.DurableTwin(ctx, id)
 }
 
 // Record returns a vehicle without its reported state.
@@ -208,12 +209,12 @@ func (f fleet) Record(ctx context.Context, id telematics.VehicleID) (telematics.
 }
 
 // Belongs reports whether a vehicle is an agency's, by a record that may be older than an order:
-// see store.Twins.
+// see twins.Twins.
 func (f fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
 	return f.twins.Belongs(ctx, id, agency)
 }
 
-// Twins returns vehicles with what is known of them now.
+// Twins returns vehicles with their reported states of now.
 func (f fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	return f.twins.Twins(ctx, q)
 }

@@ -1,4 +1,4 @@
-package store
+package twins
 
 import (
 	"context"
@@ -14,33 +14,32 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// twinsAt opens an instance's twins, and writes behind until the test ends.
+// twinsAt opens an instance's twins, and flushes until the test ends.
 func twinsAt(t *testing.T, database, redis string) *Twins {
 	t.Helper()
-	return twinsTelling(t, database, redis, nil)
+	return twinsPublishing(t, database, redis, nil)
 }
 
-func twinsTelling(t *testing.T, database, redis string, tell func([]telematics.Change)) *Twins {
+func twinsPublishing(t *testing.T, database, redis string, publish func([]telematics.Change)) *Twins {
 	t.Helper()
-	twins := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis), Every: 50 * time.Millisecond})
-	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, tell) })
+	twins := newTwins(open(t, database), openRedis(t, redis), 50*time.Millisecond)
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, publish) })
 	return twins
 }
 
-// running runs something until the test ends.
-// changesTold collects what twins tell.
-type changesTold struct {
+// publishedChanges collects what twins publish.
+type publishedChanges struct {
 	mu   sync.Mutex
 	list []telematics.Change
 }
 
-func (c *changesTold) tell(changes []telematics.Change) {
+func (c *publishedChanges) publish(changes []telematics.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, changes...)
 }
 
-func (c *changesTold) take() []telematics.Change {
+func (c *publishedChanges) take() []telematics.Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := c.list
@@ -53,17 +52,17 @@ func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
 	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told changesTold
+			var published publishedChanges
 			database := storetest.NewDatabase(t)
-			here, there := twinsTelling(t, database, redis, told.tell), twinsTelling(t, database, redis, told.tell)
-			add := storetest.Vehicles(t, here.postgres.DB)
+			here, there := twinsPublishing(t, database, redis, published.publish), twinsPublishing(t, database, redis, published.publish)
+			add := storetest.Vehicles(t, here.stored.DB)
 			settled := func() {
-				storetest.Eventually(t, "both instances owe nothing", func() bool { return here.Behind()+there.Behind() == 0 })
+				storetest.Eventually(t, "both instances have flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
 			}
 			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
 				return brokertest.TwinRecord{
 					Here: here, There: there, Vehicle: add,
-					Published: func() []telematics.Change { settled(); return told.take() },
+					Published: func() []telematics.Change { settled(); return published.take() },
 					Twin: func(id telematics.VehicleID) telematics.Twin {
 						settled()
 						twin, err := there.Twin(context.Background(), id)
@@ -78,7 +77,7 @@ func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
 	}
 }
 
-// statusAt returns a report of a few sections, of which each value tells the instant.
+// statusAt returns a report of a few sections, of which each value is that of the instant.
 func statusAt(at time.Time, n int) *telematics.Report {
 	return &telematics.Report{At: at.Add(time.Duration(n) * time.Second), Values: map[telematics.Field]any{
 		telematics.Latitude: float64(n % 90), telematics.Longitude: float64(n % 90),
@@ -93,6 +92,12 @@ func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telemati
 		t.Fatal(err)
 	}
 	return seen
+}
+
+// awaited waits for a report.
+func awaited(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) (delivery.Seen, error) {
+	t.Helper()
+	return twins.Report(delivery.Observation{Unit: unit, At: time.Now(), Report: report})(t.Context())
 }
 
 func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
@@ -110,7 +115,7 @@ func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
 	server := storetest.StartRedis(t)
 	database := storetest.NewDatabase(t)
 	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
-	id, unit := storetest.AddVehicle(t, here.postgres.DB, 1)
+	id, unit := storetest.AddVehicle(t, here.stored.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		twins := []*Twins{here, there}[n%2]
@@ -130,20 +135,20 @@ func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
 		})
 	}
 	storetest.Eventually(t, "postgres has all of it", func() bool {
-		twin, err := here.postgres.Twin(t.Context(), id)
+		twin, err := here.vehicles.Twin(t.Context(), id)
 		return mileage(t, twin, err) == 19
 	})
-	storetest.Eventually(t, "nothing is owed any more", func() bool { return here.Behind()+there.Behind() == 0 })
+	storetest.Eventually(t, "all is flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
 }
 
 func TestARestartedRedisIsFilledAgain(t *testing.T) {
 	server := storetest.StartRedis(t)
 	twins := twinsAt(t, storetest.NewDatabase(t), server.URL())
-	id, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	for _, step := range []func() error{server.Kill, nil, server.Restart} {
-		if step == nil { // while it is away
+		if step == nil { // while it is unavailable
 			observed(t, twins, unit, statusAt(start, 2))
 			twin, err := twins.Twin(t.Context(), id)
 			if got := mileage(t, twin, err); got != 2 {
@@ -155,16 +160,16 @@ func TestARestartedRedisIsFilledAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storetest.Eventually(t, "redis has what came while it was away", func() bool {
-		held, err := twins.redis.latestOf(t.Context(), []telematics.VehicleID{id})
+	storetest.Eventually(t, "redis has what came while it was unavailable", func() bool {
+		held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
 		km := held[id].snapshot.Number(telematics.MileageKm)
 		return err == nil && km != nil && *km == 2
 	})
 }
 
-func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
+func TestObserve_IsWrittenWhenPostgresIsAvailableAgain(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: 50 * time.Millisecond})
+	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
@@ -186,26 +191,20 @@ func TestWhatPostgresMissesIsOwedToIt(t *testing.T) {
 	}
 }
 
-func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
+func TestReport_IsSeenByEveryInstanceWhenTheWaitEnds(t *testing.T) {
 	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	postgres := open(t, database)
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	here := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis), Every: time.Hour})
-	there := NewTwins(TwinsConfig{Postgres: open(t, database), Redis: openRedis(t, redis), Every: time.Hour})
+	here := newTwins(postgres, openRedis(t, redis), time.Hour)
+	there := newTwins(open(t, database), openRedis(t, redis), time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return here.Run(ctx, nil) })
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
-		o := delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}
-		brought := here.ObserveAndFlush(o)
-		switch {
-		case (brought == nil) != (n == 0):
-			t.Fatalf("the unit was looked up %d times, and a report is brought: %v", n, brought != nil)
-		case brought == nil:
-			if _, err := here.Observe(t.Context(), []delivery.Observation{o}); err != nil {
-				t.Fatal(err)
-			}
-		case !<-brought:
-			t.Fatal("Redis does not have it")
+		if _, cached := here.owners.find(unit); cached != (n > 0) {
+			t.Fatalf("report %d: the owner is cached: %v", n, cached)
+		}
+		if _, err := awaited(t, here, unit, statusAt(start, n)); err != nil {
+			t.Fatal(err)
 		}
 		twin, err := there.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
@@ -214,10 +213,10 @@ func TestAnAwaitedReportIsSeenByEveryInstanceAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
+func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 	postgres := open(t, storetest.NewDatabase(t))
 	server := storetest.StartRedis(t)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, server.URL()), Every: time.Hour})
+	twins := newTwins(postgres, openRedis(t, server.URL()), time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
@@ -225,7 +224,7 @@ func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 5 {
-		if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, n), Awaited: true}}); err != nil {
+		if _, err := awaited(t, twins, unit, statusAt(start, n)); err != nil {
 			t.Fatal(err)
 		}
 		twin, err := postgres.Twin(t.Context(), id)
@@ -235,38 +234,35 @@ func TestAnAwaitedReportIsInPostgresWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-func TestAnAwaitedReportThatRedisRefusesIsInPostgres(t *testing.T) {
+func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 	postgres := open(t, storetest.NewDatabase(t))
 	redis := openRedis(t, storetest.StartRedis(t).URL())
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: redis, Every: time.Hour})
+	twins := newTwins(postgres, redis, time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	if err := redis.Client.Set(t.Context(), latestKey(id), "no hash", 0).Err(); err != nil {
+	if err := redis.Client.Set(t.Context(), stateKey(id), "no hash", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 3), Awaited: true}}); err != nil {
+	if _, err := awaited(t, twins, unit, statusAt(start, 3)); err != nil {
 		t.Fatal(err)
 	}
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
 		t.Errorf("postgres says %v", mileage(t, twin, err))
 	}
-	if brought := twins.ObserveAndFlush(delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(start, 4), Awaited: true}); brought != nil {
-		t.Error("a report is brought to where one was refused a moment ago")
-	}
 }
 
-// Nobody knows yet whose the unit is, and Postgres cannot say.
-func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T) {
+// The owner of the unit is not cached, and cannot be looked up.
+func TestReport_OfUnitThatCannotBeLookedUpIsWrittenLater(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: 50 * time.Millisecond})
+	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 2), Awaited: true}}); !unavailable.Is(err) {
-		t.Errorf("whoever waits is told %v", err)
+	if _, err := awaited(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 2)); !unavailable.Is(err) {
+		t.Errorf("the caller gets %v", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -277,10 +273,10 @@ func TestAnAwaitedReportOfAUnitThatWasNeverLookedUpIsOwedToPostgres(t *testing.T
 	})
 }
 
-func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
+func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
 	redis := storetest.StartRedis(t)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, redis.URL()), Every: 50 * time.Millisecond})
+	twins := newTwins(postgres, openRedis(t, redis.URL()), 50*time.Millisecond)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
@@ -288,9 +284,9 @@ func TestAnAwaitedReportThatPostgresMissesIsOwedToIt(t *testing.T) {
 	if err := errors.Join(server.Kill(), redis.Kill()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: statusAt(start, 2), Awaited: true}})
+	_, err := awaited(t, twins, unit, statusAt(start, 2))
 	if !unavailable.Is(err) {
-		t.Errorf("whoever waits is told %v", err)
+		t.Errorf("the caller gets %v", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -305,7 +301,7 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	database := storetest.NewDatabase(t)
 	postgres := open(t, database)
 	add := storetest.Vehicles(t, postgres.DB)
-	twins := NewTwins(TwinsConfig{Postgres: postgres, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), Every: time.Hour})
+	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), time.Hour)
 	ctx, stop := context.WithCancel(t.Context())
 	var observations []delivery.Observation
 	var ids []telematics.VehicleID
@@ -317,8 +313,8 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * len(ids); twins.Behind() != want { // to Redis and to Postgres
-		t.Errorf("owed: %d, want %d", twins.Behind(), want)
+	if want := 2 * len(ids); twins.unwritten() != want { // to Redis and to Postgres
+		t.Errorf("unwritten: %d, want %d", twins.unwritten(), want)
 	}
 	stop()
 	if err := twins.Run(ctx, nil); err != nil {
@@ -332,10 +328,10 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	}
 }
 
-func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
-	twins := NewTwins(TwinsConfig{Postgres: open(t, storetest.NewDatabase(t)), Redis: openRedis(t, storetest.StartMiniredis(t).URL())})
-	twins.known.size = 2 // less than the fleet
-	add := storetest.Vehicles(t, twins.postgres.DB)
+func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
+	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
+	twins.cache.size = 2 // less than the fleet
+	add := storetest.Vehicles(t, twins.stored.DB)
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
 	for range 4 {
@@ -348,8 +344,8 @@ func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
 			observed(t, twins, unit, statusAt(start, n))
 		}
 	}
-	if want := 2 * len(units); twins.Behind() != want { // to Redis and to Postgres
-		t.Errorf("owed: %d, want %d", twins.Behind(), want)
+	if want := 2 * len(units); twins.unwritten() != want { // to Redis and to Postgres
+		t.Errorf("unwritten: %d, want %d", twins.unwritten(), want)
 	}
 	for _, id := range ids {
 		twin, err := twins.Twin(t.Context(), id)
@@ -359,29 +355,29 @@ func TestWhatIsOwedIsBoundedByTheFleet(t *testing.T) {
 	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if err := twins.Run(ended, nil); err != nil || twins.Behind() > 0 {
-		t.Fatalf("Run = %v, and still owed %d", err, twins.Behind())
+	if err := twins.Run(ended, nil); err != nil || twins.unwritten() > 0 {
+		t.Fatalf("Run = %v, and %d still unwritten", err, twins.unwritten())
 	}
 	observed(t, twins, units[0], statusAt(start, 5))
 	_, unit := add()
 	observed(t, twins, unit, statusAt(start, 5))
-	if n := len(twins.known.vehicles); n > 2 {
-		t.Errorf("%d vehicles are remembered, of which nothing is owed", n)
+	if n := len(twins.cache.states); n > 2 {
+		t.Errorf("%d clean states are cached", n)
 	}
 }
 
 func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
-	twins := NewTwins(TwinsConfig{Postgres: open(t, storetest.NewDatabase(t)), Redis: openRedis(t, storetest.StartMiniredis(t).URL())})
-	_, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
+	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
+	_, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1)) // not in Postgres yet
-	for _, asked := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
-		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: asked})
+	for _, wanted := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
+		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: wanted})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, twin := range found {
-			if is := twin.Contact.At(time.Now()); asked != "" && is != asked {
-				t.Errorf("a list of what is %s shows a vehicle that is %s", asked, is)
+			if is := twin.Contact.At(time.Now()); wanted != "" && is != wanted {
+				t.Errorf("a list of what is %s returns a vehicle that is %s", wanted, is)
 			}
 		}
 	}
@@ -390,18 +386,18 @@ func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
 func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	twins := twinsAt(t, database, redis)
-	first, unit := storetest.AddVehicle(t, twins.postgres.DB, 1)
-	second, other := storetest.AddVehicle(t, twins.postgres.DB, 2)
+	first, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
+	second, other := storetest.AddVehicle(t, twins.stored.DB, 2)
 	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(at, 100))
 	observed(t, twins, other, statusAt(at, 200))
-	storetest.Eventually(t, "all of it is written", func() bool { return twins.Behind() == 0 })
+	storetest.Eventually(t, "all of it is written", func() bool { return twins.unwritten() == 0 })
 	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
-		if _, err := twins.postgres.Pool.Exec(change); err != nil {
+		if _, err := twins.stored.Pool.Exec(change); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moved := twinsAt(t, database, redis) // whose directory is fresh
+	moved := twinsAt(t, database, redis) // whose cache of owners is empty
 	observed(t, moved, unit, statusAt(at, 101))
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)

@@ -1,4 +1,4 @@
-package store
+package twins
 
 import (
 	"context"
@@ -18,64 +18,71 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// sighting is what was seen of a unit: one observation, or several joined into one.
-type sighting struct {
+// observation is one observation of a unit, or several merged into one.
+type observation struct {
 	delivery.Observation                      // with a report where there are readings
-	readings             telematics.Snapshot  // each of its own time
+	readings             telematics.Snapshot  // each with its own time
 	vehicle              telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
-	owed                 bool                 // Postgres is going to be given it with what is known of the vehicle
 }
 
-func newSighting(o delivery.Observation) sighting {
-	s := sighting{Observation: o}
-	s.At = pg.FromTimestamp(pg.Timestamp(o.At)) // compared with instants that were written down
+func newObservation(o delivery.Observation) observation {
+	merged := observation{Observation: o}
+	merged.At = pg.FromTimestamp(pg.Timestamp(o.At)) // compared with instants that were stored
 	if o.Report != nil {
-		s.readings = telematics.Merge(nil, *o.Report)
+		merged.readings = telematics.Merge(nil, *o.Report)
 	}
-	return s
+	return merged
 }
 
-// Observe merges what was seen of units into their contacts and their vehicles'
-// snapshots, whatever the order of arrival [LAW-7], and returns the units that belong to
-// no vehicle. It is durable when Observe returns. An error that is not [Away] names what
-// could not be kept; the rest was kept.
-func (p *Postgres) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
-	sightings := make([]sighting, len(observations))
+// merge returns two observations of a unit as one.
+func (o observation) merge(other observation) observation {
+	if o.Unit == "" {
+		return other
+	}
+	if o.At.After(other.At) {
+		other.At = o.At
+	}
+	if other.Report == nil {
+		other.Report = o.Report
+	}
+	other.readings = telematics.Join(o.readings, other.readings)
+	return other
+}
+
+// stored is the contacts and the snapshots in Postgres.
+type stored struct{ *pg.DB }
+
+// Store writes observations to Postgres, for programs that have no Redis.
+func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) (delivery.Seen, error) {
+	merged := make([]observation, len(observations))
 	for i, o := range observations {
-		sightings[i] = newSighting(o)
+		merged[i] = newObservation(o)
 	}
-	return p.keep(ctx, sightings)
+	return stored{db}.observe(ctx, merged)
 }
 
-func (p *Postgres) keep(ctx context.Context, sightings []sighting) (delivery.Seen, error) {
-	if len(sightings) == 0 {
+// observe merges observations into the contacts of units and the snapshots of their vehicles, whatever the order of arrival [LAW-7].
+// It is durable when observe returns. An error that is not [unavailable.Is] names what could not be stored; the rest was stored.
+func (p stored) observe(ctx context.Context, observations []observation) (delivery.Seen, error) {
+	if len(observations) == 0 {
 		return delivery.Seen{}, nil
 	}
-	seen, err := p.observe(ctx, sightings)
-	if len(sightings) > 1 && pg.Splits(err) {
-		return p.observeEach(ctx, sightings)
+	seen, err := p.observeTogether(ctx, observations)
+	if len(observations) == 1 || !pg.Splits(err) {
+		return seen, unavailable.Wrap("observe vehicles", err)
 	}
-	return seen, unavailable.Wrap("observe vehicles", err)
-}
-
-// observeEach keeps what can be kept, where one sighting spoilt the others.
-func (p *Postgres) observeEach(ctx context.Context, sightings []sighting) (delivery.Seen, error) {
-	var all delivery.Seen
 	var refused []error
-	for _, s := range sightings {
-		seen, err := p.observe(ctx, []sighting{s})
+	for _, o := range observations { // one of them spoilt the others
+		one, err := p.observeTogether(ctx, []observation{o})
 		if err != nil && !pg.Splits(err) {
-			return all, unavailable.Wrap("observe vehicles", err)
+			return seen, unavailable.Wrap("observe vehicles", err)
 		}
-		if err != nil {
-			refused = append(refused, unavailable.Wrap("observe unit "+string(s.Unit), err))
-		}
-		addSeen(&all, seen)
+		refused = append(refused, unavailable.Wrap("observe unit "+string(o.Unit), err))
+		addSeen(&seen, one)
 	}
-	return all, errors.Join(refused...)
+	return seen, errors.Join(refused...)
 }
 
-// addSeen adds what was found with some observations to what was found with others.
 func addSeen(all *delivery.Seen, seen delivery.Seen) {
 	for _, unit := range seen.Unknown {
 		all.Unknown = appendNew(all.Unknown, unit)
@@ -87,56 +94,67 @@ func addSeen(all *delivery.Seen, seen delivery.Seen) {
 	all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
 }
 
-// observedUnit is a unit, with its vehicle, while observations are merged into it.
-type observedUnit struct {
-	serial   telematics.Unit
-	protocol telematics.Protocol
-	change   telematics.Change // of its vehicle
-	told     telematics.PresenceStatus
-	spoke    bool // of its connection
-	contact  telematics.Contact
-	snapshot telematics.Snapshot
-	reported bool // the snapshot has news
+func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
+	if slices.Contains(units, unit) {
+		return units
+	}
+	return append(units, unit)
 }
 
-// observe is one transaction: compare-and-set under the locks of the units, which are
+// observedUnit is a unit, with its vehicle, while observations are merged into it.
+type observedUnit struct {
+	serial    telematics.Unit
+	protocol  telematics.Protocol
+	change    telematics.Change // of its vehicle
+	announced telematics.PresenceStatus
+	spoke     bool // of its connection
+	contact   telematics.Contact
+	snapshot  telematics.Snapshot
+	reported  bool // the snapshot has news
+}
+
+// observeTogether is one transaction: compare-and-set under the locks of the units, which are
 // taken in the order of their vehicles [LAW-7].
-func (p *Postgres) observe(ctx context.Context, sightings []sighting) (seen delivery.Seen, err error) {
+func (p stored) observeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	if err := p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
-		seen, err = observeIn(ctx, tx, sightings)
+	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
+		seen, err = observeIn(ctx, tx, observations)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return delivery.Seen{}, err
 	}
 	return seen, nil
 }
 
-func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (delivery.Seen, error) {
-	units, err := lockUnits(ctx, tx, sightings)
+func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delivery.Seen, error) {
+	units, err := lockUnits(ctx, tx, observations)
 	if err != nil {
 		return delivery.Seen{}, err
 	}
 	var seen delivery.Seen
-	for _, s := range sightings {
-		unit, ok := units[s.Unit]
+	for _, o := range observations {
+		unit, ok := units[o.Unit]
 		if !ok {
-			seen.Unknown = appendNew(seen.Unknown, s.Unit)
+			seen.Unknown = appendNew(seen.Unknown, o.Unit)
 			continue
 		}
-		if !s.Protocol.Means(unit.protocol) {
-			seen.Foreign = appendNew(seen.Foreign, s.Unit)
+		if !o.Protocol.Means(unit.protocol) {
+			seen.Foreign = appendNew(seen.Foreign, o.Unit)
 			continue
 		}
-		if s.vehicle != 0 && s.vehicle != unit.change.Vehicle {
+		if o.vehicle != 0 && o.vehicle != unit.change.Vehicle {
 			continue // the unit was built into another vehicle since
 		}
-		seen.CountRefusal(unit.contact, s.Observation)
-		unit.observe(s)
-		unit.spoke = unit.spoke || s.Presence != nil
+		seen.CountRefusal(unit.contact, o.Observation)
+		unit.observe(o)
+		unit.spoke = unit.spoke || o.Presence != nil
 	}
-	announce(units, time.Now())
+	now := time.Now()
+	for _, unit := range units {
+		unit.announce(now)
+	}
 	if err := writeUnits(ctx, tx, units); err != nil {
 		return delivery.Seen{}, err
 	}
@@ -148,32 +166,33 @@ func observeIn(ctx context.Context, tx *pg.Tx, sightings []sighting) (delivery.S
 	return seen, nil
 }
 
-func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
-	if slices.Contains(units, unit) {
-		return units
+// announce notes the unit's presence, where the unit said something of its connection and that has changed: the instance that stores it
+// publishes it. A presence that follows from reports is left to vehicles.Fleet.Aged.
+func (u *observedUnit) announce(now time.Time) {
+	if is := u.contact.At(now); u.spoke && is != u.announced {
+		u.announced, u.change.Presence = is, is
 	}
-	return append(units, unit)
 }
 
-func (u *observedUnit) observe(s sighting) {
-	u.contact = s.Observation.Contact(u.contact)
+func (u *observedUnit) observe(o observation) {
+	u.contact = o.Observation.Contact(u.contact)
 	switch {
-	case len(s.readings) == 0:
+	case len(o.readings) == 0:
 	case u.snapshot == nil:
-		u.snapshot, u.reported = s.readings, true // which nobody changes
+		u.snapshot, u.reported = o.readings, true // which are not changed any more
 	default:
-		u.snapshot, u.reported = telematics.Join(u.snapshot, s.readings), true
+		u.snapshot, u.reported = telematics.Join(u.snapshot, o.readings), true
 	}
 	u.change.LastSeen = u.contact.LastSeen
 }
 
 // lockUnits returns those of the observed units that are built into vehicles.
-func lockUnits(ctx context.Context, tx *pg.Tx, sightings []sighting) (map[telematics.Unit]*observedUnit, error) {
-	serials := make([]string, len(sightings))
-	for i, s := range sightings {
-		serials[i] = string(s.Unit)
+func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[telematics.Unit]*observedUnit, error) {
+	serials := make([]string, len(observations))
+	for i, o := range observations {
+		serials[i] = string(o.Unit)
 	}
-	units := make(map[telematics.Unit]*observedUnit, len(sightings))
+	units := make(map[telematics.Unit]*observedUnit, len(observations))
 	err := tx.Each(ctx, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+vehicles.ContactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
@@ -184,7 +203,7 @@ func lockUnits(ctx context.Context, tx *pg.Tx, sightings []sighting) (map[telema
 			var u observedUnit
 			var r vehicles.ContactRow
 			c := &u.change
-			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.told,
+			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced,
 				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
@@ -196,25 +215,20 @@ func lockUnits(ctx context.Context, tx *pg.Tx, sightings []sighting) (map[telema
 		return nil, err
 	}
 	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(units))
-	for _, s := range sightings { // presence alone changes none
-		if unit, ok := units[s.Unit]; ok && len(s.readings) > 0 {
+	for _, o := range observations { // presence alone changes none
+		if unit, ok := units[o.Unit]; ok && len(o.readings) > 0 {
 			byVehicle[unit.change.Vehicle] = unit
 		}
 	}
-	return units, readSnapshots(ctx, tx, byVehicle)
-}
-
-// readSnapshots reads what the locks of the units guard.
-func readSnapshots(ctx context.Context, tx *pg.Tx, units map[telematics.VehicleID]*observedUnit) error {
-	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(units)))
-	for id, snapshot := range snapshots {
-		units[id].snapshot = snapshot
+	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(byVehicle)))
+	for id, snapshot := range snapshots { // which the locks of the units guard
+		byVehicle[id].snapshot = snapshot
 	}
-	return err
+	return units, err
 }
 
 // snapshots returns those of vehicles; of which there is none are absent.
-func (p *Postgres) snapshots(ctx context.Context, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
+func (p stored) snapshots(ctx context.Context, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	found, err := selectSnapshots(ctx, p.Prepared, ids)
 	return found, unavailable.Wrap("read snapshots", err)
 }
@@ -267,7 +281,7 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 				Serial: string(u.serial), Status: pg.Nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
 				SaidAt: pg.Timestamp(u.contact.SaidAt), ChangedAt: pg.Timestamp(u.contact.ChangedAt), LastSeen: pg.Timestamp(u.contact.LastSeen),
 				Actions: u.contact.Actions, Firmware: u.contact.Firmware,
-				GapMS: pg.Nullable(u.contact.Gap.Milliseconds()), Announced: u.told,
+				GapMS: pg.Nullable(u.contact.Gap.Milliseconds()), Announced: u.announced,
 			})
 		} else {
 			signs = append(signs, []any{string(u.serial), pg.Timestamp(u.contact.LastSeen), pg.Nullable(u.contact.Gap.Milliseconds())})
@@ -338,28 +352,4 @@ func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = now()`,
 		pg.JSONRecords(rows))
 	return err
-}
-
-// announce notes, for units whose rows are locked and who spoke of their connection, what it
-// is now: whoever writes it down is the one who tells of it. What a report says of it is left
-// to Aged: reports may be written down where nobody is told what that has changed.
-func announce(units map[telematics.Unit]*observedUnit, now time.Time) {
-	for _, unit := range units {
-		if is := unit.contact.At(now); unit.spoke && is != unit.told {
-			unit.told, unit.change.Presence = is, is
-		}
-	}
-}
-
-// ForgetContacts forgets what units said about their connections, for when the MQTT
-// broker has lost the presence that it retained: it would never tell that a unit has
-// left meanwhile. What units declared of themselves stays.
-func (p *Postgres) ForgetContacts(ctx context.Context) error {
-	_, err := p.Pool.ExecContext(ctx, `
-		with locked as (
-			select serial from units order by vehicle_id for update
-		)
-		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null
-		from locked where units.serial = locked.serial`)
-	return unavailable.Wrap("forget contacts", err)
 }

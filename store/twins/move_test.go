@@ -1,4 +1,4 @@
-package store
+package twins
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 // demoFleet returns the fleet of cmd/dev.
 func demoFleet(t *testing.T) vehicles.FleetFile {
 	t.Helper()
-	f, err := os.Open("../cmd/dev/fleet.json")
+	f, err := os.Open("../../cmd/dev/fleet.json")
 	if err != nil {
 		t.Fatal(err)
 	}

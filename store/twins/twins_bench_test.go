@@ -1,4 +1,4 @@
-package store
+package twins
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"motorpool/store/storetest"
-	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -16,8 +15,8 @@ import (
 func BenchmarkObserve(b *testing.B) {
 	for _, fleet := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {
-			twins := NewTwins(TwinsConfig{Postgres: open(b, storetest.NewDatabase(b)), Redis: openRedis(b, storetest.StartRedis(b).URL())})
-			units := fleetOf(b, twins.postgres, fleet)
+			twins := newTwins(open(b, storetest.NewDatabase(b)), openRedis(b, storetest.StartRedis(b).URL()), 0)
+			units := storetest.AddFleet(b, twins.stored.DB, fleet)
 			storetest.Run(b, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 			batch := make([]delivery.Observation, 0, 256)
 			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
@@ -34,23 +33,6 @@ func BenchmarkObserve(b *testing.B) {
 			}
 		})
 	}
-}
-
-func fleetOf(b *testing.B, p *Postgres, n int) []telematics.Unit {
-	b.Helper()
-	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
-	units := make([]telematics.Unit, n)
-	for i := range units {
-		units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i+1))
-		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: units[i], Status: telematics.Available, Powertrain: telematics.Combustion,
-			Plate: fmt.Sprintf("M-IM %d", i+1), Features: []string{}, Actions: telematics.ControlActions,
-		})
-	}
-	if _, err := p.Import(context.Background(), file); err != nil {
-		b.Fatal(err)
-	}
-	return units
 }
 
 func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
@@ -71,23 +53,23 @@ func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
 
 func BenchmarkWriteBehind(b *testing.B) {
 	p := open(b, storetest.NewDatabase(b))
-	units := fleetOf(b, p, flushBatch)
-	batch := make([]sighting, flushBatch)
+	units := storetest.AddFleet(b, p.DB, postgresBatch)
+	batch := make([]observation, postgresBatch)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for i := range batch {
 		report := fullReport(b, start, i)
-		batch[i] = newSighting(delivery.Observation{Unit: units[i], At: start, Report: &report})
+		batch[i] = newObservation(delivery.Observation{Unit: units[i], At: start, Report: &report})
 	}
 	n := 0
 	for b.Loop() {
 		n++
 		for i := range batch {
 			report := fullReport(b, start.Add(time.Duration(n)*time.Second), n)
-			batch[i] = newSighting(delivery.Observation{Unit: batch[i].Unit, At: start, Report: &report})
+			batch[i] = newObservation(delivery.Observation{Unit: batch[i].Unit, At: start, Report: &report})
 		}
-		if _, err := p.keep(context.Background(), batch); err != nil {
+		if _, err := p.observe(context.Background(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/flushBatch, "us/row")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/postgresBatch, "us/row")
 }

@@ -1,4 +1,4 @@
-package store
+package twins
 
 import (
 	"reflect"
@@ -25,12 +25,12 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 	_, poisonous := add()
 	bad := telematics.Presence{Status: telematics.Online, Session: "\x00", At: morning}
 	seen = slices.Insert(seen, 1, delivery.Observation{Unit: poisonous, At: morning, Presence: &bad},
-		delivery.Observation{Unit: "stranger", At: morning})
+		delivery.Observation{Unit: "unknown-unit", At: morning})
 	got, err := p.Observe(t.Context(), seen)
 	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || unavailable.Is(err) {
 		t.Errorf("error %v, want one that names %s", err, poisonous)
 	}
-	if !slices.Equal(got.Unknown, []telematics.Unit{"stranger"}) {
+	if !slices.Equal(got.Unknown, []telematics.Unit{"unknown-unit"}) {
 		t.Errorf("unknown %v", got.Unknown)
 	}
 	for id := range telematics.VehicleID(4) {
@@ -119,5 +119,77 @@ func TestAllContactsCanBeForgotten(t *testing.T) {
 	declared := telematics.Contact{Actions: presence.Actions, Firmware: "4.2"}
 	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
 		t.Errorf("contact %+v, %v", twin.Contact, err)
+	}
+}
+
+func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ForgetContacts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	aged, err := p.Aged(t.Context())
+	if err != nil || len(aged) != 1 || aged[0].Vehicle != id || aged[0].Presence != telematics.Absent || !aged[0].LastSeen.IsZero() {
+		t.Errorf("published %+v, %v", aged, err)
+	}
+}
+
+// What is published and what a list finds follow from one expression, but a contact is judged by
+// telematics.Contact.At where it is observed: the two must not contradict each other.
+func TestAged_ContradictsNoObservation(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	now := time.Now()
+	for _, age := range []time.Duration{0, time.Minute, telematics.OnlineFor - 2*time.Minute, telematics.OnlineFor + time.Second, time.Hour} {
+		for _, status := range []telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline} {
+			for _, retained := range []bool{false, true} {
+				for _, heard := range []bool{false, true} {
+					_, unit := add()
+					at := now.Add(-age)
+					seen := []delivery.Observation{{Unit: unit, At: at, Retained: retained, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}}
+					if heard {
+						seen = append(seen, delivery.Observation{Unit: unit, At: at.Add(time.Second)})
+					}
+					if _, err := p.Observe(t.Context(), seen); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	if aged, err := p.Aged(t.Context()); err != nil || len(aged) > 0 {
+		t.Errorf("taken back: %+v, %v", aged, err)
+	}
+}
+
+func TestSnapshot_RecordsThatThereWasAValue(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	p := open(t, address)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	at := morning.Truncate(time.Millisecond)
+	for i, values := range []map[telematics.Field]any{
+		{telematics.SpeedKmh: 5.0, telematics.KeyStatus: nil, telematics.OilLife: 61.0},
+		{telematics.SpeedKmh: nil, telematics.KeyStatus: nil},
+		{telematics.SpeedKmh: nil},
+	} {
+		report := telematics.Report{At: at.Add(time.Duration(i) * time.Second), Values: values}
+		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twin, err := open(t, address).Twin(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true, telematics.Gear: false} {
+		if got := twin.Snapshot[field].Ever(); got != want {
+			t.Errorf("%s: ever a value %v, want %v", field, got, want)
+		}
+	}
+	if twin.Snapshot.Number(telematics.SpeedKmh) != nil {
+		t.Error("a speed that is no longer known is returned")
 	}
 }

@@ -1,0 +1,310 @@
+package twins
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// cache has the reported states of vehicles. Beyond its size it evicts states that are in no outbox; of the others there is one per
+// vehicle, so they are bounded by the fleet. It is safe for concurrent use.
+type cache struct {
+	size  int
+	dirty func(*state) bool // the state is in an outbox
+
+	mu     sync.RWMutex
+	states map[telematics.VehicleID]*state
+}
+
+func (c *cache) find(vehicle telematics.VehicleID) (*state, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.states[vehicle]
+	return s, ok
+}
+
+// of returns the state of a vehicle by its unit, which is new where there is none. A state by another unit is dropped.
+func (c *cache) of(vehicle telematics.VehicleID, unit telematics.Unit) *state {
+	if s, ok := c.find(vehicle); ok && s.unit == unit {
+		return s
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.states[vehicle]; ok && s.unit == unit { // another caller was faster
+		return s
+	}
+	c.evict()
+	s := newState(vehicle, unit)
+	c.states[vehicle] = s
+	return s
+}
+
+// evict needs the lock.
+func (c *cache) evict() {
+	attempts := 0
+	for vehicle, s := range c.states { // in random order
+		if len(c.states) < c.size || attempts == evictionAttempts {
+			return
+		}
+		if attempts++; !c.dirty(s) {
+			delete(c.states, vehicle)
+		}
+	}
+}
+
+// state is the reported state of a vehicle as this instance has it: never more than is true. It is changed in place, since it
+// changes with each report.
+type state struct {
+	vehicle telematics.VehicleID
+	unit    telematics.Unit
+
+	mu       sync.Mutex // guards what follows
+	owner    owner
+	protocol telematics.Protocol
+	seen     time.Time
+	snapshot telematics.Snapshot // returned as a copy only
+	reported bool
+
+	loaded      bool // it is merged with what Redis and Postgres had
+	sections    map[string]*section
+	unpublished telematics.Snapshot
+
+	waiting  []chan<- bool // callers that wait until Redis has their reports
+	flushing []chan<- bool // likewise, whose reports are being written
+}
+
+// section compares a section of a state with that in Redis.
+type section struct {
+	token   string // of the row in Redis; empty: none is known
+	changes int    // how often the section became newer than a row in Redis
+	written int    // the changes that Redis has
+}
+
+func newState(vehicle telematics.VehicleID, unit telematics.Unit) *state {
+	s := &state{
+		vehicle: vehicle, unit: unit, snapshot: telematics.Snapshot{}, unpublished: telematics.Snapshot{},
+		sections: make(map[string]*section, len(telematics.Sections)),
+	}
+	sections := make([]section, len(telematics.Sections))
+	for i, name := range telematics.Sections {
+		s.sections[name] = &sections[i]
+	}
+	return s
+}
+
+// observe merges an observation. waiter, which is nil or holds one, receives whether Redis has it.
+func (s *state) observe(o delivery.Observation, owner owner, waiter chan<- bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner, s.protocol = owner, o.Protocol
+	if o.At.After(s.seen) {
+		s.seen = o.At
+	}
+	if o.Report != nil {
+		s.reported = true
+		for field, value := range o.Report.Values {
+			reading := telematics.Reading{Value: value, At: o.Report.At}
+			newer, changed := s.snapshot.Take(field, reading)
+			if newer {
+				s.sections[field.Section()].changes++
+			}
+			if changed {
+				s.unpublished[field] = reading
+			}
+		}
+	}
+	if waiter != nil {
+		s.waiting = append(s.waiting, waiter)
+	}
+}
+
+// beginFlush notes that the reports so far are being written to Redis.
+func (s *state) beginFlush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushing, s.waiting = append(s.flushing, s.waiting...), nil
+}
+
+// endFlush sends the callers that wait whether Redis has their reports.
+func (s *state) endFlush(shared bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, waiter := range s.flushing {
+		waiter <- shared // it holds one
+	}
+	s.flushing = nil
+}
+
+// lost notes that Redis has nothing of the vehicle, so that all of it is written next, and reports whether it had something.
+func (s *state) lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := false
+	for _, section := range s.sections {
+		had, section.token = had || section.token != "", ""
+	}
+	return had
+}
+
+func (s *state) isLoaded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loaded
+}
+
+func (s *state) change(fields telematics.Snapshot) telematics.Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return telematics.Change{
+		Vehicle: s.vehicle, Agency: s.owner.agency, Powertrain: s.owner.powertrain, Fields: fields, LastSeen: s.seen,
+	}
+}
+
+// copy returns the state in the form in which Redis has it.
+func (s *state) copy() redisState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return redisState{unit: s.unit, seen: s.seen, snapshot: maps.Clone(s.snapshot)}
+}
+
+// observation returns the state as Postgres is given it.
+func (s *state) observation() observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := observation{vehicle: s.vehicle, readings: maps.Clone(s.snapshot)}
+	o.Unit, o.At, o.Protocol = s.unit, s.seen, s.protocol
+	if s.reported {
+		o.Report = &telematics.Report{}
+	}
+	return o
+}
+
+// load merges what Redis and Postgres have. What Redis has was published by the instance that wrote it. What Postgres alone has
+// was not: an instance that flushed it has yet to write it to Redis, and will find it there, so this instance publishes it. But
+// Redis drops a vehicle that is silent for long, and all of that was published.
+func (s *state) load(shared redisState, stored telematics.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if shared.unit != s.unit {
+		shared = redisState{}
+	}
+	published := maps.Clone(shared.snapshot)
+	if published == nil {
+		published = telematics.Snapshot{}
+	}
+	for field, reading := range stored {
+		s.snapshot.Take(field, reading)
+		if shared.tokens[field.Section()] == "" && s.seen.Sub(reading.At) > stateTTL {
+			published[field] = reading
+		}
+	}
+	for field, reading := range shared.snapshot {
+		s.snapshot.Take(field, reading)
+	}
+	for field, mine := range s.snapshot {
+		s.comparePublished(field, mine, published)
+	}
+	for name, section := range s.sections {
+		section.token = shared.tokens[name]
+		section.changes++ // finding out which of them Redis lacks is not worth it
+	}
+	s.loaded = true
+}
+
+func (s *state) comparePublished(field telematics.Field, mine telematics.Reading, published telematics.Snapshot) {
+	if theirs, ok := published[field]; ok && field.Same(mine.Value, theirs.Value) {
+		delete(s.unpublished, field)
+	} else {
+		s.unpublished[field] = mine
+	}
+}
+
+func (s *state) has(section string) bool {
+	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := s.snapshot[f]; return ok })
+}
+
+// update returns the sections that Redis does not have. An error says which could not be encoded; the others are returned.
+func (s *state) update() (u update, errs error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u = update{state: s, seen: s.seen}
+	for _, name := range telematics.Sections {
+		section := s.sections[name]
+		if section.changes == section.written && section.token != "" || !s.has(name) {
+			continue
+		}
+		row, err := encodeSection(name, s.snapshot)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		u.sections = append(u.sections, sectionUpdate{name: name, expected: section.token, row: row, changes: section.changes})
+	}
+	return u, errs
+}
+
+// apply notes the outcome of an update. It returns what is to be published, now that Redis has it, whether some of it must be written
+// again, and whether Redis was emptied.
+func (u update) apply(result outcome) (changed telematics.Snapshot, again, emptied bool) {
+	s := u.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = telematics.Snapshot{}
+	for _, written := range u.sections {
+		section := s.sections[written.name]
+		conflict, refused := result.conflicts[written.name]
+		switch {
+		case !refused:
+			section.token, section.written = result.token, written.changes
+			for _, field := range fieldsOf[written.name] {
+				if reading, ok := s.unpublished[field]; ok {
+					changed[field] = reading
+					delete(s.unpublished, field)
+				}
+			}
+		case conflict.token == "":
+			section.token, again, emptied = "", true, true
+		default:
+			section.token = conflict.token
+			again = s.merge(written.name, conflict) || again
+		}
+	}
+	return changed, again, emptied
+}
+
+// merge merges a section as another instance has written it, and reports whether more is known here. What this instance wrote
+// without getting the reply is written again, and published then.
+func (s *state) merge(name string, c conflict) bool {
+	theirs, err := decodeSection(name, c.row)
+	ahead := err != nil || c.own // what cannot be read is replaced
+	for _, field := range fieldsOf[name] {
+		reading, has := theirs[field]
+		_, mine := s.snapshot[field]
+		switch {
+		case has && c.own:
+			s.snapshot.Take(field, reading)
+		case has:
+			ahead = s.mergeField(field, reading) || ahead
+		case mine:
+			ahead = true
+		}
+	}
+	section := s.sections[name]
+	if section.written = section.changes; ahead {
+		section.changes++
+	}
+	return ahead
+}
+
+// mergeField merges a reading that others have, and reports whether the one here is newer.
+func (s *state) mergeField(field telematics.Field, theirs telematics.Reading) (ahead bool) {
+	newer, _ := s.snapshot.Take(field, theirs)
+	mine := s.snapshot[field]
+	s.comparePublished(field, mine, telematics.Snapshot{field: theirs})
+	return !newer && mine.At.After(theirs.At) || !telematics.SameValue(mine.Value, theirs.Value)
+}

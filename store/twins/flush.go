@@ -1,0 +1,397 @@
+package twins
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime/trace"
+	"slices"
+	"sync"
+	"time"
+
+	"motorpool/store/redis"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// signal is a wake-up that is not lost, and does not add up. It holds one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+func (s signal) set() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+func (s signal) clear() {
+	select {
+	case <-s:
+	default:
+	}
+}
+
+// outbox is the states that one server does not have yet.
+type outbox struct {
+	queuedSome signal
+
+	mu       sync.Mutex
+	queued   map[*state]bool
+	flushing map[*state]bool // being written; what is reported meanwhile is queued
+}
+
+func newOutbox() *outbox { return &outbox{queuedSome: newSignal(), queued: map[*state]bool{}} }
+
+func (o *outbox) add(states ...*state) {
+	if len(states) == 0 {
+		return
+	}
+	o.mu.Lock()
+	for _, s := range states {
+		o.queued[s] = true
+	}
+	o.mu.Unlock()
+	o.queuedSome.set()
+}
+
+// begin returns all queued states, which are being written until end.
+func (o *outbox) begin() []*state {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.queued, o.flushing = map[*state]bool{}, o.queued
+	return slices.Collect(maps.Keys(o.flushing))
+}
+
+func (o *outbox) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flushing = nil
+}
+
+func (o *outbox) has(s *state) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queued[s] || o.flushing[s]
+}
+
+func (o *outbox) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queued) + len(o.flushing)
+}
+
+// unresolved is observations of units that could not be looked up, merged by unit: they are written to Postgres all the same.
+type unresolved struct {
+	mu     sync.Mutex // guards what follows
+	queued map[telematics.Unit]observation
+}
+
+var errTooManyUnresolved = unavailable.Mark(errors.New("observations of too many units wait for postgres"))
+
+// add reports an error where there is no room for one more unit.
+func (u *unresolved) add(o observation) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before, ok := u.queued[o.Unit]
+	if !ok && len(u.queued) >= maxUnresolved {
+		return errTooManyUnresolved
+	}
+	u.queued[o.Unit] = before.merge(o)
+	return nil
+}
+
+// take returns all, by unit.
+func (u *unresolved) take() []observation {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := make([]observation, 0, len(u.queued))
+	for _, unit := range slices.Sorted(maps.Keys(u.queued)) {
+		list = append(list, u.queued[unit])
+	}
+	clear(u.queued)
+	return list
+}
+
+func (u *unresolved) size() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.queued)
+}
+
+// Run flushes what Observe has merged to Redis and to Postgres, until the context ends, and then what is left, for no longer than one statement
+// may take. It publishes the changes of states: each is published once, by the instance that writes it to Redis.
+func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { t.runPostgres(ctx) })
+	loops.Go(func() { t.runRedis(ctx, publish) })
+	loops.Go(func() { t.owners.watchMoves(ctx) })
+	loops.Wait()
+	if left := t.toPostgres.size() + t.unresolved.size(); left > 0 {
+		t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "vehicles", left)
+	}
+	return nil
+}
+
+// pause returns how long to pause after work that may take one part (1/share) of the time.
+func pause(worked time.Duration, share int) time.Duration {
+	return min(time.Duration(share-1)*worked, longestPause)
+}
+
+// sleep waits, unless the context ends before.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// runPostgres flushes when no report came for a moment, and every FlushEvery while reports come.
+func (t *Twins) runPostgres(ctx context.Context) {
+	check := time.NewTicker(max(t.flushEvery/idleChecks, time.Millisecond))
+	defer check.Stop()
+	flushed, received := time.Now(), int64(0)
+	var pauseUntil time.Time
+	for {
+		share := postgresShare
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
+			defer cancel()
+			t.flushPostgres(last, 1)
+			return
+		case <-check.C:
+			before := received
+			if received = t.received.Load(); received != before && time.Since(flushed) < t.flushEvery || time.Now().Before(pauseUntil) {
+				continue
+			}
+		case <-t.redisLost:
+			share = 1
+		}
+		worked := t.flushPostgres(ctx, share)
+		flushed = time.Now()
+		pauseUntil = flushed.Add(pause(worked, postgresShare))
+	}
+}
+
+// flushPostgres writes all queued states, in batches which may take one part (1/share) of the time: other statements run between
+// them, unless the states are in danger because Redis does not have them. What Postgres could not take stays queued. It returns how long the last
+// batch took.
+func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
+	defer t.toPostgres.end()
+	for batch := range slices.Chunk(t.toPostgres.begin(), postgresBatch) {
+		select {
+		case <-time.After(pause(worked, share)):
+		case <-t.redisLost:
+			share = 1
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // the last flush is yet to come
+			t.toPostgres.add(batch...)
+			continue
+		}
+		observations := make([]observation, len(batch))
+		for i, s := range batch {
+			observations[i] = s.observation()
+		}
+		began := time.Now()
+		if !t.store(ctx, observations) {
+			t.toPostgres.add(batch...)
+		}
+		worked = time.Since(began)
+	}
+	for batch := range slices.Chunk(t.unresolved.take(), postgresBatch) {
+		if !t.store(ctx, batch) {
+			for _, o := range batch {
+				_ = t.unresolved.add(o) // the next report replaces one that has no room any more
+			}
+		}
+	}
+	return worked
+}
+
+// store reports false where Postgres could not take the observations now.
+func (t *Twins) store(ctx context.Context, observations []observation) bool {
+	_, err := t.stored.observe(ctx, observations) // reports change no presence
+	switch {
+	case unavailable.Is(err) || errors.Is(err, context.Canceled):
+		t.log.Warn("reported state not written to postgres, retrying", "vehicles", t.toPostgres.size(), "err", err)
+		return false
+	case err != nil:
+		t.log.Error("reported state refused by postgres", "err", err)
+	}
+	return true
+}
+
+// runRedis flushes immediately while few reports come.
+func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change)) {
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), redis.ReadTimeout)
+			defer cancel()
+			t.flushRedis(last, publish)
+			return
+		case <-t.toRedis.queuedSome:
+		}
+		t.awaited.clear() // the reports awaited so far are in this flush
+		began := time.Now()
+		if t.flushRedis(ctx, publish) {
+			t.pauseRedis(ctx, pause(time.Since(began), redisShare))
+		} else {
+			t.redisLost.set()
+			sleep(ctx, unavailable.RetryAfter)
+		}
+	}
+}
+
+// pauseRedis waits until the time has passed, or the context ends, or a caller awaits a report.
+func (t *Twins) pauseRedis(ctx context.Context, d time.Duration) {
+	sleep(ctx, min(d, awaitedPause))
+	if d <= awaitedPause {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-t.awaited:
+	case <-time.After(d - awaitedPause):
+	}
+}
+
+// flushRedis writes all queued states, and publishes what that has changed. The rule of the merge is applied here; Redis only compares
+// and swaps: a section that another instance has replaced meanwhile comes back, and is merged and written again. It reports false where
+// Redis could not be reached; then all stay queued.
+func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
+	defer t.toRedis.end()
+	reached := true
+	for batch := range slices.Chunk(t.toRedis.begin(), redisBatch) {
+		for _, s := range batch {
+			s.beginFlush()
+		}
+		left := batch
+		if reached {
+			left, reached = t.flushBatch(ctx, batch, publish)
+		}
+		for _, s := range left {
+			s.endFlush(false)
+		}
+		t.toRedis.add(left...)
+	}
+	return reached
+}
+
+// flushBatch returns the states of which something is left to be written.
+func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]telematics.Change)) (left []*state, reached bool) {
+	if err := t.load(ctx, batch); err != nil {
+		t.recordWrite(ctx, err)
+		return batch, false
+	}
+	changed := make(map[*state]telematics.Snapshot, len(batch))
+	left = batch
+	var err error
+	for round := 0; len(left) > 0 && round < redisRounds && err == nil; round++ {
+		left, err = t.updateRedis(ctx, left, changed)
+	}
+	for _, s := range batch { // before publishing, which may take its time
+		if !slices.Contains(left, s) {
+			s.endFlush(true)
+		}
+	}
+	if changes := t.changes(ctx, changed); len(changes) > 0 && publish != nil {
+		publish(changes)
+	}
+	return left, err == nil
+}
+
+// updateRedis makes one trip, and adds to changed what that has changed.
+func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left []*state, err error) {
+	defer trace.StartRegion(ctx, delivery.StepMerge).End()
+	updates := make([]update, len(states))
+	for i, s := range states {
+		if updates[i], err = s.update(); err != nil { // never for the types of ParseValue
+			t.log.Error("section not encoded", "vehicle", s.vehicle, "err", err)
+		}
+	}
+	outcomes, err := t.redis.update(ctx, updates)
+	t.recordWrite(ctx, err)
+	if err != nil {
+		return states, err
+	}
+	for i, u := range updates {
+		s := u.state
+		if outcomes[i].err != nil {
+			t.log.Warn("reported state refused by redis", "vehicle", s.vehicle, "err", outcomes[i].err)
+			s.endFlush(false)
+			continue // the next report is written
+		}
+		fresh, again, emptied := u.apply(outcomes[i])
+		if changed[s] = telematics.Join(changed[s], fresh); again {
+			left = append(left, s)
+		}
+		if emptied {
+			t.redisLost.set()
+		}
+	}
+	return left, nil
+}
+
+func (t *Twins) recordWrite(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		t.writing.Record(err)
+	}
+}
+
+// load merges states that are new in the cache with what Redis and Postgres have, so that their first report is not compared with
+// nothing.
+func (t *Twins) load(ctx context.Context, states []*state) error {
+	states = slices.DeleteFunc(slices.Clone(states), (*state).isLoaded)
+	if len(states) == 0 {
+		return nil
+	}
+	ids := make([]telematics.VehicleID, len(states))
+	for i, s := range states {
+		ids[i] = s.vehicle
+	}
+	fromPostgres := make(chan map[telematics.VehicleID]telematics.Snapshot, 1)
+	go func() {
+		snapshots, err := t.stored.snapshots(ctx, ids)
+		if err != nil {
+			t.log.Debug("reported state not compared with postgres", "vehicles", len(ids), "err", err)
+		}
+		fromPostgres <- snapshots
+	}()
+	shared, err := t.redis.read(ctx, ids)
+	if err != nil { // a caller that waits for Redis must not wait for Postgres, too
+		return err
+	}
+	snapshots := <-fromPostgres
+	for _, s := range states {
+		s.load(shared[s.vehicle], snapshots[s.vehicle])
+	}
+	return nil
+}
+
+// changes returns what there is to publish, by the owners of now: what Redis takes late, because it was unavailable, may be another
+// agency's vehicle by then.
+func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
+	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })
+	units := make([]telematics.Unit, 0, len(changed))
+	for s := range changed {
+		units = append(units, s.unit)
+	}
+	owners := t.owners.resolve(ctx, units)
+	list := make([]telematics.Change, 0, len(changed))
+	for s, fields := range changed {
+		change := s.change(fields)
+		if o, ok := owners[s.unit]; ok {
+			if o.vehicle != s.vehicle { // the unit was built into another one since
+				continue
+			}
+			change.Agency, change.Powertrain = o.agency, o.powertrain
+		}
+		list = append(list, change)
+	}
+	return list
+}

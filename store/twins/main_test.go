@@ -1,0 +1,80 @@
+package twins
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
+	"motorpool/store/pg"
+	"motorpool/store/redis"
+	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
+	"motorpool/telematics/delivery"
+)
+
+var (
+	_ broker.Vehicles = (*Twins)(nil)
+	_ ingest.Twins    = (*Twins)(nil)
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
+
+// record is what Postgres has, without Redis and the cache.
+type record struct {
+	*vehicles.Fleet
+	stored
+}
+
+func (r *record) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
+	return Store(ctx, r.DB, observations)
+}
+
+// open connects an instance to a database.
+func open(tb testing.TB, address string) *record {
+	tb.Helper()
+	return newRecord(storetest.Open(tb, address))
+}
+
+func newRecord(db *pg.DB) *record { return &record{vehicles.New(db), stored{db}} }
+
+func openRedis(t testing.TB, address string) *redis.DB {
+	t.Helper()
+	db, err := redis.New(redis.Config{URL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// ownServer starts a Postgres that the test may kill, with the vehicle 1.
+func ownServer(t *testing.T, timeout time.Duration) (storetest.Postgres, *record) {
+	t.Helper()
+	server := storetest.StartPostgres(t, false)
+	return server, newRecord(storetest.OpenWith(t, pg.Config{URL: server.Database(storetest.Template), Timeout: timeout}))
+}
+
+func newTwins(p *record, db *redis.DB, flushEvery time.Duration) *Twins {
+	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: flushEvery})
+}
+
+// unwritten returns of how many vehicles Redis or Postgres do not have the newest state yet.
+func (t *Twins) unwritten() int { return t.toRedis.size() + t.toPostgres.size() + t.unresolved.size() }
+
+func TestRecord_KeepsTheContractOfContacts(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	here, there := open(t, address), open(t, address)
+	add := storetest.Vehicles(t, here.DB)
+	brokertest.ContactsContract(t, func(*testing.T) brokertest.ContactRecord {
+		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
+	})
+}

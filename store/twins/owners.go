@@ -1,0 +1,187 @@
+package twins
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/lib/pq"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// owner is the vehicle that a unit is built into; zero: none.
+type owner struct {
+	vehicle    telematics.VehicleID
+	agency     telematics.AgencyID
+	powertrain telematics.Powertrain
+	protocol   telematics.Protocol
+}
+
+// owners caches for a while which vehicles units are built into. Writes to Postgres do not rely on it. It is safe for concurrent use.
+type owners struct {
+	db      *pg.DB
+	breaker *unavailable.Breaker
+
+	mu     sync.Mutex // one caller at a time queries Postgres
+	cached *lru.Cache[telematics.Unit, cachedOwner]
+}
+
+type cachedOwner struct {
+	owner
+	until time.Time
+}
+
+func newOwners(db *pg.DB, log *slog.Logger) *owners {
+	return &owners{db: db, cached: newLRU[telematics.Unit, cachedOwner](cachedOwners), breaker: &unavailable.Breaker{
+		Opened: "units are not looked up in postgres; cached ones still are found",
+		Closed: "units are looked up in postgres again", Log: log,
+	}}
+}
+
+// newLRU panics for a size below 1 only.
+func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
+	cached, err := lru.New[K, V](size)
+	if err != nil {
+		panic(err)
+	}
+	return cached
+}
+
+func (o *owners) find(unit telematics.Unit) (owner, bool) {
+	found, ok := o.cached.Get(unit)
+	return found.owner, ok && time.Now().Before(found.until)
+}
+
+// findAnswering returns the owner of a unit that answers what a vehicle was requested, or that reports by itself, for zero. For an answer
+// the owner at the time of the request is good enough: an answer of another vehicle's unit does not count.
+func (o *owners) findAnswering(unit telematics.Unit, requested telematics.VehicleID) (owner, bool) {
+	if owner, ok := o.find(unit); ok {
+		return owner, true
+	}
+	found, ok := o.cached.Peek(unit)
+	return found.owner, ok && requested != 0 && found.vehicle == requested && time.Now().Before(found.until.Add(awaitedOwnerTTL))
+}
+
+// add caches the owner of a unit by a record that was just read.
+func (o *owners) add(v *telematics.Vehicle) {
+	if v.Unit != "" {
+		owner := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol}
+		o.cached.Add(v.Unit, cachedOwner{owner, time.Now().Add(ownerTTL)})
+	}
+}
+
+// resolve returns the owners of units. While Postgres is unavailable cached owners stay in force, and a unit that was never looked up is
+// absent.
+func (o *owners) resolve(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
+	found := make(map[telematics.Unit]owner, len(units))
+	missing := o.findAll(units, found)
+	if len(missing) == 0 {
+		return found
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if missing = o.findAll(missing, found); len(missing) == 0 { // another caller has looked them up
+		return found
+	}
+	fresh, err := o.lookUp(ctx, missing)
+	now := time.Now()
+	for _, unit := range missing {
+		owner, cached := o.cached.Peek(unit)
+		switch {
+		case err == nil:
+			owner = cachedOwner{fresh[unit], now.Add(ownerTTL)}
+			if owner.vehicle == 0 {
+				owner.until = now.Add(unknownTTL)
+			}
+		case cached:
+			owner.until = now.Add(unavailable.RetryAfter)
+		default:
+			continue
+		}
+		o.cached.Add(unit, owner)
+		found[unit] = owner.owner
+	}
+	return found
+}
+
+// findAll adds the cached owners of units to found, and returns the other units.
+func (o *owners) findAll(units []telematics.Unit, found map[telematics.Unit]owner) (missing []telematics.Unit) {
+	for _, unit := range units {
+		if owner, ok := o.find(unit); ok {
+			found[unit] = owner
+		} else {
+			missing = append(missing, unit)
+		}
+	}
+	return missing
+}
+
+var errNotLookedUp = unavailable.Mark(errors.New("look up units: postgres did not answer a moment ago"))
+
+func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telematics.Unit]owner, error) {
+	if !o.breaker.Allow() {
+		return nil, errNotLookedUp
+	}
+	serials := make([]string, len(units))
+	for i, unit := range units {
+		serials[i] = string(unit)
+	}
+	found, err := o.query(ctx, `where u.serial = any ($1)`, pq.Array(serials))
+	o.breaker.Record(err)
+	return found, err
+}
+
+// watchMoves updates the owners of vehicles that came to another agency lately, until the context ends.
+func (o *owners) watchMoves(ctx context.Context) {
+	every := time.NewTicker(movesEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		if err := o.updateMoved(ctx); err != nil && ctx.Err() == nil && !o.breaker.IsOpen() {
+			o.breaker.Log.Warn("moved vehicles not read, retrying", "err", err)
+		}
+	}
+}
+
+// updateMoved reads the vehicles that came to another agency in the last quarter of an hour: an import notes the time before it commits, so
+// that is longer than an import takes.
+func (o *owners) updateMoved(ctx context.Context) error {
+	moved, err := o.query(ctx, `where v.moved_at > now() - interval '15 minutes'`)
+	for unit, owner := range moved {
+		if before, cached := o.cached.Peek(unit); cached && before.owner != owner {
+			o.cached.Add(unit, cachedOwner{owner, time.Now().Add(ownerTTL)})
+		}
+	}
+	return err
+}
+
+// query returns the owners of units that meet a condition; units without one are absent.
+func (o *owners) query(ctx context.Context, where string, args ...any) (map[telematics.Unit]owner, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	var rows []struct {
+		Serial     telematics.Unit       `db:"serial"`
+		VehicleID  telematics.VehicleID  `db:"vehicle_id"`
+		AgencyID   telematics.AgencyID   `db:"agency_id"`
+		Powertrain telematics.Powertrain `db:"powertrain"`
+		Protocol   telematics.Protocol   `db:"protocol"`
+	}
+	err := o.db.Prepared.Select(ctx, &rows, `
+		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
+		from units u join vehicles v on v.id = u.vehicle_id `+where, args...)
+	found := make(map[telematics.Unit]owner, len(rows))
+	for _, row := range rows {
+		found[row.Serial] = owner{row.VehicleID, row.AgencyID, row.Powertrain, row.Protocol}
+	}
+	return found, unavailable.Wrap("look up units", err)
+}

@@ -1,0 +1,134 @@
+package twins
+
+import (
+	"context"
+	"time"
+
+	"motorpool/store/redis"
+	"motorpool/telematics"
+)
+
+// Twin returns a vehicle with its reported state of now, or a *telematics.Error with VehicleNotFound.
+func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, _, err := t.read(ctx, id)
+	if err != nil {
+		return telematics.Twin{}, err
+	}
+	t.cacheRecord(twin)
+	return *twin, nil
+}
+
+// DurableTwin is Twin for a reader that may remember it: what Postgres does not have of it yet is written there first, so that no later read
+// returns less, whatever fails. Where Postgres does not take it soon, it is returned all the same.
+func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, ahead, err := t.read(ctx, id)
+	switch {
+	case err != nil:
+		return telematics.Twin{}, err
+	case len(ahead) == 0:
+		return *twin, nil
+	}
+	writing, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
+	defer cancel()
+	o := observation{vehicle: id, readings: ahead}
+	o.Unit, o.Protocol, o.At, o.Report = twin.Unit, twin.Protocol, twin.Contact.LastSeen, &telematics.Report{}
+	if _, err := t.stored.observe(writing, []observation{o}); err != nil {
+		t.log.Debug("reported state returned before it was stored", "vehicle", id, "err", err)
+	}
+	return *twin, nil
+}
+
+// read returns a vehicle, and the part of its state that Postgres does not have. It reads Redis and Postgres concurrently, Postgres in another
+// goroutine: that needs more stack, which the caller's would keep while it waits for the vehicle.
+func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, telematics.Snapshot, error) {
+	type result struct {
+		twin telematics.Twin
+		err  error
+	}
+	stored := make(chan *result, 1)
+	go func() {
+		twin, err := t.vehicles.Twin(ctx, id)
+		stored <- &result{twin, err}
+	}()
+	shared := t.readRedis(ctx, []telematics.VehicleID{id})
+	found := <-stored
+	if found.err != nil {
+		return nil, nil, found.err
+	}
+	return &found.twin, t.join(&found.twin, shared), nil
+}
+
+// Twins returns vehicles with their reported states of now, by descending id, which is also the position in the page. A query for a connectivity
+// uses Postgres's contacts, which may be a moment behind; such a contact is returned as it was found.
+func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	now := time.Now()
+	twins, err := t.vehicles.Twins(ctx, q)
+	if err != nil || len(twins) == 0 {
+		return twins, err
+	}
+	ids := make([]telematics.VehicleID, len(twins))
+	for i, twin := range twins {
+		ids[i] = twin.ID
+	}
+	shared := t.readRedis(ctx, ids)
+	for i, twin := range twins {
+		t.join(&twins[i], shared)
+		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
+			twins[i].Contact = twin.Contact
+		}
+	}
+	return twins, nil
+}
+
+// join adds to what Postgres has of a vehicle what Redis has, and the cached state, and returns what Postgres does not have. Reports of a unit
+// that the vehicle does not have any more do not count.
+func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead telematics.Snapshot) {
+	more := []redisState{shared[twin.ID]}
+	if s, ok := t.cache.find(twin.ID); ok {
+		more = append(more, s.copy())
+	}
+	for _, s := range more {
+		if twin.Unit == "" || s.unit != twin.Unit {
+			continue
+		}
+		twin.Contact = twin.Contact.Heard(s.seen)
+		for field, reading := range s.snapshot {
+			if twin.Snapshot == nil {
+				twin.Snapshot = telematics.Snapshot{}
+			}
+			if newer, _ := twin.Snapshot.Take(field, reading); newer { // no other reader has this snapshot
+				if ahead == nil {
+					ahead = telematics.Snapshot{}
+				}
+				ahead[field] = twin.Snapshot[field]
+			}
+		}
+	}
+	return ahead
+}
+
+// readRedis returns what Redis has of vehicles; nothing while it is unavailable, which must not delay a read.
+func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]redisState {
+	if !t.reading.Allow() {
+		return nil
+	}
+	reading, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
+	defer cancel()
+	found, err := t.redis.read(reading, ids)
+	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
+		t.reading.Record(err)
+	}
+	if err != nil {
+		return nil
+	}
+	for _, id := range ids {
+		if _, ok := found[id]; ok {
+			continue
+		}
+		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however often the vehicle is read.
+		if s, ok := t.cache.find(id); ok && s.lost() {
+			t.redisLost.set()
+		}
+	}
+	return found
+}

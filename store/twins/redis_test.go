@@ -1,0 +1,281 @@
+package twins
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// sectionsIn lists the sections of which a snapshot has readings.
+func sectionsIn(s telematics.Snapshot) []string {
+	has := &state{snapshot: s}
+	return slices.DeleteFunc(slices.Clone(telematics.Sections), func(section string) bool { return !has.has(section) })
+}
+
+// withoutRun opens twins of one vehicle, whose flushes the test makes.
+func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.VehicleID, unit telematics.Unit) {
+	t.Helper()
+	twins = newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, redis), 0)
+	id, unit = storetest.AddVehicle(t, twins.stored.DB, 1)
+	return twins, id, unit
+}
+
+func TestFlushRedis_PublishesWhatRedisTookThoughItsReplyWasLost(t *testing.T) {
+	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			twins, id, unit := withoutRun(t, redis)
+			var published publishedChanges
+			start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+			observed(t, twins, unit, statusAt(start, 1))
+			twins.flushRedis(t.Context(), published.publish)
+			published.take()
+
+			observed(t, twins, unit, statusAt(start, 2))
+			unheard := twins.toRedis.begin()
+			lost, err := unheard[0].update()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := twins.redis.update(t.Context(), []update{lost}); err != nil {
+				t.Fatal(err)
+			}
+			twins.toRedis.add(unheard...) // as where the connection broke before the answer came
+			twins.flushRedis(t.Context(), published.publish)
+			changes := published.take()
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
+				t.Errorf("published %+v", changes)
+			}
+			twins.flushRedis(t.Context(), published.publish)
+			if again := published.take(); len(again) > 0 || twins.toRedis.size() > 0 {
+				t.Errorf("published again: %+v", again)
+			}
+		})
+	}
+}
+
+func TestFlushRedis_RetriesWhereRedisIsFull(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartRedis(t).URL())
+	var published publishedChanges
+	for _, limit := range []string{"1", "0"} { // bytes; none
+		if err := twins.redis.db.Client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if limit == "1" {
+			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+		}
+		if reached := twins.flushRedis(t.Context(), published.publish); reached != (limit == "0") {
+			t.Errorf("with a maxmemory of %s it is reached: %v", limit, reached)
+		}
+	}
+	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id {
+		t.Errorf("published %+v", changes)
+	}
+}
+
+func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 1))
+	twins.flushRedis(t.Context(), nil)
+	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
+		t.Fatal(err)
+	}
+	flushedEarly := 0
+	for range 3 {
+		if _, err := twins.Twin(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-twins.redisLost:
+			flushedEarly++
+		default:
+		}
+	}
+	if flushedEarly != 1 {
+		t.Errorf("postgres was flushed %d times", flushedEarly)
+	}
+	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
+	twins.flushRedis(t.Context(), nil)
+	held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sectionsIn(held[id].snapshot), []string{"location", "telemetry", "oem_data"}; !slices.Equal(got, want) {
+		t.Errorf("redis has %v, want %v", got, want)
+	}
+}
+
+func TestFlushRedis_PublishesToTheAgencyOfNow(t *testing.T) {
+	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is unavailable
+	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
+		if _, err := twins.stored.Pool.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twins.owners.cached.Purge() // after ownerTTL
+	var published publishedChanges
+	twins.flushRedis(t.Context(), published.publish)
+	if changes := published.take(); len(changes) != 1 || changes[0].Agency != 2 {
+		t.Errorf("published %+v", changes)
+	}
+}
+
+func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
+	server := storetest.StartRedis(t)
+	twins, _, first := withoutRun(t, server.URL())
+	units := []telematics.Unit{first}
+	for id := range telematics.VehicleID(2) {
+		_, unit := storetest.AddVehicle(t, twins.stored.DB, id+2)
+		units = append(units, unit)
+	}
+	var published publishedChanges
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	if err := server.Kill(); err != nil { // before anything of the vehicles was ever read
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		for _, unit := range units {
+			observed(t, twins, unit, statusAt(start, n))
+		}
+		if twins.flushRedis(t.Context(), published.publish) {
+			t.Error("a redis that is not there was reached")
+		}
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "redis is reached", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
+	if !twins.flushRedis(t.Context(), published.publish) {
+		t.Error("redis was not reached")
+	}
+	if changes := published.take(); len(changes) != len(units) {
+		t.Errorf("%d vehicles were published, want %d", len(changes), len(units))
+	}
+}
+
+func TestFlushRedis_PublishesWhatPostgresHadFirst(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	var published publishedChanges
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+	twins.flushPostgres(t.Context(), 1) // Redis is slow, or away
+	twins.flushRedis(t.Context(), published.publish)
+	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+		t.Errorf("published %+v", changes)
+	}
+}
+
+func TestFlushRedis_OneOfTwoInstancesPublishesWhatPostgresHadFirst(t *testing.T) {
+	start := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
+	for name, test := range map[string]struct {
+		before []*telematics.Report // that Redis has
+		order  func(here, there *Twins) []*Twins
+	}{
+		"nothing before, who wrote it first":     {nil, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"nothing before, who wrote it last":      {nil, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"something before, who wrote it first":   {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"something before, who wrote it last":    {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"who wrote it ends before Redis had any": {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redis := storetest.StartMiniredis(t).URL()
+			here, id, unit := withoutRun(t, redis)
+			fresh := func() *Twins { return newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0) }
+			var published publishedChanges
+			for _, report := range test.before {
+				earlier := fresh()
+				observed(t, earlier, unit, report)
+				earlier.flushPostgres(t.Context(), 1)
+				earlier.flushRedis(t.Context(), nil)
+			}
+			there := fresh()
+			observed(t, here, unit, statusAt(start.Add(time.Second), 7))
+			here.flushPostgres(t.Context(), 1) // Redis is slow
+			observed(t, there, unit, statusAt(start.Add(2*time.Second), 7))
+			for _, twins := range test.order(here, there) {
+				twins.flushRedis(t.Context(), published.publish)
+			}
+			changes := published.take()
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+				t.Errorf("published %+v", changes)
+			}
+		})
+	}
+}
+
+func TestFlushRedis_WhatRedisDroppedIsNotPublishedAgain(t *testing.T) {
+	redis := storetest.StartMiniredis(t).URL()
+	here, _, unit := withoutRun(t, redis)
+	start := time.Now().Add(-2 * stateTTL).Truncate(time.Millisecond)
+	observed(t, here, unit, statusAt(start, 7))
+	here.flushPostgres(t.Context(), 1)
+	here.flushRedis(t.Context(), nil)
+	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
+		t.Fatal(err)
+	}
+	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
+	observed(t, there, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
+	var published publishedChanges
+	there.flushRedis(t.Context(), published.publish)
+	for _, change := range published.take() {
+		if _, ok := change.Fields[telematics.MileageKm]; ok {
+			t.Errorf("published again: %+v", change)
+		}
+	}
+}
+
+func TestFlushPostgres_LeavesTheRestToTheLastFlush(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	start := time.Now().Truncate(time.Millisecond)
+	observed(t, twins, unit, statusAt(start, 7))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	twins.flushPostgres(ended, postgresShare)
+	if n := twins.toPostgres.size(); n != 1 {
+		t.Errorf("%d vehicles are not flushed to postgres", n)
+	}
+	twins.flushPostgres(t.Context(), 1)
+	kept, err := twins.stored.snapshots(t.Context(), []telematics.VehicleID{id})
+	if err != nil || kept[id][telematics.MileageKm].Value != 7.0 || twins.toPostgres.size() != 0 {
+		t.Errorf("postgres has %v, %v", kept[id], err)
+	}
+}
+
+func TestASectionIsReadAsItWasWritten(t *testing.T) {
+	at := time.UnixMilli(1767348000250).UTC()
+	earlier := at.Add(-time.Minute)
+	for name, s := range map[string]telematics.Snapshot{
+		"of one report": {telematics.SpeedKmh: {Value: 48.5, At: at}, telematics.IsLocked: {Value: true, At: at}},
+		"of several": {
+			telematics.SpeedKmh: {Value: 0.0, At: at}, telematics.MileageKm: {Value: 1e-7, At: earlier},
+			telematics.KeyStatus: {At: at, Once: true}, telematics.Gear: {Value: "D", At: earlier}, telematics.DoorTrunk: {Value: "open", At: earlier.Add(time.Millisecond)},
+		},
+		"location":        {telematics.Latitude: {Value: -48.137154321, At: at}, telematics.LocatedAt: {Value: earlier, At: at}},
+		"lists":           {telematics.DTCs: {Value: []string{"P0420"}, At: at}, telematics.WarningLamps: {Value: []string{}, At: at}, telematics.ServiceDueKm: {Value: -200.0, At: at}},
+		"texts":           {telematics.Firmware: {Value: "4.2 \"β\" \\ <\u2028>", At: at}},
+		"raw with others": {telematics.OEMData: {Value: map[string]any{"a": 1e300, "": []any{nil, "x"}}, At: at}, telematics.RawDTCs: {Value: []string{"0x1"}, At: earlier}},
+		"only nulls":      {telematics.OEMData: {At: at}},
+		"raw without":     {telematics.RawCharging: {Value: "plugged_in", At: at}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sections := sectionsIn(s)
+			if len(sections) != 1 {
+				t.Fatalf("sections %v, want one", sections)
+			}
+			row, err := encodeSection(sections[0], s)
+			if err != nil || !json.Valid(row) {
+				t.Fatalf("%s: %v", row, err)
+			}
+			got, err := decodeSection(sections[0], string(row))
+			if err != nil || !reflect.DeepEqual(got, s) {
+				t.Errorf("%s\n got %v, %v\nwant %v", row, got, err, s)
+			}
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package twins
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"motorpool/store/groupcommit"
+	"motorpool/store/pg"
+	"motorpool/store/redis"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Config says where twins are stored.
+type Config struct {
+	DB         *pg.DB
+	Redis      *redis.DB
+	Vehicles   *vehicles.Fleet
+	FlushEvery time.Duration // between two flushes to Postgres while reports come. Defaults to 2 s
+	Logger     *slog.Logger  // Defaults to silence
+}
+
+// Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent use.
+type Twins struct {
+	vehicles   *vehicles.Fleet
+	stored     stored
+	redis      *states
+	flushEvery time.Duration
+	log        *slog.Logger
+
+	owners  *owners
+	records *lru.Cache[telematics.VehicleID, *telematics.Twin] // what orders depend on, as it was last read here
+
+	cache      *cache
+	unresolved *unresolved
+	toRedis    *outbox
+	toPostgres *outbox
+	received   atomic.Int64 // observations, so far
+	awaited    signal       // a caller waits until Redis has its report
+	redisLost  signal       // Redis does not have what Postgres does not have either
+
+	reading, writing *unavailable.Breaker // of Redis
+
+	lookups   *groupcommit.Batcher[delivery.Observation, lookedUp] // of awaited reports
+	fallbacks *groupcommit.Batcher[delivery.Observation, fallback] // likewise, that Redis does not have
+}
+
+// New assembles the twins. What Observe takes is written by Run.
+func New(config Config) *Twins {
+	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	t := &Twins{
+		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), log: log,
+		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
+		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
+		awaited: newSignal(), redisLost: newSignal(),
+		reading: &unavailable.Breaker{
+			Opened: "reported state is read from postgres alone, which is a moment behind",
+			Closed: "reported state is read from redis again", Log: log,
+		},
+		writing: &unavailable.Breaker{
+			Opened: "reported state cannot be written to redis",
+			Closed: "reported state is written to redis again", Log: log,
+		},
+	}
+	t.cache = &cache{
+		size: cachedStates, states: map[telematics.VehicleID]*state{},
+		dirty: func(s *state) bool { return t.toRedis.has(s) || t.toPostgres.has(s) },
+	}
+	t.lookups = pg.NewBatcher(config.DB, t.lookUpAndShare)
+	t.fallbacks = pg.NewBatcher(config.DB, t.storeAwaited)
+	return t
+}
+
+// Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that no vehicle has, and the changes of presence.
+// Reads through this instance see it from then on; Run writes it to where all instances see it, and publishes the changes of the state.
+func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
+	t.received.Add(int64(len(observations)))
+	var presence []observation
+	var reports []delivery.Observation
+	for _, o := range observations {
+		if o.Presence != nil {
+			presence = append(presence, newObservation(o))
+		} else {
+			reports = append(reports, o)
+		}
+	}
+	seen, err := t.stored.observe(ctx, presence)
+	for i, found := range t.resolve(ctx, reports) {
+		o := reports[i]
+		switch {
+		case !found.resolved:
+			err = errors.Join(err, t.unresolved.add(newObservation(o)))
+		case found.belongs():
+			t.merge(o, found.owner, nil)
+		default:
+			addSeen(&seen, found.seen)
+		}
+	}
+	return seen, err
+}
+
+// lookedUp is the owner of a unit that was observed.
+type lookedUp struct {
+	owner    owner
+	resolved bool
+	seen     delivery.Seen // the unit, where it has no vehicle, or has another protocol on record
+	shared   chan bool     // of an awaited report: receives whether Redis has it
+}
+
+func (l lookedUp) belongs() bool { return l.resolved && l.seen.Unknown == nil && l.seen.Foreign == nil }
+
+func newLookedUp(o delivery.Observation, owner owner) lookedUp {
+	found := lookedUp{owner: owner, resolved: true}
+	switch {
+	case owner.vehicle == 0:
+		found.seen.Unknown = []telematics.Unit{o.Unit}
+	case !o.Protocol.Means(owner.protocol):
+		found.seen.Foreign = []telematics.Unit{o.Unit}
+	}
+	return found
+}
+
+// resolve returns the owner of the unit of each observation.
+func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation) []lookedUp {
+	units := make([]telematics.Unit, len(observations))
+	for i, o := range observations {
+		units[i] = o.Unit
+	}
+	owners := t.owners.resolve(ctx, units)
+	found := make([]lookedUp, len(observations))
+	for i, o := range observations {
+		if owner, ok := owners[o.Unit]; ok {
+			found[i] = newLookedUp(o, owner)
+		}
+	}
+	return found
+}
+
+// merge merges an observation into the cached state, to be flushed. waiter, which is nil or holds one, receives whether Redis has it.
+func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
+	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
+	s := t.cache.of(owner.vehicle, o.Unit)
+	s.observe(o, owner, waiter)
+	t.toRedis.add(s)
+	t.toPostgres.add(s)
+}
+
+// Report begins to merge a report, as Observe does, for a caller that waits until every instance sees it. It does not block. The function that it
+// returns does, until the report is in Redis, or else in Postgres, or the context ends; it must be called once, and returns what Observe returns.
+func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (delivery.Seen, error)) {
+	t.received.Add(1)
+	until := time.Now().Add(sharedWithin)
+	if owner, cached := t.owners.findAnswering(o.Unit, o.Asked); cached {
+		found := t.share(o, newLookedUp(o, owner))
+		return func(ctx context.Context) (delivery.Seen, error) { return t.awaitReport(ctx, o, found, until) }
+	}
+	call := t.lookups.Begin(o)
+	return func(ctx context.Context) (delivery.Seen, error) {
+		found, err := t.lookups.Wait(ctx, call)
+		if err != nil { // the caller has left
+			return delivery.Seen{}, errors.Join(err, t.unresolved.add(newObservation(o)))
+		}
+		return t.awaitReport(ctx, o, found, until)
+	}
+}
+
+// lookUpAndShare resolves the units of awaited reports, in one trip.
+func (t *Twins) lookUpAndShare(ctx context.Context, reports []delivery.Observation) ([]lookedUp, error) {
+	found := t.resolve(ctx, reports)
+	for i, o := range reports {
+		found[i] = t.share(o, found[i])
+	}
+	return found, nil
+}
+
+// share merges an awaited report into the cached state, and has it flushed soon.
+func (t *Twins) share(o delivery.Observation, found lookedUp) lookedUp {
+	if found.belongs() {
+		found.shared = make(chan bool, 1)
+		t.merge(o, found.owner, found.shared)
+		t.awaited.set()
+	}
+	return found
+}
+
+func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found lookedUp, until time.Time) (delivery.Seen, error) {
+	if found.resolved && !found.belongs() || found.belongs() && t.isShared(ctx, found.shared, until) {
+		return found.seen, nil
+	}
+	result, err := t.fallbacks.Do(ctx, o)
+	err = cmp.Or(err, result.err)
+	if err != nil && !found.resolved && (unavailable.Is(err) || ctx.Err() != nil) {
+		err = errors.Join(err, t.unresolved.add(newObservation(o)))
+	}
+	return result.seen, err
+}
+
+func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Time) bool {
+	timeout := time.Until(until)
+	if t.writing.IsOpen() {
+		timeout = 0
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case isShared := <-shared:
+		return isShared
+	case <-waiting.Done():
+	}
+	select { // the caller may have come later than the reply of Redis
+	case isShared := <-shared:
+		return isShared
+	default:
+		return false
+	}
+}
+
+// fallback is the result of storing an awaited report in Postgres.
+type fallback struct {
+	seen delivery.Seen
+	err  error
+}
+
+// storeAwaited writes reports to Postgres. Each gets what was seen with all.
+func (t *Twins) storeAwaited(ctx context.Context, reports []delivery.Observation) ([]fallback, error) {
+	seen, err := Store(ctx, t.stored.DB, reports)
+	return slices.Repeat([]fallback{{seen, err}}, len(reports)), nil
+}
