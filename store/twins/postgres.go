@@ -101,6 +101,41 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 	return append(units, unit)
 }
 
+// updateState locks the unit before its snapshot, as observeIn does, so that it cannot overwrite what
+// another transaction has merged meanwhile, nor the reverse.
+const updateState = `
+	with unit as (
+		update units set last_seen = $3, gap_ms = $4
+		where serial = $1 and vehicle_id = $2 and last_seen is not distinct from $5
+		returning vehicle_id)
+	update snapshots s set fields = $6, updated_at = now()
+	from unit
+	where s.vehicle_id = unit.vehicle_id and s.fields = $7`
+
+// update writes the state of a vehicle, which was read as before: in one trip if Postgres still has
+// that, else as an observation. It is durable when update returns.
+func (p stored) update(ctx context.Context, before, after telematics.Twin) error {
+	old, errOld := vehicles.EncodeSnapshot(before.Snapshot)
+	fields, errNew := vehicles.EncodeSnapshot(after.Snapshot)
+	if err := errors.Join(errOld, errNew); err != nil {
+		return err
+	}
+	contact := before.Contact.Reported(after.Contact.LastSeen)
+	done, err := p.Prepared.ExecContext(ctx, updateState, string(after.Unit), int64(after.ID),
+		pg.Timestamp(contact.LastSeen), pg.Nullable(contact.Gap.Milliseconds()), pg.Timestamp(before.Contact.LastSeen),
+		string(fields), string(old))
+	if err != nil {
+		return unavailable.Wrap("store reported state", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	o := observation{vehicle: after.ID, readings: after.Snapshot}
+	o.Unit, o.Protocol, o.At, o.Report = after.Unit, after.Protocol, contact.LastSeen, &telematics.Report{}
+	_, err = p.observe(ctx, []observation{o})
+	return err
+}
+
 // observedUnit is a unit, with its vehicle, while observations are merged into it.
 type observedUnit struct {
 	serial    telematics.Unit

@@ -2,6 +2,7 @@ package twins
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"motorpool/store/redis"
@@ -14,33 +15,30 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 	if err != nil {
 		return telematics.Twin{}, err
 	}
-	t.cacheRecord(twin)
-	return *twin, nil
+	t.cacheRecord(&twin)
+	return twin, nil
 }
 
-// DurableTwin is Twin for a reader that may remember it: what Postgres does not have of it yet is written there first, so that no later read
-// returns less, whatever fails. Where Postgres does not take it soon, it is returned all the same.
+// DurableTwin is Twin for a reader that may remember it: what Postgres does not have of it yet is
+// written there first, so that no later read returns less, whatever fails. Where Postgres does not take
+// it soon, it is returned all the same.
 func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	twin, ahead, err := t.read(ctx, id)
-	switch {
-	case err != nil:
-		return telematics.Twin{}, err
-	case len(ahead) == 0:
-		return *twin, nil
+	twin, stored, err := t.read(ctx, id)
+	if err != nil || stored == nil {
+		return twin, err
 	}
 	writing, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
-	o := observation{vehicle: id, readings: ahead}
-	o.Unit, o.Protocol, o.At, o.Report = twin.Unit, twin.Protocol, twin.Contact.LastSeen, &telematics.Report{}
-	if _, err := t.stored.observe(writing, []observation{o}); err != nil {
+	if err := t.stored.update(writing, *stored, twin); err != nil {
 		t.log.Debug("reported state returned before it was stored", "vehicle", id, "err", err)
 	}
-	return *twin, nil
+	return twin, nil
 }
 
-// read returns a vehicle, and the part of its state that Postgres does not have. It reads Redis and Postgres concurrently, Postgres in another
-// goroutine: that needs more stack, which the caller's would keep while it waits for the vehicle.
-func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, telematics.Snapshot, error) {
+// read returns a vehicle, and as it is in Postgres where that has less. It reads Redis and Postgres
+// concurrently, Postgres in another goroutine: that needs more stack, which the caller's would keep while
+// it waits for the vehicle.
+func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telematics.Twin, less *telematics.Twin, err error) {
 	type result struct {
 		twin telematics.Twin
 		err  error
@@ -53,9 +51,14 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (*telematics.
 	shared := t.readRedis(ctx, []telematics.VehicleID{id})
 	found := <-stored
 	if found.err != nil {
-		return nil, nil, found.err
+		return telematics.Twin{}, nil, found.err
 	}
-	return &found.twin, t.join(&found.twin, shared), nil
+	twin = found.twin
+	twin.Snapshot = maps.Clone(twin.Snapshot)
+	if t.join(&twin, shared) {
+		less = &found.twin
+	}
+	return twin, less, nil
 }
 
 // Twins returns vehicles with their reported states of now, by descending id, which is also the position in the page. A query for a connectivity
@@ -80,9 +83,10 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return twins, nil
 }
 
-// join adds to what Postgres has of a vehicle what Redis has, and the cached state, and returns what Postgres does not have. Reports of a unit
-// that the vehicle does not have any more do not count.
-func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead telematics.Snapshot) {
+// join adds to what Postgres has of a vehicle what Redis and the cache have, and reports whether
+// Postgres lacks a part of its snapshot. Reports of a unit that the vehicle does not have any more do not
+// count.
+func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead bool) {
 	more := []redisState{shared[twin.ID]}
 	if s, ok := t.cache.find(twin.ID); ok {
 		more = append(more, s.copy())
@@ -96,12 +100,8 @@ func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redi
 			if twin.Snapshot == nil {
 				twin.Snapshot = telematics.Snapshot{}
 			}
-			if newer, _ := twin.Snapshot.Take(field, reading); newer { // no other reader has this snapshot
-				if ahead == nil {
-					ahead = telematics.Snapshot{}
-				}
-				ahead[field] = twin.Snapshot[field]
-			}
+			newer, _ := twin.Snapshot.Take(field, reading) // no other reader has this snapshot
+			ahead = ahead || newer
 		}
 	}
 	return ahead

@@ -165,6 +165,7 @@ var tripNames = []struct{ part, name string }{
 	{"from bookings b", "postgres booking"},
 	{"from vehicles v", "postgres vehicle"},
 	{"insert into activity", "postgres entry"},
+	{"update units set last_seen", "postgres write state"},
 	{"select u.serial", "postgres write state"},
 	{"select vehicle_id, fields from snapshots", "postgres write state"},
 	{"insert into snapshots", "postgres write state"},
@@ -210,7 +211,7 @@ var tripsOf = map[string]map[string]int{
 	"status": {"redis limits": 1, "redis state": 1, "postgres vehicle": 1, "postgres entry": 1},
 	"refreshed status": {
 		"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1,
-		"redis state": 1, "postgres vehicle": 1, "postgres write state": 6, "postgres entry": 1,
+		"redis state": 1, "postgres vehicle": 1, "postgres write state": 1, "postgres entry": 1,
 	},
 }
 
