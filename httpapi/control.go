@@ -70,22 +70,24 @@ func attention(a telematics.Action, values map[string]any) *telematics.Attention
 	return attention
 }
 
+// doneFormats are the sentences of done, for the actions that have their own.
+var doneFormats = map[telematics.Action]string{
+	telematics.Lock:                   "Vehicle %d was locked.",
+	telematics.Unlock:                 "Vehicle %d was unlocked.",
+	telematics.EnableDriving:          "Vehicle %d may be driven.",
+	telematics.DisableDriving:         "Vehicle %d was immobilized.",
+	telematics.UnlockAndEnableDriving: "Vehicle %d was unlocked and may be driven.",
+	telematics.LockAndDisableDriving:  "Vehicle %d was immobilized and locked.",
+	telematics.AttentionSignal:        "Vehicle %d drew attention.",
+	telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
+}
+
 // done says what the vehicle did.
 func done(c telematics.Command) string {
-	format, ok := map[telematics.Action]string{
-		telematics.Lock:                   "Vehicle %d was locked.",
-		telematics.Unlock:                 "Vehicle %d was unlocked.",
-		telematics.EnableDriving:          "Vehicle %d may be driven.",
-		telematics.DisableDriving:         "Vehicle %d was immobilized.",
-		telematics.UnlockAndEnableDriving: "Vehicle %d was unlocked and may be driven.",
-		telematics.LockAndDisableDriving:  "Vehicle %d was immobilized and locked.",
-		telematics.AttentionSignal:        "Vehicle %d drew attention.",
-		telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
-	}[c.Action]
-	if !ok {
-		return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
+	if format, ok := doneFormats[c.Action]; ok {
+		return fmt.Sprintf(format, c.Vehicle)
 	}
-	return fmt.Sprintf(format, c.Vehicle)
+	return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
 }
 
 const (

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/groupcommit"
+	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -210,6 +214,66 @@ func TestReport_IsSeenByEveryInstanceWhenTheWaitEnds(t *testing.T) {
 		if got := mileage(t, twin, err); got != float64(n) {
 			t.Fatalf("the other instance says %v, want %d", got, n)
 		}
+	}
+}
+
+// sharedAfter is what Redis does with an awaited report.
+type sharedAfter struct {
+	takes  time.Duration
+	shared bool
+}
+
+func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
+	broken := unavailable.Mark(errors.New("no answer"))
+	for name, c := range map[string]struct {
+		redis    sharedAfter
+		uncached bool // the owner of the unit
+		open     bool // Redis failed before
+		postgres error
+		takes    time.Duration
+		stored   int // reports, in Postgres
+	}{
+		"immediately":           {redis: sharedAfter{0, true}},
+		"in 20 ms":              {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
+		"not at all":            {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
+		"not in time":           {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
+		"Redis is unavailable":  {redis: sharedAfter{time.Hour, true}, open: true, stored: 1},
+		"the unit is uncached":  {redis: sharedAfter{time.Hour, true}, uncached: true, stored: 1},
+		"Postgres does not too": {redis: sharedAfter{time.Hour, true}, postgres: broken, takes: 125 * time.Millisecond, stored: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				twins := New(Config{DB: &pg.DB{}, Redis: &redis.DB{}})
+				vehicle := telematics.Vehicle{ID: 1, Unit: "unit-1", Protocol: telematics.DefaultProtocol}
+				if !c.uncached {
+					twins.owners.add(&vehicle)
+				}
+				if c.open {
+					twins.writing.Record(broken)
+				}
+				stored := 0
+				twins.lookups = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(context.Context, []delivery.Observation) ([]lookedUp, error) {
+					return []lookedUp{{}}, nil // Postgres does not find the owner either
+				})
+				twins.fallbacks = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(_ context.Context, reports []delivery.Observation) ([]fallback, error) {
+					stored += len(reports)
+					return make([]fallback, len(reports)), c.postgres
+				})
+				began := time.Now()
+				wait := twins.Report(delivery.Observation{Unit: vehicle.Unit, Protocol: vehicle.Protocol, At: began, Report: statusAt(began, 1)})
+				flush := time.AfterFunc(c.redis.takes, func() {
+					s := twins.cache.of(vehicle.ID, vehicle.Unit)
+					s.beginFlush()
+					s.endFlush(c.redis.shared)
+				})
+				defer flush.Stop()
+				_, err := wait(t.Context())
+				if took := time.Since(began); took != c.takes || stored != c.stored || !errors.Is(err, c.postgres) {
+					t.Errorf("it took %v, Postgres got %d reports, and the caller %v; want %v, %d, %v", took, stored, err, c.takes, c.stored, c.postgres)
+				}
+				synctest.Wait()
+			})
+		})
 	}
 }
 

@@ -20,8 +20,12 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 	for range fleet {
 		add()
 	}
-	if _, err := here.Pool.Exec(`update units set status = 'online', session = 's', said_at = $1, changed_at = $1, last_seen = $1, announced = 'online'`, now); err != nil {
+	online, err := here.Pool.Exec(`update units set status = 'online', session = 's', said_at = $1, changed_at = $1, last_seen = $1, announced = 'online'`, now)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if n, err := online.RowsAffected(); err != nil || n != fleet {
+		t.Fatalf("%d are online, %v", n, err)
 	}
 	for _, step := range []struct {
 		after time.Duration
