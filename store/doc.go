@@ -1,12 +1,12 @@
-// Package store keeps what must survive in [Postgres].
+// Package store has no code: its folders keep what must survive.
 //
 // # Postgres decides
 //
 // Every rule that several instances could break together is a constraint or a
 // conditional write here: one open command per vehicle and lane is a unique index,
-// a settlement names the states that it may follow, the history refuses to be
+// a settlement names the states that it may follow, the audit log refuses to be
 // changed. A write that many callers make at the same moment (claim, mark as sent,
-// settle, add to the history) goes through a batcher, which gives the callers that
+// settle, add to the audit log) goes through a batcher, which gives the callers that
 // wait together one statement and one commit: see [motorpool/store/groupcommit].
 //
 // # Locks
@@ -28,6 +28,7 @@
 //
 // # Packages
 //
+//	commands     commands: claims, settlements, progress, many vehicles, halts, their numbers
 //	activity     the audit log
 //	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
 //	events       the log of events, in Redis

@@ -11,7 +11,8 @@ import (
 	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
 	"motorpool/mosquitto"
-	"motorpool/store"
+	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -93,9 +94,9 @@ func (p endpoints) await(ctx context.Context, condition string, holds func(conte
 func (p endpoints) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
 
 // reporting reports whether all these vehicles are online, with a state.
-func reporting(ctx context.Context, postgres *store.Postgres, vehicles []telematics.VehicleID) bool {
-	for _, id := range vehicles {
-		twin, err := postgres.Twin(ctx, id)
+func reporting(ctx context.Context, postgres *pg.DB, ids []telematics.VehicleID) bool {
+	for _, id := range ids {
+		twin, err := vehicles.New(postgres).Twin(ctx, id)
 		if err != nil || twin.Contact.At(time.Now()) != telematics.Online || len(twin.Snapshot) == 0 {
 			return false
 		}

@@ -18,9 +18,9 @@ import (
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
-	"motorpool/store"
 	"motorpool/store/pg"
 	"motorpool/store/twins"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -80,7 +80,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	postgres, err := store.New(pg.Config{URL: s.databaseURL})
+	postgres, err := pg.New(pg.Config{URL: s.databaseURL})
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err := e.importFleet(ctx, postgres); err != nil {
 		return err
 	}
-	key, err := e.agencyKey(ctx, postgres.DB)
+	key, err := e.agencyKey(ctx, postgres)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 			return err
 		}
 		s.processor.SetWebhook(here.base + "/webhooks/stripe")
-		if err := e.createDemo(ctx, &here, postgres.DB, key, s.processor.URL()); err != nil {
+		if err := e.createDemo(ctx, &here, postgres, key, s.processor.URL()); err != nil {
 			return err
 		}
 		// Only now: reports that come before the service subscribes are lost.
@@ -185,18 +185,18 @@ func (e *environment) startMQTT() (*devstack.MQTT, error) {
 }
 
 // importFleet stores the demo fleet.
-func (e *environment) importFleet(ctx context.Context, postgres *store.Postgres) error {
+func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
-	if _, err := postgres.Import(ctx, e.fleet.record); err != nil {
+	if _, err := vehicles.New(postgres).Import(ctx, e.fleet.record); err != nil {
 		return err
 	}
 	// The embedded MQTT broker has no retained messages of the last run.
-	if err := postgres.ForgetContacts(ctx); err != nil {
+	if err := vehicles.New(postgres).ForgetContacts(ctx); err != nil {
 		return err
 	}
-	_, err := twins.Store(ctx, postgres.DB, e.fleet.lastReports())
+	_, err := twins.Store(ctx, postgres, e.fleet.lastReports())
 	return err
 }
 

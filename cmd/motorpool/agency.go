@@ -53,7 +53,7 @@ func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys
 		return badUsage("%w", err)
 	}
 	defer postgres.Close()
-	return explainUnavailable(use(agencykeys.New(postgres.DB, sealer)))
+	return explainUnavailable(use(agencykeys.New(postgres, sealer)))
 }
 
 // keyCommand is a command about keys, through the service or the database.

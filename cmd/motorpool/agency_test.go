@@ -39,7 +39,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	}
 	state := func(id string) rental.AgencyKey {
 		t.Helper()
-		key, ok, err := agencykeys.New(postgres.DB, sealer).AgencyKey(t.Context(), id)
+		key, ok, err := agencykeys.New(postgres, sealer).AgencyKey(t.Context(), id)
 		if err != nil || !ok {
 			t.Fatalf("%s: %v %v", id, ok, err)
 		}

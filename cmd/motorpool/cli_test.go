@@ -248,7 +248,7 @@ func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 			}
 		}
 	}
-	walk(reflect.TypeFor[commands]())
+	walk(reflect.TypeFor[commandLine]())
 	if len(found) != len(dangerous) {
 		t.Errorf("looked at %v, want %v", found, dangerous)
 	}

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"motorpool/broker"
-	"motorpool/store"
+	"motorpool/store/commands"
+	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -48,7 +49,7 @@ func (s haltCommand) check() error {
 }
 
 // change tries for a while to write a halt's change to the database.
-func (s haltCommand) change(ctx context.Context, write func(*store.Postgres) (bool, error)) (bool, error) {
+func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error)) (bool, error) {
 	postgres, err := s.open()
 	if err != nil {
 		return false, badUsage("%w", err)
@@ -109,7 +110,7 @@ func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 		return nil, badUsage("%w", err)
 	}
 	defer postgres.Close()
-	inForce, err := postgres.Halts(ctx)
+	inForce, err := commands.KillSwitch{DB: postgres}.Halts(ctx)
 	return inForce, explainUnavailable(err)
 }
 
@@ -205,8 +206,8 @@ func (h halt) throughService(ctx context.Context) error {
 }
 
 func (h halt) throughDatabase(ctx context.Context) error {
-	known, err := h.change(ctx, func(p *store.Postgres) (bool, error) {
-		_, known, err := p.Halt(ctx, telematics.Halt{Agency: h.agency(), Why: h.Why}, h.author())
+	known, err := h.change(ctx, func(p *pg.DB) (bool, error) {
+		_, known, err := commands.KillSwitch{DB: p}.Halt(ctx, telematics.Halt{Agency: h.agency(), Why: h.Why}, h.author())
 		return known, err
 	})
 	switch {
@@ -293,7 +294,7 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 }
 
 func (r resume) throughDatabase(ctx context.Context) (bool, error) {
-	return r.change(ctx, func(p *store.Postgres) (bool, error) { return p.Resume(ctx, r.agency(), r.author()) })
+	return r.change(ctx, func(p *pg.DB) (bool, error) { return commands.KillSwitch{DB: p}.Resume(ctx, r.agency(), r.author()) })
 }
 
 // notHalted names the halts that may have been meant.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"motorpool/simulator/devstack"
-	"motorpool/store"
+	"motorpool/store/commands"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
@@ -19,17 +19,17 @@ import (
 )
 
 // recorded returns a record with the agencies 1 and 2.
-func recorded(t *testing.T) (*store.Postgres, string) {
+func recorded(t *testing.T) (*pg.DB, string) {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	address := storetest.NewDatabase(t)
-	postgres, err := store.New(pg.Config{URL: address})
+	postgres, err := pg.New(pg.Config{URL: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = postgres.Close() })
 	agencies := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
-	if _, err := postgres.Import(t.Context(), agencies); err != nil {
+	if _, err := vehicles.New(postgres).Import(t.Context(), agencies); err != nil {
 		t.Fatal(err)
 	}
 	return postgres, address
@@ -39,7 +39,7 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	postgres, url := recorded(t)
 	halt := func(agency telematics.AgencyID, why string) {
 		t.Helper()
-		if _, done, err := postgres.Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
+		if _, done, err := (commands.KillSwitch{DB: postgres}).Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
 			t.Fatal(done, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 		ended <- run(ctx, []string{"halt", "--direct", "--why", "recall", "--agency", "2", "--database-url", url})
 	}()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if halts, err := postgres.Halts(t.Context()); err != nil || len(halts) == 1 {
+		if halts, err := (commands.KillSwitch{DB: postgres}).Halts(t.Context()); err != nil || len(halts) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -17,7 +17,7 @@ import (
 
 var version = "dev" // set by the build
 
-type commands struct {
+type commandLine struct {
 	Serve   serve   `cmd:"" help:"Run the service."`
 	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
 	Import  load    `cmd:"" name:"import" help:"Put agencies, stations, vehicles and units into the database; again changes nothing."`
@@ -73,7 +73,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	var c commands
+	var c commandLine
 	var settings app.Settings
 	parser, err := kong.New(&c, append(settings.Options("MOTORPOOL"),
 		kong.Name("motorpool"),

@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"motorpool/store/commands"
 	"time"
-
-	"motorpool/store"
 )
 
 type seq struct {
@@ -25,14 +24,14 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	}
 	defer postgres.Close()
 	if a.DryRun {
-		n, err := postgres.Numbering(ctx)
+		n, err := commands.Numbers{DB: postgres}.Read(ctx)
 		if err != nil {
 			return explainUnavailable(err)
 		}
 		printNumbering(n)
 		return nil
 	}
-	before, after, err := postgres.RaiseNumbers(ctx, true)
+	before, after, err := commands.Numbers{DB: postgres}.Raise(ctx, true)
 	if err != nil {
 		return explainUnavailable(err)
 	}
@@ -40,7 +39,7 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	return nil
 }
 
-func printNumbering(n store.Numbering) {
+func printNumbering(n commands.Numbering) {
 	fmt.Printf("the last number is %d; it would jump to %d or a little above\n", n.Last, n.Next)
 	switch {
 	case n.RaisedAt.IsZero():

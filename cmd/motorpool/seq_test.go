@@ -2,17 +2,16 @@ package main
 
 import (
 	"fmt"
+	"motorpool/store/commands"
 	"strings"
 	"testing"
-
-	"motorpool/store"
 )
 
 func TestSeqAdvance(t *testing.T) {
 	postgres, url := recorded(t)
-	numbering := func() store.Numbering {
+	numbering := func() commands.Numbering {
 		t.Helper()
-		n, err := postgres.Numbering(t.Context())
+		n, err := commands.Numbers{DB: postgres}.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

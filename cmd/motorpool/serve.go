@@ -9,7 +9,6 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
-	"motorpool/store"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 )
@@ -36,8 +35,8 @@ type database struct {
 	DatabaseURL app.Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 }
 
-func (d database) open() (*store.Postgres, error) {
-	return store.New(pg.Config{URL: string(d.DatabaseURL)})
+func (d database) open() (*pg.DB, error) {
+	return pg.New(pg.Config{URL: string(d.DatabaseURL)})
 }
 
 type migrate struct{ database }
@@ -79,7 +78,7 @@ func (l load) Run(ctx context.Context) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
-	counts, err := vehicles.New(postgres.DB).Import(ctx, fleet)
+	counts, err := vehicles.New(postgres).Import(ctx, fleet)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker"
-	"motorpool/store"
 	"motorpool/store/agencykeys"
+	"motorpool/store/commands"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
@@ -28,7 +28,7 @@ const (
 // databaseWatch finds a database that must not be used, and one that may lose what it has
 // acknowledged.
 type databaseWatch struct {
-	postgres *store.Postgres
+	postgres *pg.DB
 	changed  func() // what was read from it before may be there no more
 	log      *slog.Logger
 
@@ -84,7 +84,7 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 // check raises the numbers of commands where the server was started or promoted, and warns of
 // settings and standbys that may lose commits.
 func (w *databaseWatch) check(ctx context.Context) error {
-	before, after, err := w.postgres.RaiseNumbers(ctx, false)
+	before, after, err := commands.Numbers{DB: w.postgres}.Raise(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (w *databaseWatch) check(ctx context.Context) error {
 const schemaEvery = 250 * time.Millisecond
 
 // postgresReady also compares the clocks [LAW-11].
-func postgresReady(p *store.Postgres, carrier *broker.Broker) func(context.Context) error {
+func postgresReady(p *pg.DB, carrier *broker.Broker) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := carrier.CompareClock(ctx); err != nil {
 			return err
@@ -128,7 +128,7 @@ func postgresReady(p *store.Postgres, carrier *broker.Broker) func(context.Conte
 	}
 }
 
-func schemaReady(ctx context.Context, p *store.Postgres) error {
+func schemaReady(ctx context.Context, p *pg.DB) error {
 	if err := p.Suitable(ctx); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func schemaReady(ctx context.Context, p *store.Postgres) error {
 // awaitSchema waits until what arrives can be written down, and reports false where the
 // context ended before. Answers and reports are shared out among all instances: one that
 // cannot write them takes them from those that can.
-func awaitSchema(ctx context.Context, p *store.Postgres, log *slog.Logger) bool {
+func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
 	for said := false; ; said = true {
 		err := schemaReady(ctx, p)
 		if err == nil {
@@ -163,7 +163,7 @@ func awaitSchema(ctx context.Context, p *store.Postgres, log *slog.Logger) bool 
 }
 
 // migrate brings the schema up to date, as soon as Postgres lets it.
-func migrate(ctx context.Context, p *store.Postgres, wanted bool, log *slog.Logger) error {
+func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error {
 	if !wanted {
 		return nil
 	}

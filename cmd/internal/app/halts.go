@@ -6,8 +6,8 @@ import (
 
 	"motorpool/broker"
 	"motorpool/rental"
-	"motorpool/store"
 	"motorpool/store/agencykeys"
+	"motorpool/store/commands"
 	"motorpool/telematics"
 )
 
@@ -26,18 +26,18 @@ func finish[T any](ctx context.Context, holdsWithin time.Duration, change func(c
 }
 
 // killSwitch changes halts in Postgres.
-type killSwitch struct{ *store.Postgres }
+type killSwitch struct{ commands.KillSwitch }
 
 // Halt returns once the halt holds at every instance.
 func (k killSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
-	return finish(ctx, broker.HaltWithin, func(ctx context.Context) (telematics.Halt, bool, error) { return k.Postgres.Halt(ctx, h, by) })
+	return finish(ctx, broker.HaltWithin, func(ctx context.Context) (telematics.Halt, bool, error) { return k.KillSwitch.Halt(ctx, h, by) })
 }
 
 // Resume lifts a halt.
 func (k killSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return k.Postgres.Resume(ctx, agency, by)
+	return k.KillSwitch.Resume(ctx, agency, by)
 }
 
 // keyRegistry changes the keys of agencies.

@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"motorpool/store"
+	"motorpool/store/pg"
+	"motorpool/store/vehicles"
 	"motorpool/telematics/places"
 	"motorpool/telematics/places/nominatim"
 )
@@ -49,13 +50,14 @@ type addresses struct {
 	book     *places.Book
 	finder   *places.Finder
 	geocoder *nominatim.Client
-	postgres *store.Postgres
+	postgres *pg.DB
 }
 
-func (c Config) newAddresses(p *store.Postgres, registry prometheus.Registerer, log *slog.Logger) (*addresses, error) {
+func (c Config) newAddresses(db *pg.DB, registry prometheus.Registerer, log *slog.Logger) (*addresses, error) {
+	fleet := vehicles.New(db)
 	a := &addresses{
-		book:     places.NewBook(places.BookConfig{Record: p, Geocoded: c.GeocoderURL != "", Log: log}),
-		postgres: p,
+		book:     places.NewBook(places.BookConfig{Record: fleet, Geocoded: c.GeocoderURL != "", Log: log}),
+		postgres: db,
 	}
 	if c.GeocoderURL == "" {
 		return a, nil
@@ -64,7 +66,7 @@ func (c Config) newAddresses(p *store.Postgres, registry prometheus.Registerer, 
 	if a.geocoder, err = c.geocoder(); err != nil {
 		return nil, err
 	}
-	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: p, Turns: p, Book: a.book, Log: log, Metrics: registry})
+	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: fleet, Turns: fleet, Book: a.book, Log: log, Metrics: registry})
 	return a, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"motorpool/cmd/internal/app"
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"
-	"motorpool/store"
+	"motorpool/store/commands"
 	"motorpool/store/pg"
 	"motorpool/telematics"
 )
@@ -282,10 +282,10 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		timedOut := <-first
 		car.SetFaults(simulator.Faults{})
 
-		postgres, err := store.New(pg.Config{URL: r.database})
+		postgres, err := pg.New(pg.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
-		_, _, err = postgres.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
+		_, _, err = commands.KillSwitch{DB: postgres}.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
 		r.must(err)
 		var halted answer
 		r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {

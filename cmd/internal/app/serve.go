@@ -18,14 +18,16 @@ import (
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/health"
 	"motorpool/httpapi/stream"
-	"motorpool/store"
+	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
+	"motorpool/store/commands"
 	"motorpool/store/events"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
 	"motorpool/store/settings"
 	"motorpool/store/twins"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -53,7 +55,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
 	}
-	postgres, err := store.New(pg.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
+	postgres, err := pg.New(pg.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
 	if err != nil {
 		return err
 	}
@@ -64,13 +66,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer closeLogged(log, "redis", cache.Close)
 
-	reported := twins.New(twins.Config{DB: postgres.DB, Vehicles: postgres.Fleet, Redis: cache, Logger: log})
+	cars := vehicles.New(postgres)
+	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, Logger: log})
+	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
 	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {
 		return err
 	}
 
-	money, err := c.newMoney(postgres.DB, registry, log)
+	money, err := c.newMoney(postgres, registry, log)
 	if err != nil {
 		return err
 	}
@@ -78,25 +82,25 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	mqtt := link.New(link.Config{
 		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
-		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres.DB) },
+		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Logger: log,
 	})
 	carrier := broker.New(broker.Config{
-		Vehicles: reported, Commands: store.NewCommands(postgres, reported), Halts: postgres, Clock: postgres, AuditLog: postgres, Twins: reported, Pending: redis.NewPendingTable(cache),
-		Contacts: postgres, Events: events.New(cache), UnknownUnits: postgres, Unrecorded: postgres, Bulks: postgres,
+		Vehicles: reported, Commands: record, Halts: commands.KillSwitch{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
+		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Unrecorded: record, Bulks: record,
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
-	agencyKeys := agencykeys.New(postgres.DB, sealer)
+	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{postgres, reported}, Bulks: postgres, History: postgres, Refusals: carrier, Units: postgres, Budget: c.Budget, Log: log, Now: now,
+		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
-		Bookings: rentals.Bookings{DB: postgres.DB}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{postgres}, Signatures: agencykeys.NewSignatures(postgres.DB, max(minSignatures, signatureMinutes*c.ClientRate)),
+		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{commands.KillSwitch{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
 		Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
@@ -121,7 +125,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run(func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
 	run(carrier.Run)
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres.DB, log) })
+		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)
@@ -194,7 +198,9 @@ const (
 
 // fleet reads vehicles as they are now, and all else from the record.
 type fleet struct {
-	*store.Postgres
+	*vehicles.Fleet
+	*commands.Store
+	*activity.Log
 	twins *twins.Twins
 }
 

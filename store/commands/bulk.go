@@ -1,0 +1,178 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/activity"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// OpenBulk writes an order to many vehicles down, with its idempotency key, before the
+// first of them is turned to. Where the key is in use it reports true and has done nothing.
+func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool, err error) {
+	vehicles := make([]int64, len(b.Vehicles))
+	for i, v := range b.Vehicles {
+		vehicles[i] = int64(v)
+	}
+	row := struct {
+		ID           uuid.UUID           `json:"id"`
+		Action       string              `json:"action"`
+		Parameters   *activity.Attention `json:"parameters"`
+		ActorSubject string              `json:"actor_subject"`
+		ActorRole    string              `json:"actor_role"`
+		ActorAgency  *int64              `json:"actor_agency_id"`
+		RequestID    *uuid.UUID          `json:"request_id"`
+		RequestedAt  *time.Time          `json:"requested_at"`
+		*keyRow
+	}{
+		ID: b.ID, Action: string(b.Action), Parameters: activity.EncodeAttention(b.Attention),
+		ActorSubject: b.Actor.Subject, ActorRole: string(b.Actor.Role), ActorAgency: pg.Nullable(int64(b.Actor.Agency)),
+		RequestID: pg.Nullable(b.RequestID), RequestedAt: pg.Timestamp(b.Requested), keyRow: newKeyRow(b.Key),
+	}
+	_, err = s.db.Pool.ExecContext(ctx, `
+		with bulk as (
+			select * from json_to_record($1) as bulk (
+				id uuid, action text, parameters jsonb, actor_subject text, actor_role text, actor_agency_id bigint,
+				request_id uuid, requested_at timestamptz,
+				key_agency_id bigint, key_subject text, key text, key_fingerprint text)
+		), opened as (
+			insert into bulks (id, action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at)
+			select id, action, parameters, $2, actor_subject, actor_role, actor_agency_id, request_id, requested_at from bulk
+			returning id
+		)
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, bulk_id)
+		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
+		from bulk join opened using (id)
+		where key is not null`,
+		pg.JSONRecords(row), pq.Array(vehicles))
+	if isKeyTaken(err) {
+		return true, nil
+	}
+	return false, unavailable.Wrap("write down a bulk", err)
+}
+
+// RefuseBulk notes for which vehicles of a bulk there is no command, and why.
+func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
+	type row struct {
+		VehicleID int64               `json:"vehicle_id"`
+		Error     idempotency.Refusal `json:"error"`
+	}
+	var rows []row
+	for _, item := range items {
+		if e := item.Refusal; e != nil {
+			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: idempotency.EncodeRefusal(e)})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := s.db.Pool.ExecContext(ctx, `
+		insert into bulk_refusals (bulk_id, vehicle_id, error)
+		select $1, vehicle_id, error from json_to_recordset($2) as refusal (vehicle_id bigint, error jsonb)
+		on conflict do nothing`,
+		id, pg.JSONRecords(rows))
+	return unavailable.Wrap("note the refusals of a bulk", err)
+}
+
+// Bulk returns an order to many vehicles, and what has become of each; or a
+// *telematics.Error with BulkNotFound.
+func (s *Store) Bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk, error) {
+	b, found, err := s.bulk(ctx, id)
+	switch {
+	case err != nil:
+		return telematics.Bulk{}, unavailable.Wrap("read bulk", err)
+	case !found:
+		return telematics.Bulk{}, telematics.NoSuchBulk(id)
+	}
+	return b, nil
+}
+
+func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk, bool, error) {
+	b, now, found, err := s.bulkOrder(ctx, id)
+	if err != nil || !found {
+		return b, found, err
+	}
+	// refusals are written once, after the last command: read them first, so that a
+	// vehicle is not missed by both.
+	refusals, err := s.bulkRefusals(ctx, id)
+	if err != nil {
+		return b, true, err
+	}
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `select `+commandColumns+` from commands where bulk_id = $1`, id)
+	if err != nil {
+		return b, true, err
+	}
+	made := make(map[telematics.VehicleID]*telematics.Command, len(commands))
+	for _, c := range commands {
+		made[c.Vehicle] = &c
+	}
+	for _, v := range b.Vehicles {
+		item := telematics.BulkItem{Vehicle: v, Command: made[v], Refusal: refusals[v]}
+		if item.Command == nil && item.Refusal == nil {
+			item.Refusal = b.Abandoned(now)
+		}
+		b.Items = append(b.Items, item)
+	}
+	return b, true, nil
+}
+
+// bulkOrder returns an order to many vehicles, and what Postgres's clock says.
+func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
+	var rows []struct {
+		Action        string        `db:"action"`
+		Parameters    *string       `db:"parameters"`
+		VehicleIDs    pq.Int64Array `db:"vehicle_ids"`
+		ActorSubject  string        `db:"actor_subject"`
+		ActorRole     string        `db:"actor_role"`
+		ActorAgencyID *int64        `db:"actor_agency_id"`
+		RequestID     *uuid.UUID    `db:"request_id"`
+		RequestedAt   time.Time     `db:"requested_at"`
+		Now           time.Time     `db:"now"`
+	}
+	err = s.db.Pool.SelectContext(ctx, &rows, `
+		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at, clock_timestamp() as now
+		from bulks where id = $1`, id)
+	if err != nil || len(rows) == 0 {
+		return telematics.Bulk{}, time.Time{}, false, err
+	}
+	row := rows[0]
+	attention, err := activity.DecodeAttention(row.Parameters)
+	b = telematics.Bulk{
+		ID: id, Action: telematics.Action(row.Action), Attention: attention,
+		Actor: telematics.Actor{
+			Subject: row.ActorSubject, Role: telematics.Role(row.ActorRole), Agency: telematics.AgencyID(pg.Deref(row.ActorAgencyID)),
+		},
+		RequestID: pg.Deref(row.RequestID), Requested: row.RequestedAt.UTC(),
+	}
+	for _, v := range row.VehicleIDs {
+		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
+	}
+	return b, row.Now, true, err
+}
+
+func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[telematics.VehicleID]*telematics.Error, error) {
+	var rows []struct {
+		VehicleID int64  `db:"vehicle_id"`
+		Error     string `db:"error"`
+	}
+	if err := s.db.Pool.SelectContext(ctx, &rows, `select vehicle_id, error from bulk_refusals where bulk_id = $1`, id); err != nil {
+		return nil, err
+	}
+	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
+	for _, row := range rows {
+		refusal, err := idempotency.DecodeRefusal(row.Error)
+		if err != nil {
+			return nil, fmt.Errorf("refusal of vehicle %d: %w", row.VehicleID, err)
+		}
+		refusals[telematics.VehicleID(row.VehicleID)] = refusal
+	}
+	return refusals, nil
+}

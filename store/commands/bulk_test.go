@@ -1,0 +1,160 @@
+package commands
+
+import (
+	"crypto/sha256"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+func newBulk(vehicles ...telematics.VehicleID) telematics.Bulk {
+	return telematics.Bulk{
+		ID: uuid.New(), Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
+		Vehicles: vehicles, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1},
+		RequestID: uuid.New(), Requested: time.Now().UTC().Truncate(time.Millisecond),
+	}
+}
+
+func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	asked, _ := add()
+	away, _ := add()
+	b := newBulk(asked, away, 4711, 4712)
+	if taken, err := p.OpenBulk(t.Context(), b); taken || err != nil {
+		t.Fatalf("OpenBulk = %v, %v", taken, err)
+	}
+	c := brokertest.NewCommand(asked, telematics.AttentionSignal)
+	c.Bulk = b.ID
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	offline := telematics.UnitOffline(telematics.Contact{}, b.Requested)
+	refused := []telematics.BulkItem{
+		{Vehicle: asked, Command: &c}, {Vehicle: away, Refusal: offline}, {Vehicle: 4711, Refusal: telematics.NoSuchVehicle(4711)},
+	}
+	for range 2 { // again changes nothing
+		if err := p.RefuseBulk(t.Context(), b.ID, refused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := p.Bulk(t.Context(), b.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := got.Items
+	got.Items = nil
+	if !reflect.DeepEqual(got, b) {
+		t.Errorf("bulk\n got %+v\nwant %+v", got, b)
+	}
+	if len(items) != 4 || items[0].Command == nil || items[0].Command.ID != c.ID || items[0].Command.Bulk != b.ID || items[0].Refusal != nil {
+		t.Fatalf("items %+v", items)
+	}
+	if !reflect.DeepEqual(items[1], refused[1]) || !reflect.DeepEqual(items[2], refused[2]) {
+		t.Errorf("refusals %+v, %+v", items[1].Refusal, items[2].Refusal)
+	}
+	if items[3].Command != nil || items[3].Refusal != nil {
+		t.Errorf("a vehicle that may still be turned to: %+v", items[3])
+	}
+	var unknown *telematics.Error
+	if _, err := p.Bulk(t.Context(), uuid.New()); !errors.As(err, &unknown) || unknown.Code != telematics.BulkNotFound {
+		t.Errorf("an unknown bulk: %v", err)
+	}
+}
+
+func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	for _, test := range []struct {
+		age       time.Duration
+		forgotten bool
+	}{
+		{telematics.BulkFor + 10*time.Second, false}, // the last command may still be made, with three calls of the record, by another clock
+		{telematics.BulkFor + 20*time.Second, true},
+	} {
+		b := newBulk(1)
+		b.Requested = b.Requested.Add(-test.age)
+		if _, err := p.OpenBulk(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Bulk(t.Context(), b.ID)
+		if err != nil || (got.Items[0].Refusal != nil) != test.forgotten {
+			t.Fatalf("after %v: %+v, %v", test.age, got.Items, err)
+		}
+		if r := got.Items[0].Refusal; r != nil && r.Outcome != telematics.NotExecuted {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestAKeyStandsForABulkOrACommand(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	vehicle, _ := add()
+	b := newBulk(vehicle)
+	b.Key = brokertest.NewKey()
+	if taken, err := p.OpenBulk(t.Context(), b); taken || err != nil {
+		t.Fatalf("OpenBulk = %v, %v", taken, err)
+	}
+	again := newBulk(vehicle)
+	again.Key = b.Key
+	if taken, err := p.OpenBulk(t.Context(), again); !taken || err != nil {
+		t.Errorf("again: OpenBulk = %v, %v", taken, err)
+	}
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = b.Key
+	if claim, err := p.Claim(t.Context(), c); !claim.KeyTaken || err != nil {
+		t.Errorf("Claim = %+v, %v", claim, err)
+	}
+	made, found, err := p.Made(t.Context(), *b.Key)
+	if err != nil || !found || made.Bulk != b.ID || made.Command.ID != telematics.NoCommand || made.Fingerprint != b.Key.Fingerprint {
+		t.Errorf("Made = %+v, %v, %v", made, found, err)
+	}
+}
+
+func TestAKeyIsForgottenAfterADay(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	var keys []*telematics.IdempotencyKey
+	for range 3 {
+		b := newBulk(1)
+		b.Key = brokertest.NewKey()
+		keys = append(keys, b.Key)
+		if _, err := p.OpenBulk(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range keys[:2] {
+		if _, err := p.Pool.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, k.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made, found, err := p.Made(t.Context(), *keys[0]); found || err != nil {
+		t.Errorf("a day later: %+v, %v", made, err)
+	}
+	again := newBulk(1)
+	again.Key = keys[0]
+	if taken, err := p.OpenBulk(t.Context(), again); taken || err != nil {
+		t.Errorf("the key is not free: %v, %v", taken, err)
+	}
+	if more, err := idempotency.Forget(t.Context(), p.DB, 1); !more || err != nil {
+		t.Errorf("Forget = %v, %v; want keys[1] gone", more, err)
+	}
+	if more, err := idempotency.Forget(t.Context(), p.DB, 1); more || err != nil {
+		t.Errorf("Forget = %v, %v; want nothing left to forget", more, err)
+	}
+	if _, found, err := p.Made(t.Context(), *keys[2]); !found || err != nil {
+		t.Errorf("a young key is gone: %v", err)
+	}
+	for _, strange := range []string{"\x00", "\xff"} {
+		if _, found, err := p.Made(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found || err != nil {
+			t.Errorf("%q: %v, %v", strange, found, err)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// claimColumns are what is written down of an accepted command. A version that is null is not to be checked.
+var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
+	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
+	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
+	"requested_at timestamptz", "deadline timestamptz", "bulk_id uuid", "booking_id bigint", "version bigint",
+	"key_agency_id bigint", "key_subject text", "key text", "key_fingerprint text",
+}}
+
+// claimRow returns the values of claimColumns.
+func claimRow(c *telematics.Command) []any {
+	var attention any
+	if c.Attention != nil {
+		attention = pg.JSON(activity.EncodeAttention(c.Attention))
+	}
+	row := []any{
+		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
+		c.Instance, c.Actor.Subject, string(c.Actor.Role), pg.Nullable(int64(c.Actor.Agency)), pg.Nullable(c.RequestID),
+		pg.Timestamp(c.Requested), pg.Timestamp(c.Deadline), pg.Nullable(c.Bulk), pg.Nullable(c.Booking), pg.Nullable(c.Version),
+	}
+	if c.Key == nil {
+		return append(row, nil, nil, nil, nil)
+	}
+	k := newKeyRow(c.Key)
+	return append(row, k.AgencyID, k.Subject, k.Key, k.Fingerprint)
+}
+
+// claimed is the result of a claim.
+type claimed struct {
+	delivery.Claim
+	stale bool // the vehicle's record has another version than the command
+	// err says that there is no such vehicle, or why the occupant of a lane was not found, though lanes
+	// of the same batch were taken.
+	err error
+}
+
+func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale }
+
+// claimAttempts bounds how often a lane may be released between the attempt to take it and the read of
+// its occupant. Each time another command had it, so more than two are needed only if many callers
+// settle immediately what they have claimed.
+const claimAttempts = 64
+
+var errLaneFlaps = errors.New("the lane changes hands too fast")
+
+// errStale means that the vehicle's record has another version than the command, and that nothing was written.
+var errStale = errors.New("the vehicle's record has changed")
+
+// Claim writes an accepted command with its idempotency key, and takes its lane, in one step. The command is on disk when
+// it returns [LAW-1]. If the cached record of the vehicle by which its order was accepted is out of date, Claim removes it
+// from the cache, has the order accepted anew, and claims the command that accept returns. That was accepted a moment ago, so
+// it is not checked again: a record that changes all the time delays no command. If the context ends before Claim returns, the
+// command may be open.
+func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+	claim, err := s.claimVersion(ctx, command)
+	switch {
+	case err == nil:
+		if claim.Taken() {
+			s.cache.Confirm(command.Vehicle, command.Version)
+		}
+		return claim, nil
+	case !errors.Is(err, errStale):
+		s.cache.Forget(command.Vehicle) // it was not confirmed; and the next order fails before it claims
+		return claim, err
+	}
+	s.cache.Forget(command.Vehicle)
+	if command, err = accept(); err != nil {
+		return delivery.Claim{}, err
+	}
+	accepted := *command
+	accepted.Version = 0
+	return s.claimVersion(ctx, &accepted)
+}
+
+// claimVersion claims a command. One that has a version is refused with errStale unless its vehicle's record has that version,
+// too, by a read that is not older than the claim.
+func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
+	claim, err := s.claims.Do(ctx, c)
+	for range claimAttempts - 1 {
+		if err != nil || !claim.undecided() {
+			break
+		}
+		// The occupant was settled before we could see it: the lane may be free now.
+		claim, err = s.claims.Do(ctx, c)
+	}
+	if err == nil && claim.undecided() {
+		err = errLaneFlaps
+	}
+	if isKeyTaken(err) {
+		return delivery.Claim{KeyTaken: true}, nil
+	}
+	if err == nil && claim.stale {
+		return delivery.Claim{}, errStale
+	}
+	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
+		return delivery.Claim{}, known
+	}
+	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))
+}
+
+// claim takes the lanes that are free, and finds the occupants of the others.
+func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]claimed, error) {
+	decided, err := s.takeLanes(ctx, commands)
+	if err != nil {
+		return nil, err
+	}
+	var refused []*telematics.Command
+	for _, c := range commands {
+		if _, ok := decided[c.ID]; !ok {
+			refused = append(refused, c)
+		}
+	}
+	occupants, err := s.occupants(ctx, refused)
+	results := make([]claimed, len(commands))
+	for i, c := range commands {
+		if claim, ok := decided[c.ID]; ok {
+			results[i] = claim
+			continue
+		}
+		results[i].Occupant, results[i].err = occupants[vehicleLane{c.Vehicle, c.Lane}], err
+	}
+	return results, nil
+}
+
+// takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
+// numbers, with what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the others the lanes are taken.
+//
+// Claims of one vehicle go one after another, whichever instance makes them: each
+// draws its number only when it holds the vehicle. Otherwise one could draw a number,
+// wait for the lane, and take it after a command with a greater number has come and gone.
+//
+// What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what stands with its unit as it was when the
+// statement began: as true as if it had been read before. A command that passed has a unit, so a vehicle without one has no version.
+//
+// All vehicles are held, in order, before the first row is inserted: to sort them takes them all. Where several want one lane, the first has it.
+//
+// A key that is in use fails the statement, which then has done nothing. Keys are inserted
+// in order, so that no two batches can wait for each other.
+func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]claimed, error) {
+	rows := make([][]any, len(commands))
+	kind := claimKind{one: len(commands) == 1}
+	for i, c := range commands {
+		rows[i] = claimRow(c)
+		kind.keyed = kind.keyed || c.Key != nil
+	}
+	claims := make(map[telematics.CommandID]claimed, len(commands))
+	var id uuid.UUID
+	var missing sql.NullInt64
+	var claim claimed
+	var at sql.NullTime
+	err := s.db.Prepared.Each(ctx, claimStatements[kind], pg.Parameters(rows), func(decided *sql.Rows) error {
+		err := decided.Scan(&id, &claim.Seq, &claim.stale, &missing, &at)
+		claim.At = at.Time
+		if missing.Valid {
+			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
+		} else {
+			claims[id] = claim
+		}
+		return err
+	})
+	return claims, err
+}
+
+// claimKind says what a statement that claims has to do, as settleKind does.
+type claimKind struct {
+	one   bool // command
+	keyed bool // there may be keys
+}
+
+var claimStatements = map[claimKind]string{
+	{}:                       claimStatement(claimMany, ""),
+	{keyed: true}:            claimStatement(claimMany, takeKeys),
+	{one: true}:              claimStatement(claimOne, ""),
+	{one: true, keyed: true}: claimStatement(claimOne, takeKeys),
+}
+
+func claimStatement(held, keys string) string {
+	return `with ` + held + claimThem + keys + ` select id, seq, false as stale, null::bigint as missing, clock_timestamp() as at from taken
+		union all select id, 0, stale, case when not stale then vehicle_id end, null from checked where stale or held_id is null`
+}
+
+var (
+	claimMany = claimColumns.Many() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
+	)`
+	claimOne = claimColumns.One() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities from vehicles where id = $2 for no key update
+	)`
+)
+
+const (
+	takeKeys = `, named as (
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
+		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
+		from claim join taken using (id)
+		where key is not null
+		order by key_agency_id, key_subject, key
+	)`
+
+	claimThem = `, checked as (
+		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
+			select ` + vehicles.RecordVersion + ` from units u where u.vehicle_id = v.id
+		) as stale
+		from claim left join held v on v.id = claim.vehicle_id
+	), taken as (
+		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
+		select id, held_id, agency_id, unit, action, parameters, lane, instance,
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
+		from checked
+		where not stale and held_id is not null
+		order by place
+		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
+		returning id, seq
+	)`
+)
+
+type vehicleLane struct {
+	vehicle telematics.VehicleID
+	lane    telematics.Lane
+}
+
+// occupants returns the open commands in the lanes that others were refused.
+func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (map[vehicleLane]*telematics.Command, error) {
+	if len(refused) == 0 {
+		return nil, nil
+	}
+	vehicles, lanes := make([]int64, len(refused)), make([]string, len(refused))
+	for i, c := range refused {
+		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
+	}
+	open, err := selectCommands(ctx, s.db.Prepared, `
+		select occupant.* from unnest($1::bigint[], $2::text[]) as wanted (vehicle, wanted_lane), lateral (
+			select `+commandColumns+` from commands
+			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')
+			limit 1 -- there is no more, and each is looked up
+		) as occupant`,
+		pq.Array(vehicles), pq.Array(lanes))
+	if err != nil {
+		return nil, err
+	}
+	occupants := make(map[vehicleLane]*telematics.Command, len(open))
+	for _, c := range open {
+		occupants[vehicleLane{c.Vehicle, c.Lane}] = &c
+	}
+	return occupants, nil
+}

@@ -1,0 +1,115 @@
+package commands
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
+	"motorpool/store/rentals"
+	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// shiftPostgres returns the address of a database by which its clock differs from that of this process by so much: now() and
+// clock_timestamp() are found in a schema before Postgres's own.
+func shiftPostgres(t *testing.T, address string, by time.Duration) string {
+	t.Helper()
+	for _, statement := range []string{
+		`create schema shifted`,
+		fmt.Sprintf(`create function shifted.now() returns timestamptz language sql stable as 'select pg_catalog.now() + %s'`, quoted(by)),
+		fmt.Sprintf(`create function shifted.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + %s'`, quoted(by)),
+	} {
+		if _, err := open(t, address).Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("search_path", "shifted,pg_catalog,public")
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func quoted(d time.Duration) string { return fmt.Sprintf("interval ''%d seconds''", int(d.Seconds())) }
+
+// An instance whose clock is a day, or a month, ahead of Postgres's must remove nothing that is not outdated by Postgres's own.
+const unknownUnitsTable = `strangers`
+
+func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
+	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), -40*24*time.Hour))
+	for id := range telematics.VehicleID(3) {
+		storetest.AddVehicle(t, p.DB, id+1)
+	}
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := p.Pool.Exec(statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vehicle := telematics.VehicleID(1)
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	exec(`update idempotency_keys set made_at = now()`)
+	exec(`insert into ` + unknownUnitsTable + ` (serial, first_seen, last_seen, messages) values ('unit-9', now(), now(), 1)`)
+	exec(`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false, now(), null)`)
+	exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)`)
+	exec(`insert into clients (agency_id, subject) values (1, 'anna')`)
+	exec(`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		select 'BK-1', 'upcoming', 1, id, 2, 1, 1, now() + interval '1 hour', now() + interval '2 hours', 'EUR', 1500, 100000, 100, 1500, 150, 0, now()
+		from clients`) // in Postgres's future, and in this process's past
+	exec(`update vehicles set status = 'booked' where id = 2`)
+	bulk := uuid.New()
+	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
+
+	if made, found, err := p.Made(t.Context(), *c.Key); err != nil || !found || made.Command.ID != c.ID {
+		t.Errorf("Made = %+v, %v, %v; want the first command", made, found, err)
+	}
+	for _, what := range []struct {
+		name, rows string
+		forget     func() (bool, error)
+	}{
+		{"idempotency key", `select count(*) from idempotency_keys`, func() (bool, error) { return idempotency.Forget(t.Context(), p.DB, 10) }},
+		{"unknown unit", `select count(*) from ` + unknownUnitsTable, func() (bool, error) { return vehicles.ForgetUnknownUnits(t.Context(), p.DB, 10) }},
+		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return rentals.ForgetNotices(t.Context(), p.DB, 10) }},
+		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`, func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
+	} {
+		if _, err := what.forget(); err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		if err := p.Pool.Get(&left, what.rows); err != nil || left != 1 {
+			t.Errorf("%s: %d left, want 1 (%v)", what.name, left, err)
+		}
+	}
+	order, err := p.Bulk(t.Context(), bulk)
+	if err != nil || len(order.Items) != 1 || order.Items[0].Refusal != nil {
+		t.Errorf("Bulk = %+v, %v; the order has just begun", order, err)
+	}
+}
+
+// And one whose clock is behind must still remove what is outdated.
+func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
+	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), 40*24*time.Hour))
+	storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(1, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, found, err := p.Made(t.Context(), *c.Key); err != nil || found {
+		t.Errorf("Made = %v, %v; the key is outdated by Postgres's clock", found, err)
+	}
+}

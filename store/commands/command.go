@@ -1,0 +1,165 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// commandRow is a row of commands.
+type commandRow struct {
+	ID            uuid.UUID  `db:"id"`
+	VehicleID     int64      `db:"vehicle_id"`
+	AgencyID      int64      `db:"agency_id"`
+	Unit          string     `db:"unit"`
+	Action        string     `db:"action"`
+	Parameters    *string    `db:"parameters"`
+	Lane          string     `db:"lane"`
+	Seq           int64      `db:"seq"`
+	Instance      string     `db:"instance"`
+	ActorSubject  string     `db:"actor_subject"`
+	ActorRole     string     `db:"actor_role"`
+	ActorAgencyID *int64     `db:"actor_agency_id"`
+	RequestID     *uuid.UUID `db:"request_id"`
+	State         string     `db:"state"`
+	Reason        string     `db:"reason"`
+	Detail        string     `db:"detail"`
+	Reported      *string    `db:"reported"`
+	Late          bool       `db:"late"`
+	Overruled     bool       `db:"overruled"`
+	Attempts      int        `db:"attempts"`
+	RequestedAt   time.Time  `db:"requested_at"`
+	SentAt        *time.Time `db:"sent_at"`
+	ReceivedAt    *time.Time `db:"received_at"`
+	CompletedAt   *time.Time `db:"completed_at"`
+	Deadline      time.Time  `db:"deadline"`
+	BulkID        *uuid.UUID `db:"bulk_id"`
+	BookingID     *int64     `db:"booking_id"`
+}
+
+// commandColumns names the columns that a commandRow has: a newer version of the
+// program may have added others.
+const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
+	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
+	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id`
+
+func (r commandRow) command() (telematics.Command, error) {
+	attention, err := activity.DecodeAttention(r.Parameters)
+	if err != nil {
+		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+	}
+	reported, err := decodeReported(r.Reported)
+	if err != nil {
+		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+	}
+	return telematics.Command{
+		ID: r.ID, Vehicle: telematics.VehicleID(r.VehicleID), Agency: telematics.AgencyID(r.AgencyID),
+		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
+		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
+		Actor: telematics.Actor{
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
+		},
+		RequestID: pg.Deref(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
+		Reported: reported, Late: r.Late, Overruled: r.Overruled, Attempts: r.Attempts,
+		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
+		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
+		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
+	}, nil
+}
+
+// What a command changed is kept in the form in which its unit said it.
+func encodeReported(r *telematics.Report) json.RawMessage {
+	if r == nil {
+		return nil
+	}
+	return v1.EncodeReport(*r)
+}
+
+func decodeReported(message *string) (*telematics.Report, error) {
+	if message == nil {
+		return nil, nil
+	}
+	report, _, err := v1.RereadReport([]byte(*message), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return &report, nil
+}
+
+// selectCommands returns the commands of a query.
+func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
+	var rows []commandRow
+	if err := db.Select(ctx, &rows, query, args...); err != nil {
+		return nil, err
+	}
+	commands := make([]telematics.Command, len(rows))
+	for i, row := range rows {
+		var err error
+		if commands[i], err = row.command(); err != nil {
+			return nil, err
+		}
+	}
+	return commands, nil
+}
+
+// Command returns a command, or a *telematics.Error with CommandNotFound.
+func (s *Store) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `select `+commandColumns+` from commands where id = $1`, id)
+	if err != nil {
+		return telematics.Command{}, unavailable.Wrap("read command", err)
+	}
+	if len(found) == 0 {
+		return telematics.Command{}, telematics.NoSuchCommand(id)
+	}
+	return found[0], nil
+}
+
+// VehicleCommands returns the commands of a vehicle by descending Seq, which is also
+// the position in the page.
+func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Lists}, `
+		select `+commandColumns+` from commands
+		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
+		order by seq desc
+		limit nullif($4::bigint, 0)`,
+		vehicle, agency, page.Before, page.Limit)
+	return commands, unavailable.Wrap("read the vehicle's commands", err)
+}
+
+// Updates returns those of the commands that are not open any more, and of the unheard ones also those that a
+// unit has received.
+func (s *Store) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+	if len(unheard)+len(received) == 0 {
+		return nil, nil
+	}
+	commands, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands
+		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
+			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
+		pq.Array(unheard), pq.Array(received))
+	return commands, unavailable.Wrap("read news of commands", err)
+}
+
+// Overdue returns up to limit open commands with a deadline before an instant, the
+// longest overdue first. The instant counts at most up to Postgres's own time: a process
+// whose clock is ahead must not end what others still wait for.
+func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `
+		select `+commandColumns+` from commands
+		where state in ('accepted', 'sent', 'received') and deadline < $1 -- which ends the look at the index; a clock, by itself, does not
+			and deadline < clock_timestamp()
+		order by deadline
+		limit $2`,
+		pg.Timestamp(before), limit)
+	return commands, unavailable.Wrap("read overdue commands", err)
+}

@@ -1,0 +1,385 @@
+package commands
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestACommandIsReadBack(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	mine, _ := add()
+	other, _ := add()
+	var want []telematics.Command
+	for range 5 {
+		c := brokertest.NewCommand(mine, telematics.AttentionSignal)
+		claim, err := p.Claim(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Seq = claim.Seq
+		settled, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: morning})
+		if err != nil || !ok || settled.Seq != c.Seq {
+			t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
+		}
+		want = append(want, *settled)
+		if _, err := p.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := p.Command(t.Context(), want[0].ID)
+	if err != nil || !reflect.DeepEqual(got, want[0]) {
+		t.Errorf("Command\n got %+v, %v\nwant %+v", got, err, want[0])
+	}
+	unknown := uuid.New()
+	if _, err := p.Command(t.Context(), unknown); !reflect.DeepEqual(err, error(telematics.NoSuchCommand(unknown))) {
+		t.Errorf("Command = %v", err)
+	}
+	slices.Reverse(want)
+	all, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{})
+	if err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("VehicleCommands\n got %+v, %v\nwant %+v", all, err, want)
+	}
+	page, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{Limit: 2, Before: want[1].Seq})
+	if err != nil || !reflect.DeepEqual(page, want[2:4]) {
+		t.Errorf("VehicleCommands, a page\n got %+v, %v\nwant %+v", page, err, want[2:4])
+	}
+}
+
+// The command that holds a lane notes its number, so the notes are in the order in which the
+// lane was held.
+func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	instances := []*instance{open(t, address), open(t, address)}
+	add := storetest.Vehicles(t, instances[0].DB)
+	type lane struct {
+		owners atomic.Int32
+		last   atomic.Int64
+		held   atomic.Int32
+	}
+	lanes := map[telematics.VehicleID]*lane{}
+	var ids []telematics.VehicleID
+	for range 3 {
+		id, _ := add()
+		lanes[id], ids = &lane{}, append(ids, id)
+	}
+	const enough = 10 // times that each lane is held
+	ctx := storetest.ForAtLeast(t, 2*time.Second, func() bool {
+		return !slices.ContainsFunc(ids, func(id telematics.VehicleID) bool { return lanes[id].held.Load() < enough })
+	})
+	var wg sync.WaitGroup
+	for i := range 24 {
+		p := instances[i%2]
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				c := brokertest.NewCommand(ids[rand.IntN(len(ids))], telematics.Lock)
+				claim, err := p.Claim(context.Background(), c)
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+					return
+				}
+				if claim.Occupant != nil {
+					continue
+				}
+				l := lanes[c.Vehicle]
+				if n := l.owners.Add(1); n != 1 {
+					t.Errorf("lane of vehicle %d has %d owners", c.Vehicle, n)
+				}
+				if last := l.last.Swap(claim.Seq); last >= claim.Seq {
+					t.Errorf("lane of vehicle %d: %d follows %d", c.Vehicle, claim.Seq, last)
+				}
+				l.held.Add(1)
+				l.owners.Add(-1)
+				s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
+				if _, ok, err := p.Settle(context.Background(), s); err != nil || !ok {
+					t.Errorf("Settle = %v, %v", ok, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for id, l := range lanes {
+		if l.held.Load() < enough {
+			t.Errorf("lane of vehicle %d was held %d times only: this proves little", id, l.held.Load())
+		}
+	}
+}
+
+func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	drawn := func() (n int64) {
+		if err := p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	other, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan delivery.Claim, 1)
+	go func() {
+		claim, err := p.Claim(context.Background(), brokertest.NewCommand(id, telematics.Lock))
+		if err != nil {
+			t.Errorf("Claim: %v", err)
+		}
+		claimed <- claim
+	}()
+	storetest.WaitForLock(t, p.DB)
+	if n := drawn(); n != 0 {
+		t.Errorf("number %d was drawn before the vehicle was held", n)
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if claim := <-claimed; !claim.Taken() {
+		t.Errorf("claim %+v", claim)
+	}
+}
+
+// A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of the day has first.
+func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	for id := range telematics.VehicleID(3) {
+		storetest.AddVehicle(t, p.DB, id+1)
+	}
+	var batch []telematics.Command
+	for range 3 {
+		for _, id := range []telematics.VehicleID{3, 1, 2} {
+			batch = append(batch, brokertest.NewCommand(id, telematics.Lock))
+		}
+	}
+	holder, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := holder.Exec(`select 1 from vehicles where id = 3 for no key update`); err != nil {
+		t.Fatal(err)
+	}
+	type decision struct {
+		claims []claimed
+		err    error
+	}
+	decided := make(chan decision, 1)
+	go func() {
+		claims, err := p.claim(context.Background(), pointers(batch))
+		decided <- decision{claims, err}
+	}()
+	storetest.WaitForLock(t, p.DB)
+	var drawn int64
+	if err := holder.Get(&drawn, `select case when is_called then last_value else 0 end from commands_seq`); err != nil || drawn != 0 {
+		t.Errorf("number %d was drawn before all vehicles were held, %v", drawn, err)
+	}
+	if err := holder.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-decided
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	for i, c := range got.claims {
+		if c.Taken() != (i < 3) || i >= 3 && c.Occupant.ID != batch[i%3].ID {
+			t.Errorf("place %d: %+v", i, c)
+		}
+	}
+}
+
+func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(id, telematics.Lock)
+	if _, err := p.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	after := func(state telematics.State, seconds int) *delivery.Settlement {
+		return &delivery.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
+	}
+	results, err := p.settle(t.Context(), []*delivery.Settlement{
+		after(telematics.Received, 1), after(telematics.Received, 2), after(telematics.Unknown, 3),
+		after(telematics.Succeeded, 4), after(telematics.Failed, 5),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var applied []bool
+	for _, r := range results {
+		applied = append(applied, r != nil)
+	}
+	if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
+		t.Errorf("applied %v, want %v", applied, want)
+	}
+	if lines := linesOf(t, p, c.ID); len(lines) != 2 || lines[0].Outcome != telematics.MayHave || !lines[1].Late {
+		t.Errorf("lines %+v", lines)
+	}
+}
+
+func TestABatchThatFailsHasSettledNothing(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(id, telematics.Lock)
+	if _, err := p.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s := delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning}
+	bad := delivery.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
+	if _, err := p.settle(t.Context(), []*delivery.Settlement{&s, &bad}); !pg.Splits(err) {
+		t.Fatalf("settle = %v, want an error of the value", err)
+	}
+	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {
+		t.Errorf("after a batch that failed: %+v, %v", got, err)
+	}
+}
+
+// What a unit says is checked before it comes here. Should it get through
+// nevertheless, it is alone.
+func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		id, _ := add()
+		bad := i%10 == 0
+		wg.Go(func() {
+			c := brokertest.NewCommand(id, telematics.Lock)
+			if _, err := p.Claim(t.Context(), c); err != nil {
+				t.Errorf("Claim: %v", err)
+			}
+			s := delivery.Settlement{Command: c.ID, State: telematics.Failed, At: morning}
+			line := telematics.Activity{At: morning, Actor: c.Actor, Action: telematics.StatusRead}
+			if bad {
+				s.Reason, line.Action = "\x00", "\x00"
+			}
+			if _, ok, err := p.Settle(t.Context(), s); ok == bad || (err != nil) != bad || unavailable.Is(err) {
+				t.Errorf("Settle = %v, %v; bad: %v", ok, err, bad)
+			}
+			if err := p.Add(t.Context(), line); (err != nil) != bad {
+				t.Errorf("Add = %v; bad: %v", err, bad)
+			}
+			twin := brokertest.NewCommand(id, telematics.AttentionSignal)
+			if bad {
+				twin.Vehicle = 4711 // does not exist
+			}
+			if _, err := p.Claim(t.Context(), twin); (err != nil) != bad {
+				t.Errorf("Claim = %v; bad: %v", err, bad)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	wantViolation := func(constraint string, err error) {
+		t.Helper()
+		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint || unavailable.Is(err) {
+			t.Errorf("%v, want a violation of %s", err, constraint)
+		}
+	}
+	for _, invalid := range []struct {
+		constraint string
+		spoil      func(*telematics.Command)
+	}{
+		{"commands_action_known", func(c *telematics.Command) { c.Action = "fly" }},
+		{"commands_action_known", func(c *telematics.Command) { c.Lane, c.Action = "", "" }},
+		{"commands_lane_known", func(c *telematics.Command) { c.Lane = "fast" }},
+		{"commands_lane_fits", func(c *telematics.Command) { c.Lane = telematics.TopCaseLane }},
+		{"commands_actor_role_known", func(c *telematics.Command) { c.Actor.Role = "king" }},
+		{"commands_parameters_fit", func(c *telematics.Command) { c.Attention = &telematics.Attention{} }},
+		{"commands_parameters_fit", func(c *telematics.Command) {
+			c.Action, c.Lane = telematics.AttentionSignal, telematics.AttentionLane
+		}},
+		{"commands_deadline_follows", func(c *telematics.Command) { c.Deadline = c.Requested.Add(-time.Second) }},
+	} {
+		c := brokertest.NewCommand(id, telematics.Lock)
+		invalid.spoil(&c)
+		_, err := p.Claim(t.Context(), c)
+		wantViolation(invalid.constraint, err)
+	}
+	actor := brokertest.NewCommand(id, telematics.Lock).Actor
+	for name, line := range map[string]telematics.Activity{
+		"activity_actor_role_known": {At: morning, Actor: telematics.Actor{Subject: "anna", Role: "king"}, Action: telematics.StatusRead},
+		"activity_outcome_known":    {At: morning, Actor: actor, Action: telematics.StatusRead, Outcome: "maybe"},
+	} {
+		wantViolation(name, p.Add(t.Context(), line))
+	}
+	var written int
+	if err := p.Pool.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
+		t.Errorf("%d rows written, %v", written, err)
+	}
+}
+
+func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	if _, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil {
+		t.Fatal(err)
+	}
+	for change, constraint := range map[string]string{
+		`state = 'done', completed_at = now()`: "commands_state_known",
+		`state = 'succeeded'`:                  "commands_completed_when_settled",
+		`completed_at = now()`:                 "commands_completed_when_settled",
+		`attempts = -1`:                        "commands_attempts_positive",
+		`vehicle_id = 4711`:                    "commands_vehicle_exists",
+	} {
+		_, err := p.Pool.Exec(`update commands set ` + change)
+		if refusal := pq.As(err); refusal == nil || refusal.Constraint != constraint {
+			t.Errorf("%s: %v, want a violation of %s", change, err, constraint)
+		}
+	}
+}
+
+func BenchmarkClaim(b *testing.B) {
+	p := open(b, storetest.NewDatabase(b))
+	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
+	const fleet = 10_000
+	for i := range telematics.VehicleID(fleet) {
+		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
+			ID: i + 1, AgencyID: 1, Status: telematics.Available, Powertrain: telematics.Electric,
+		})
+	}
+	if _, err := p.Import(b.Context(), file); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	var next atomic.Int64
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c := brokertest.NewCommand(telematics.VehicleID(next.Add(1)%fleet+1), telematics.Lock)
+			claim, err := p.Claim(b.Context(), c)
+			if err != nil || claim.Occupant != nil {
+				b.Errorf("Claim = %+v, %v", claim, err)
+				return
+			}
+			s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: c.Requested}
+			if _, ok, err := p.Settle(b.Context(), s); err != nil || !ok {
+				b.Errorf("Settle = %v, %v", ok, err)
+				return
+			}
+		}
+	})
+}

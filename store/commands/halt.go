@@ -1,0 +1,90 @@
+package commands
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// haltRow is a halt as it is written down.
+type haltRow struct {
+	AgencyID int64     `db:"agency_id"`
+	Why      string    `db:"why"`
+	By       string    `db:"by"`
+	Since    time.Time `db:"since"`
+}
+
+func (r haltRow) halt() telematics.Halt {
+	return telematics.Halt{Agency: telematics.AgencyID(r.AgencyID), Why: r.Why, By: r.By, Since: r.Since.UTC()}
+}
+
+// KillSwitch is the halts of agencies in Postgres. It is safe for concurrent use.
+type KillSwitch struct{ DB *pg.DB }
+
+// Halts returns the halts in force, that of all agencies first.
+func (k KillSwitch) Halts(ctx context.Context) (telematics.Halts, error) {
+	var rows []haltRow
+	if err := k.DB.Pool.SelectContext(ctx, &rows, `select agency_id, why, by, since from halts order by agency_id`); err != nil {
+		return nil, unavailable.Wrap("read halts", err)
+	}
+	halts := make(telematics.Halts, len(rows))
+	for i, row := range rows {
+		halts[i] = row.halt()
+	}
+	return halts, nil
+}
+
+// Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the same
+// reason stays as it is, and adds no entry to the activity history; another reason replaces the former
+// one. It reports false where there is no such agency.
+func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
+	row, done, err := k.changeHalts(ctx, `
+		with changed as (
+			insert into halts (agency_id, why, by)
+			select $1::bigint, $2::text, $3::text where $1::bigint = 0 or exists (select from agencies where id = $1::bigint)
+			on conflict (agency_id) do update set why = excluded.why,
+				by = case when halts.why = excluded.why then halts.by else excluded.by end,
+				since = case when halts.why = excluded.why then halts.since else excluded.since end
+			returning agency_id, why, by, since, since >= statement_timestamp() as is_new
+		)`, telematics.CommandsHalt, h, by)
+	return row.halt(), done, unavailable.Wrap("halt commands", err)
+}
+
+// Resume lifts a halt, with its entry in the activity history. It reports false where there was none.
+func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+	_, done, err := k.changeHalts(ctx, `
+		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
+		telematics.CommandsResume, telematics.Halt{Agency: agency}, by)
+	return done, unavailable.Wrap("resume commands", err)
+}
+
+// changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one step.
+func (k KillSwitch) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
+	var row haltRow
+	err := k.DB.Pool.GetContext(ctx, &row, change+`, recorded as (
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
+			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0, false, $2::text
+			from changed where is_new
+		)
+		select agency_id, why, by, since from changed`,
+		h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
+	if errors.Is(err, sql.ErrNoRows) {
+		return haltRow{}, false, nil
+	}
+	return row, err == nil, err
+}
+
+// requestOf returns nil where there was no request.
+func requestOf(by telematics.Author) any {
+	if by.RequestID == uuid.Nil {
+		return nil
+	}
+	return by.RequestID
+}

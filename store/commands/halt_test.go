@@ -1,0 +1,80 @@
+package commands
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.Vehicles(t, p.DB)() // with its agency
+	inForce := func() telematics.Halts {
+		t.Helper()
+		halts, err := p.Halts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return halts
+	}
+	all := telematics.Halt{Why: "recall", By: "eva"}
+	agency := telematics.Halt{Agency: 1, Why: "strike", By: "tom"}
+	for _, h := range []telematics.Halt{agency, all, all} {
+		if _, done, err := p.Halt(t.Context(), h, telematics.OperatorAt(h.By)); !done || err != nil {
+			t.Fatalf("Halt(%+v) = %v, %v", h, done, err)
+		}
+	}
+	halts := inForce()
+	if len(halts) != 2 || halts[0].Why != "recall" || halts[1].By != "tom" || halts[0].Since.IsZero() {
+		t.Errorf("in force: %+v", halts)
+	}
+	if _, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 4711, Why: "typo", By: "eva"}, telematics.OperatorAt("eva")); done || err != nil {
+		t.Errorf("of an agency that does not exist: %v, %v", done, err)
+	}
+	for _, want := range []bool{true, false} {
+		if lifted, err := p.Resume(t.Context(), 0, telematics.OperatorAt("eva")); lifted != want || err != nil {
+			t.Errorf("Resume = %v, %v; want %v", lifted, err, want)
+		}
+	}
+	if halts := inForce(); len(halts) != 1 || halts[0].Agency != 1 {
+		t.Errorf("in force: %+v", halts)
+	}
+	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
+	if err != nil || len(lines) != 3 { // the same halt again adds none
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System || l.At.IsZero() {
+		t.Errorf("line %+v", l)
+	}
+	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
+		t.Errorf("line %+v", l)
+	}
+}
+
+func TestHalt_EntryNamesWhoDidItThroughTheService(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.Vehicles(t, p.DB)()
+	by := telematics.Author{Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New()}
+	first, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, by)
+	if !done || err != nil || first.By != "eva" || first.Why != "recall" || first.Agency != 1 || first.Since.IsZero() {
+		t.Fatalf("%+v %v %v", first, done, err)
+	}
+	again, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("tom"))
+	if err != nil || again != first {
+		t.Errorf("the same halt again: %+v, %v, want %+v", again, err, first)
+	}
+	other, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "theft"}, telematics.OperatorAt("tom"))
+	if err != nil || other.Why != "theft" || other.By != "tom" || !other.Since.After(first.Since) {
+		t.Errorf("for another reason: %+v, %v", other, err)
+	}
+	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("%d entries, %v", len(lines), err)
+	}
+	if l := lines[1]; l.Actor != by.Actor || l.RequestID != by.RequestID || l.Agency != 1 || l.Note != "recall" {
+		t.Errorf("entry %+v", l)
+	}
+}

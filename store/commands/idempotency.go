@@ -1,0 +1,93 @@
+package commands
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// keyTaken is the constraint that an idempotency key in use violates.
+const keyTaken = "idempotency_keys_pkey"
+
+// isKeyTaken reports whether a statement failed, and did nothing, because its key is in use.
+func isKeyTaken(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && refusal.Constraint == keyTaken
+}
+
+// keyRow is what is stored of a key, in addition to what it names.
+type keyRow struct {
+	AgencyID    int64  `json:"key_agency_id"`
+	Subject     string `json:"key_subject"`
+	Key         string `json:"key"`
+	Fingerprint string `json:"key_fingerprint"` // hex
+}
+
+func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
+	if k == nil {
+		return nil
+	}
+	return &keyRow{AgencyID: int64(k.Agency), Subject: k.Subject, Key: k.Key, Fingerprint: hex.EncodeToString(k.Fingerprint[:])}
+}
+
+// Made returns what was made under an idempotency key, as it is now. What was not
+// executed, and never will be, has freed its key; so has telematics.KeptFor.
+func (s *Store) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+	made, found, err := s.made(ctx, k)
+	return made, found, unavailable.Wrap("look for an idempotency key", err)
+}
+
+func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+	if !pg.Searchable(k.Subject, k.Key) {
+		return delivery.Made{}, false, nil
+	}
+	var rows []struct {
+		Fingerprint []byte     `db:"fingerprint"`
+		CommandID   *uuid.UUID `db:"command_id"`
+		BulkID      *uuid.UUID `db:"bulk_id"`
+		Old         bool       `db:"old"`
+	}
+	err := s.db.Prepared.Select(ctx, &rows, `
+		select fingerprint, command_id, bulk_id, made_at <= `+idempotency.KeptSince+` as old
+		from idempotency_keys
+		where agency_id = $1 and subject = $2 and key = $3`,
+		k.Agency, k.Subject, k.Key)
+	if err != nil || len(rows) == 0 {
+		return delivery.Made{}, false, err
+	}
+	row := rows[0]
+	if row.Old {
+		_, err := s.db.Pool.ExecContext(ctx, `
+			delete from idempotency_keys
+			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+idempotency.KeptSince,
+			k.Agency, k.Subject, k.Key)
+		return delivery.Made{}, false, err
+	}
+	made := delivery.Made{Bulk: pg.Deref(row.BulkID)}
+	copy(made.Fingerprint[:], row.Fingerprint)
+	if row.CommandID == nil {
+		return made, true, nil
+	}
+	if made.Command, err = s.Command(ctx, *row.CommandID); err != nil {
+		return delivery.Made{}, false, err
+	}
+	if made.Command.State.Outcome() == telematics.NotExecuted {
+		return delivery.Made{}, false, s.free(ctx, *row.CommandID)
+	}
+	return made, true, nil
+}
+
+// free frees the key of a command that was settled by a program that does not know of keys:
+// an instance of an older version, or one whose settlement came between our two reads.
+func (s *Store) free(ctx context.Context, id telematics.CommandID) error {
+	_, err := s.db.Pool.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
+	return err
+}

@@ -1,0 +1,86 @@
+package commands
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// During an upgrade an instance of the version before settles commands whose keys it knows
+// nothing of.
+func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, err := p.Pool.Exec(`update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if made, found, err := p.Made(t.Context(), *c.Key); found || err != nil {
+		t.Fatalf("the key still names %s, which did nothing (%v)", made.Command.State, err)
+	}
+	again := brokertest.NewCommand(vehicle, telematics.Lock)
+	again.Key = c.Key
+	if claim, err := p.Claim(t.Context(), again); err != nil || !claim.Taken() {
+		t.Errorf("under the freed key: %+v, %v", claim, err)
+	}
+}
+
+// Who asks under a key frees it, too: hence a look at the table itself.
+func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	next := storetest.Vehicles(t, p.DB)
+	states := []telematics.State{telematics.Rejected, telematics.Expired, telematics.Failed, telematics.Unknown, telematics.Succeeded}
+	for _, known := range []bool{true, false} {
+		for name, batches := range map[string][][]telematics.State{
+			"one by one": {states[:1], states[1:2], states[2:3], states[3:4], states[4:]}, "together": {states},
+		} {
+			t.Run(fmt.Sprintf("%s, known %v", name, known), func(t *testing.T) {
+				for _, batch := range batches {
+					var settlements []*delivery.Settlement
+					for _, state := range batch {
+						s := settlementOfKeyed(t, p, next, state, known)
+						settlements = append(settlements, &s)
+					}
+					results, err := p.settle(t.Context(), settlements)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, s := range settlements {
+						var kept bool
+						if err := p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
+							t.Fatal(err)
+						}
+						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {
+							t.Errorf("%s: took effect: %v; the key is kept: %v, want %v", s.State, results[i] != nil, kept, want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// settlementOfKeyed settles a new command that has a key.
+func settlementOfKeyed(t *testing.T, p *instance, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) delivery.Settlement {
+	t.Helper()
+	vehicle, _ := next()
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	s := delivery.Settlement{Command: c.ID, State: state, At: time.Now()}
+	if known {
+		s.Known = &c
+	}
+	return s
+}

@@ -1,0 +1,58 @@
+package commands
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// instance is what an instance of Motorpool has in Postgres.
+type instance struct {
+	*pg.DB
+	*activity.Log
+	*vehicles.Fleet
+	*Store
+	KillSwitch
+	Numbers
+}
+
+// Claim claims a command whose order is not accepted anew.
+func (p *instance) Claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+	return p.claimVersion(ctx, &c)
+}
+
+// noCache is the cache of a store whose orders were accepted by fresh records.
+type noCache struct{}
+
+func (noCache) Confirm(telematics.VehicleID, int64) {}
+func (noCache) Forget(telematics.VehicleID)         {}
+
+// open connects an instance of Motorpool to a database.
+func open(tb testing.TB, address string) *instance {
+	tb.Helper()
+	return openWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
+}
+
+func openWith(tb testing.TB, config pg.Config) *instance {
+	tb.Helper()
+	db, err := pg.New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), KillSwitch{db}, Numbers{db}}
+	tb.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}

@@ -1,0 +1,245 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/migrations"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
+	address := storetest.NewEmptyDatabase(t)
+	var wg sync.WaitGroup
+	for range 2 {
+		p := open(t, address)
+		wg.Go(func() {
+			version, err := p.Migrate(context.Background())
+			has, needs, errVersion := p.Version(context.Background())
+			if err != nil || errVersion != nil || version == 0 || has != version || needs != version {
+				t.Errorf("Migrate = %d, %v; Version = %d, %d, %v", version, err, has, needs, errVersion)
+			}
+		})
+	}
+	wg.Wait()
+	p := open(t, address)
+	storetest.AddVehicle(t, p.DB, 1)
+	if _, err := p.Migrate(t.Context()); err != nil {
+		t.Errorf("Migrate again: %v", err)
+	}
+	if _, err := p.Twin(t.Context(), 1); err != nil {
+		t.Errorf("after migrating again: %v", err)
+	}
+}
+
+func TestAnEmptyDatabaseSaysThatItNeedsMigrations(t *testing.T) {
+	has, needs, err := open(t, storetest.NewEmptyDatabase(t)).Version(t.Context())
+	if err != nil || has != 0 || needs == 0 {
+		t.Errorf("Version = %d, %d, %v", has, needs, err)
+	}
+}
+
+func TestMigrationsGoForwardOnly(t *testing.T) {
+	files, err := fs.Glob(migrations.Files, "*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(migrations.Files, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "-- +goose Up\n") || strings.Contains(string(text), "+goose Down") {
+			t.Errorf("%s: want one section, Up", file)
+		}
+	}
+}
+
+// Numbers of commands that there are already come under their new index while commands are written, and where an earlier attempt was broken off.
+func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
+	p := open(t, storetest.NewEmptyDatabase(t))
+	const before = 17
+	if err := p.MigrateTo(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
+		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
+		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, completed_at, state)
+			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired' from generate_series(1, 100)`,
+		`create index commands_vehicle_seq on commands (vehicle_id)`, // left over
+	} {
+		if _, err := p.Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reading, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := reading.Exec(`set transaction isolation level repeatable read`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reading.Exec(`select count(*) from agencies`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := p.Migrate(context.Background())
+		migrated <- err
+	}()
+	storetest.WaitForLock(t, p.DB) // behind the reading
+	if _, err := p.Pool.Exec(`update commands set attempts = attempts + 1`); err != nil {
+		t.Errorf("while the index is built: %v", err)
+	}
+	if err := reading.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
+	var valid bool
+	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
+		t.Errorf("the index is valid and unique: %t, %v", valid, err)
+	}
+}
+
+// A backup reads every table for hours. Who waits for its end with the strongest of locks
+// makes all later statements wait for it.
+func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
+	p := open(t, storetest.NewEmptyDatabase(t))
+	const before = 5 // the next one changes a table that is in use
+	if err := p.MigrateTo(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := backup.Exec(`lock table commands in access share mode`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := p.Migrate(context.Background())
+		migrated <- err
+	}()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := p.Pool.Exec(`update commands set attempts = attempts`); err != nil {
+			t.Fatalf("while a migration waits: %v", err)
+		}
+		if _, err := backup.Exec(`select 1`); err != nil { // else it has ended for its idleness
+			t.Fatal(err)
+		}
+	}
+	if has, _, err := p.Version(t.Context()); err != nil || has != before {
+		t.Errorf("during the backup the schema has version %d, %v", has, err)
+	}
+	if err := backup.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-migrated:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(storetest.Patience):
+		t.Error("not migrated after the backup")
+	}
+}
+
+// atVersion returns a database with the schema of an earlier version.
+func atVersion(t *testing.T, version int64) *instance {
+	t.Helper()
+	p := open(t, storetest.NewEmptyDatabase(t))
+	if err := p.MigrateTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// beforeInvariants is the last version without the constraints of commands and activity.
+const beforeInvariants = 29
+
+func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
+	p := atVersion(t, beforeInvariants)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	settled, open := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.Unlock)
+	if err := claimAndSettle(t, p, settled, unit); err != nil {
+		t.Fatal(err)
+	}
+	if claim, err := p.Claim(t.Context(), open); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, err := p.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var unchecked []string
+	if err := p.Pool.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
+		t.Errorf("not validated: %v, %v", unchecked, err)
+	}
+	// The statements that this connection prepared before the migration still work.
+	if err := settleOpen(t, p, open, unit); err != nil {
+		t.Error(err)
+	}
+	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
+		t.Error(err)
+	}
+}
+
+// A row that no version writes, but an operator may have by hand, stops the migration and nothing else.
+func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
+	p := atVersion(t, beforeInvariants)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	spoiled := brokertest.NewCommand(id, telematics.Lock)
+	if err := claimAndSettle(t, p, spoiled, unit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pool.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Migrate(t.Context())
+	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
+		t.Fatalf("Migrate: %v", err)
+	}
+	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
+		t.Errorf("after the refusal: %v", err)
+	}
+	if _, err := p.Pool.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Migrate(t.Context()); err != nil {
+		t.Errorf("after the repair: %v", err)
+	}
+}
+
+func claimAndSettle(t *testing.T, p *instance, c telematics.Command, unit telematics.Unit) error {
+	t.Helper()
+	claim, err := p.Claim(t.Context(), c)
+	if err != nil || !claim.Taken() {
+		return fmt.Errorf("Claim = %+v, %w", claim, err)
+	}
+	return settleOpen(t, p, c, unit)
+}
+
+func settleOpen(t *testing.T, p *instance, c telematics.Command, unit telematics.Unit) error {
+	t.Helper()
+	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
+	if err == nil && !ok {
+		err = errWithoutEffect
+	}
+	return err
+}

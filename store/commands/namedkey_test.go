@@ -1,0 +1,61 @@
+package commands
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/store/rentals"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// What a command has named, a card has not, and the other way round.
+func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	cards := rentals.Cards{DB: p.DB}
+	client, err := cards.Client(t.Context(), 1, "client-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := telematics.Activity{At: time.Now(), Action: rental.MethodAdd, Agency: 1, Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1}}
+	ofCard := rentaltest.NewKey(client.Subject)
+	if _, err := cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	ofDecline := rentaltest.NewKey(client.Subject)
+	if err := cards.KeepDecline(t.Context(), *ofDecline, rental.Decline{Code: "lost_card"}.Refusal()); err != nil {
+		t.Fatal(err)
+	}
+	for _, used := range []*telematics.IdempotencyKey{ofCard, ofDecline} {
+		command := brokertest.NewCommand(vehicle, telematics.Lock)
+		command.Key = new(*used)
+		command.Key.Fingerprint[0]++
+		if claim, err := p.Claim(t.Context(), command); err != nil || !claim.KeyTaken {
+			t.Fatalf("Claim = %+v, %v", claim, err)
+		}
+		made, found, err := p.Made(t.Context(), *command.Key)
+		if err != nil || !found || made.Fingerprint == command.Key.Fingerprint || made.Command.ID != telematics.NoCommand {
+			t.Errorf("Made = %+v, %v, %v", made, found, err)
+		}
+	}
+	command := brokertest.NewCommand(vehicle, telematics.Lock)
+	command.Key = rentaltest.NewKey(client.Subject)
+	if claim, err := p.Claim(t.Context(), command); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	ofOther := *command.Key
+	ofOther.Fingerprint[0]++
+	_, err = cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: &ofOther, Activity: line, Now: time.Now()})
+	var refusal *telematics.Error
+	if !errors.As(err, &refusal) || refusal.Code != telematics.IdempotencyMismatch {
+		t.Errorf("AddMethod = %v", err)
+	}
+	if methods, err := cards.Methods(t.Context(), client.ID); err != nil || len(methods) != 1 {
+		t.Errorf("%d methods, %v", len(methods), err)
+	}
+}

@@ -1,0 +1,167 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/store/twins"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+
+	"github.com/lib/pq"
+)
+
+func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	p.Prepared.Pool.SetMaxOpenConns(1)
+	for range 3 {
+		if _, err := p.Twin(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows []struct {
+		Statement string `db:"statement"`
+		Plans     int    `db:"plans"`
+	}
+	if err := p.Prepared.Pool.SelectContext(t.Context(), &rows, `
+		select statement, generic_plans + custom_plans as plans from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || rows[0].Plans != 3 {
+		t.Errorf("prepared %+v, want one statement that ran 3 times", rows)
+	}
+}
+
+// A plan that reads a table, or an index, from end to end is right for an empty one only.
+func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	p.Prepared.Pool.SetMaxOpenConns(1)
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
+	first, second := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.Lock)
+	_, refused := p.claim(t.Context(), []*telematics.Command{&first, &second})
+	_, claimed := p.Claim(t.Context(), second)
+	keyed, alsoKeyed := brokertest.NewCommand(vehicle, telematics.OpenTopCase), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
+	keyed.Key, alsoKeyed.Key = brokertest.NewKey(), brokertest.NewKey()
+	_, claimedKeyed := p.Claim(t.Context(), keyed)
+	_, refusedKeyed := p.claim(t.Context(), []*telematics.Command{&keyed, &alsoKeyed})
+	var settled error
+	for _, state := range []telematics.State{telematics.Rejected, telematics.Succeeded} {
+		for _, known := range []*telematics.Command{nil, &first} {
+			of := func(c *telematics.Command) *delivery.Settlement {
+				return &delivery.Settlement{Command: c.ID, State: state, At: time.Now(), Known: known}
+			}
+			_, one := p.settle(t.Context(), []*delivery.Settlement{of(&first)})
+			_, two := p.settle(t.Context(), []*delivery.Settlement{of(&second), of(&keyed)})
+			settled = errors.Join(settled, one, two)
+		}
+	}
+	_, told := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
+	_, read := p.Twin(t.Context(), vehicle)
+	_, recorded := p.Record(t.Context(), vehicle)
+	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
+	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report) // looks the unit up
+	_, reported := twins.Store(t.Context(), p.DB, report)
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
+	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
+	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
+		t.Fatal(err)
+	}
+	type preparedStatement struct {
+		Name      string `db:"name"`
+		Statement string `db:"statement"`
+		Nulls     string `db:"nulls"`
+	}
+	var prepared []preparedStatement
+	if err := p.Prepared.Pool.Select(&prepared, `
+		select name, statement, repeat('null,', cardinality(parameter_types) - 1) || 'null' as nulls
+		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
+		t.Fatal(err)
+	}
+	if len(prepared) < 10 {
+		t.Errorf("%d statements were prepared", len(prepared))
+	}
+	for _, text := range slices.AppendSeq(slices.Collect(maps.Values(settleStatements)), maps.Values(claimStatements)) {
+		if !slices.ContainsFunc(prepared, func(s preparedStatement) bool { return s.Statement == text }) {
+			t.Errorf("not prepared: %s", text)
+		}
+	}
+	for _, s := range prepared {
+		var plan []string
+		if err := p.Prepared.Pool.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`); err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range plan {
+			scans := strings.Contains(line, "Index Scan") || strings.Contains(line, "Index Only Scan")
+			keyed := i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond")
+			if strings.Contains(line, "Seq Scan") || scans && !keyed {
+				t.Errorf("%s\n%s\n%s", s.Statement, line, strings.Join(plan, "\n"))
+			}
+		}
+	}
+}
+
+// What a connection had prepared goes with it, and a column more must not end what others run.
+func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	read := func(when string) {
+		t.Helper()
+		if _, err := p.Twin(t.Context(), 1); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+			var rows []struct {
+				VehicleID int64  `db:"vehicle_id"`
+				Fields    []byte `db:"fields"`
+			}
+			return tx.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array([]int64{1}))
+		}); err != nil {
+			t.Errorf("%s, in a transaction: %v", when, err)
+		}
+	}
+	read("at first")
+	read("again")
+	if _, err := p.Pool.ExecContext(context.Background(), `
+		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	read("after the connections were cut")
+	if _, err := p.Pool.ExecContext(t.Context(), `alter table snapshots add column more text`); err != nil {
+		t.Fatal(err)
+	}
+	read("after a migration")
+}
+
+// A pool that is held up must not hold up those who have no time.
+func TestCalls_WaitForAConnectionNoLongerThanTheirTimeLimit(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	for range p.Prepared.Pool.Stats().MaxOpenConnections {
+		if err := p.Prepared.Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.Updates(ctx, []telematics.CommandID{telematics.NoCommand}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read: %v", err)
+	}
+	if _, err := twins.Store(ctx, p.DB, []delivery.Observation{{}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a transaction: %v", err)
+	}
+	for range p.Prepared.Pool.Stats().MaxOpenConnections {
+		p.Prepared.Release()
+	}
+	if _, err := p.Updates(t.Context(), []telematics.CommandID{telematics.NoCommand}, nil); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

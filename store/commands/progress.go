@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics/delivery"
+)
+
+type progressRow struct {
+	SentAt     *time.Time `json:"sent_at,omitempty"`
+	Attempts   int        `json:"attempts"`
+	ReceivedAt *time.Time `json:"received_at,omitempty"`
+}
+
+func newProgressRow(p delivery.Progress) progressRow {
+	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt)}
+}
+
+type noteRow struct {
+	ID uuid.UUID `json:"id"`
+	progressRow
+}
+
+// StoreProgress writes down how far commands have come. It brings an open one to sent, or received, and never back;
+// of each time the first stays, and of attempts the most.
+func (s *Store) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+	for batch := range slices.Chunk(notes, s.db.MaxBatch()) {
+		if err := s.note(ctx, batch); err != nil {
+			return unavailable.Wrap("note the progress of commands", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
+	rows, ids := make([]noteRow, len(notes)), make([]uuid.UUID, len(notes))
+	for i, n := range notes {
+		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
+	}
+	_, err := s.db.Prepared.ExecContext(ctx, `
+		with note as (
+			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at
+			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz)
+			group by id
+		), locked as (
+			select id from commands where id = any ($2) order by id for update
+		)
+		update commands as c
+		set state = case
+				when c.state in ('accepted', 'sent') and note.received_at is not null then 'received'
+				when c.state = 'accepted' and note.sent_at is not null then 'sent'
+				else c.state
+			end,
+			sent_at = coalesce(c.sent_at, note.sent_at),
+			attempts = greatest(c.attempts, note.attempts),
+			received_at = coalesce(c.received_at, note.received_at)
+		from note join locked using (id)
+		where c.id = note.id`,
+		pg.JSONRecords(rows), pq.Array(ids))
+	return err
+}

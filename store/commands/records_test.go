@@ -1,0 +1,224 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Claims that share a statement are each decided for themselves.
+func TestAStaleClaimSharesItsStatement(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	fleet, add := fleetIn(t, p), storetest.Vehicles(t, p.DB)
+	by := func(twin telematics.Twin, action telematics.Action) telematics.Command {
+		c := brokertest.NewCommand(twin.ID, action)
+		c.Version = twin.Version
+		return c
+	}
+	record := func() telematics.Twin {
+		id, _ := add()
+		twin, err := p.Record(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *twin
+	}
+	same, moved, taken, gone := record(), record(), record(), record()
+	fleet.Change(moved.ID, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+	fleet.Remove(gone.ID)
+	occupant := by(taken, telematics.Lock)
+	if claim, err := p.Claim(t.Context(), occupant); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	unchecked := by(moved, telematics.OpenTopCase)
+	unchecked.Version = 0
+	keyed := by(moved, telematics.AttentionSignal)
+	keyed.Key = brokertest.NewKey()
+	batch := []telematics.Command{
+		by(same, telematics.Lock), by(moved, telematics.Lock), by(taken, telematics.Unlock), unchecked, by(gone, telematics.Lock),
+		by(same, telematics.OpenTopCase), keyed,
+	}
+	claims, err := p.claim(t.Context(), pointers(batch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"taken", "stale", "occupied", "taken", "stale", "taken", "stale"} {
+		claim := claims[i]
+		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
+		if claim.Taken() != (want == "taken") || claim.stale != (want == "stale") || occupied != (want == "occupied") {
+			t.Errorf("claim %d: %+v, want it %s", i, claim, want)
+		}
+	}
+	var written []telematics.CommandID
+	if err := p.Pool.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
+		t.Errorf("written %v, %v; want those that were taken", written, err)
+	}
+	if made, found, err := p.Made(t.Context(), *keyed.Key); err != nil || found {
+		t.Errorf("the key of a stale claim holds %+v, %v", made, err)
+	}
+}
+
+// A claim that waits for the lock of a vehicle reads what was committed meanwhile.
+func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	fleetIn(t, p)
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	twin, err := p.Record(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := other.Exec(`update vehicles set agency_id = 2 where id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	claimed := make(chan error, 1)
+	go func() {
+		c := brokertest.NewCommand(id, telematics.Lock)
+		c.Version = twin.Version
+		_, err := p.Claim(context.Background(), c)
+		claimed <- err
+	}()
+	storetest.WaitForLock(t, p.DB)
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-claimed; !errors.Is(err, errStale) {
+		t.Errorf("Claim = %v, want it stale", err)
+	}
+}
+
+// What a unit says of its connection makes the cached record out of date.
+func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	twins := twinsOf(t, p)
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	begin := time.Now().Add(-time.Hour)
+	says := func(status telematics.PresenceStatus, after time.Duration) {
+		t.Helper()
+		at := begin.Add(after)
+		presence := telematics.Presence{Status: status, Session: "one", At: at}
+		if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Presence: &presence}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isStale := func() bool {
+		t.Helper()
+		twin, err := twins.Resolve(t.Context(), id) // from the cache
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := brokertest.NewCommand(id, telematics.Lock)
+		c.Version = twin.Version
+		claim, err := p.Claim(t.Context(), c)
+		if errors.Is(err, errStale) {
+			return true
+		}
+		if err != nil || !claim.Taken() {
+			t.Fatalf("Claim = %+v, %v", claim, err)
+		}
+		if _, _, err = p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	}
+	says(telematics.Online, 0)
+	if _, err := twins.Record(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	says(telematics.Online, time.Minute) // again, in the same session
+	report := telematics.Report{At: begin, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "postgres has the report", func() bool {
+		twin, err := p.Twin(t.Context(), id)
+		return err == nil && twin.Snapshot != nil
+	})
+	if isStale() {
+		t.Error("stale after signs of life alone")
+	}
+	says(telematics.Offline, 2*time.Minute)
+	if !isStale() {
+		t.Error("not stale after a last will")
+	}
+	if _, err := twins.Twin(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if twin, _ := twins.Resolve(t.Context(), id); twin.Contact.Status != telematics.Offline {
+		t.Errorf("read, and cached as %+v", twin.Contact)
+	}
+	if err := p.ForgetContacts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !isStale() {
+		t.Error("not stale after all contacts were forgotten")
+	}
+}
+
+// A claim that fails has not confirmed the record by which its order was accepted.
+func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	twins := twinsOf(t, p)
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	twin, err := twins.Resolve(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := brokertest.NewCommand(id, telematics.Lock)
+	c.Version = twin.Version
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New(p.DB, twins).Claim(ended, &c, nil); err == nil {
+		t.Fatal("claimed in a context that has ended")
+	}
+	if _, err := twins.Resolve(ended, id); err == nil {
+		t.Error("the record is still cached")
+	}
+}
+
+// confirmations are the calls of a cache.
+type confirmations []string
+
+func (c *confirmations) Confirm(id telematics.VehicleID, version int64) {
+	*c = append(*c, fmt.Sprint("confirm ", id, " ", version))
+}
+func (c *confirmations) Forget(id telematics.VehicleID) { *c = append(*c, fmt.Sprint("forget ", id)) }
+
+func TestClaim_ConfirmsTheRecordThatItFoundTrueAndForgetsTheOther(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	twin, err := p.Record(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cache confirmations
+	store := New(p.DB, &cache)
+	current, outdated := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.OpenTopCase)
+	current.Version, outdated.Version = twin.Version, twin.Version+1
+	accept := func() (*telematics.Command, error) {
+		again := outdated
+		again.Version = twin.Version
+		return &again, nil
+	}
+	for _, c := range []*telematics.Command{&current, &outdated} {
+		if claim, err := store.Claim(t.Context(), c, accept); err != nil || !claim.Taken() {
+			t.Errorf("Claim = %+v, %v", claim, err)
+		}
+	}
+	want := confirmations{fmt.Sprint("confirm ", id, " ", twin.Version), fmt.Sprint("forget ", id)}
+	if !slices.Equal(cache, want) {
+		t.Errorf("the cache was called %v, want %v", cache, want)
+	}
+}

@@ -1,0 +1,104 @@
+package commands
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/settings"
+	"motorpool/store/storetest"
+	"motorpool/store/twins"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// asRole returns the record as seen by a new role, with the rights that grants give it.
+func asRole(t *testing.T, address, name string, grants ...string) *instance {
+	t.Helper()
+	owner := open(t, address)
+	for _, statement := range append([]string{`create role ` + name + ` login password 'secret'`}, grants...) {
+		if _, err := owner.Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if _, err := owner.Pool.Exec(`drop owned by ` + name + `; drop role ` + name); err != nil {
+			t.Error(err)
+		}
+	})
+	of, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.User = url.UserPassword(name, "secret")
+	return open(t, of.String())
+}
+
+// The service's own role has no rights on the tables that a migration adds.
+func TestWhatTheRoleMayNotDoIsSaid(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	p := asRole(t, address, "before_keys",
+		`grant select, insert, update on all tables in schema public to before_keys`, `grant usage on all sequences in schema public to before_keys`,
+		`revoke all on idempotency_keys, halts from before_keys`, `grant delete on addresses, payment_methods, processor_notices to before_keys`)
+	err := p.Allowed(t.Context())
+	if err == nil || !strings.HasSuffix(err.Error(), `lacks select on halts, insert on halts, update on halts, delete on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on `+unknownUnitsTable+`, delete on used_signatures`) {
+		t.Errorf("Allowed = %v", err)
+	}
+}
+
+// What Allowed asks for is all that a command needs.
+func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	vehicle, unit := storetest.Vehicles(t, open(t, address).DB)()
+	grants := []string{`grant usage on all sequences in schema public to carrier`}
+	for _, r := range pg.Rights {
+		grants = append(grants, `grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to carrier`)
+	}
+	p := asRole(t, address, "carrier", grants...)
+	if err := p.Allowed(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b := newBulk(vehicle)
+	_, err := p.OpenBulk(t.Context(), b)
+	if err == nil {
+		err = p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}})
+	}
+	if err != nil {
+		t.Errorf("a bulk: %v", err)
+	}
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil || !ok {
+		t.Errorf("Settle = %v, %v", ok, err)
+	}
+	if _, err := p.Halts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := idempotency.Forget(t.Context(), p.DB, 1); err != nil {
+		t.Error(err)
+	}
+	if err := p.StoreUnknownUnits(t.Context(), []telematics.UnknownUnit{{Unit: "unit-9", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := vehicles.ForgetUnknownUnits(t.Context(), p.DB, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := settings.SharedGroup(t.Context(), p.DB); err != nil {
+		t.Error(err)
+	}
+	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
+	if _, err := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Twin(t.Context(), vehicle); err != nil {
+		t.Error(err)
+	}
+}

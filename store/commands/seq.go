@@ -1,0 +1,49 @@
+package commands
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+)
+
+// Numbering is the state of the sequence that numbers commands. A vehicle refuses a command whose number is not greater than its last, so the
+// sequence jumps ahead at the first number that is drawn after each start or promotion of Postgres: see migration 24.
+type Numbering struct {
+	Last     int64     `db:"last"`      // the number drawn last; 0: none yet
+	Next     int64     `db:"next"`      // a number near the one that a jump would lead to now
+	Current  bool      `db:"current"`   // the sequence was raised in this life of the server
+	RaisedAt time.Time `db:"raised_at"` // zero: never
+}
+
+// Numbers is the sequence that numbers commands. It is safe for concurrent use.
+type Numbers struct{ DB *pg.DB }
+
+// Read reads the state of the sequence, and changes nothing.
+func (n Numbers) Read(ctx context.Context) (Numbering, error) {
+	var row struct {
+		Numbering
+		RaisedAt sql.NullTime `db:"raised_at"`
+	}
+	err := n.DB.Pool.GetContext(ctx, &row, `
+		select case when s.is_called then s.last_value else 0 end as last,
+			greatest(s.last_value + 10000001, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as next,
+			coalesce(n.server_start = pg_postmaster_start_time() and n.sequence = 'commands_seq'::regclass::oid, false) as current,
+			n.raised_at
+		from commands_seq s left join command_numbering n on true`)
+	row.Numbering.RaisedAt = row.RaisedAt.Time.UTC()
+	return row.Numbering, unavailable.Wrap("read the numbering of commands", err)
+}
+
+// Raise raises the sequence that numbers commands, where that was not done since Postgres started or was promoted, or always. It
+// returns the number that the sequence had, and the one that it has; zero: it was not raised. It is safe while commands are numbered.
+func (n Numbers) Raise(ctx context.Context, always bool) (before, after int64, err error) {
+	err = n.DB.Pool.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return before, after, unavailable.Wrap("raise the numbers of commands", err)
+}

@@ -1,0 +1,178 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// maxExact is the greatest number that a unit's JSON parser may read as a float without losing a digit.
+const maxExact = 1 << 53
+
+// claimSettled claims and settles a command of a vehicle, and returns its number.
+func claimSettled(t *testing.T, p *instance, vehicle telematics.VehicleID) int64 {
+	t.Helper()
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	claim, err := p.Claim(t.Context(), c)
+	if err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+		t.Fatalf("Settle = %v, %v", ok, err)
+	}
+	return claim.Seq
+}
+
+func TestCommandNumbers_GrowByOneWhileTheServerRuns(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	first := claimSettled(t, p, 1)
+	if now := time.Now().UnixMicro(); first > now || first < now-int64(time.Minute/time.Microsecond) || first >= maxExact {
+		t.Errorf("the first number is %d, now is %d", first, now)
+	}
+	for i := range int64(3) {
+		if seq := claimSettled(t, p, 1); seq != first+i+1 {
+			t.Errorf("number %d follows %d", seq, first+i)
+		}
+	}
+}
+
+// A restored copy, or a promoted standby that was behind, begins with an earlier value of the sequence.
+func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartPostgres(t, false)
+	p := open(t, server.Database(storetest.Template))
+	storetest.AddVehicle(t, p.DB, 1)
+	last := claimSettled(t, p, 1)
+	// What happens on a clock that is behind: the sequence is ahead of it, and jumps all the same.
+	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
+		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
+			t.Fatal(err)
+		}
+		restart(t, p, server.Postgres)
+		seq := claimSettled(t, p, 1)
+		if seq <= last || seq >= maxExact {
+			t.Errorf("after %s number %d follows %d", lost, seq, last)
+		}
+		last = seq
+	}
+}
+
+// A sequence that a dump has brought in is another one, on the same server.
+func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	last := claimSettled(t, p, 1)
+	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as bigint cache 1`); err != nil {
+		t.Fatal(err)
+	}
+	if seq := claimSettled(t, p, 1); seq <= last {
+		t.Errorf("number %d follows %d", seq, last)
+	}
+}
+
+func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	const vehicles = 12
+	for id := range telematics.VehicleID(vehicles) {
+		storetest.AddVehicle(t, p.DB, id+1)
+	}
+	seqs := make([]int64, vehicles)
+	var claims sync.WaitGroup
+	for i := range seqs {
+		claims.Go(func() { // past the batching, so that they are concurrent statements
+			c := brokertest.NewCommand(telematics.VehicleID(i+1), telematics.Lock)
+			if claim, err := p.claim(context.Background(), []*telematics.Command{&c}); err != nil || len(claim) != 1 {
+				t.Errorf("claim = %+v, %v", claim, err)
+			} else {
+				seqs[i] = claim[0].Seq
+			}
+		})
+	}
+	claims.Wait()
+	given := map[int64]bool{}
+	for _, seq := range seqs {
+		given[seq] = true
+		if seq-seqs[0] > vehicles || seqs[0]-seq > vehicles {
+			t.Errorf("numbers %v: the sequence was raised more than once", seqs)
+			break
+		}
+	}
+	if len(given) != vehicles {
+		t.Errorf("numbers %v", seqs)
+	}
+}
+
+func TestRaiseNumbers(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	if n, err := p.Numbers.Read(t.Context()); err != nil || n.Last != 0 || n.Current || !n.RaisedAt.IsZero() {
+		t.Errorf("Numbering of a new database = %+v, %v", n, err)
+	}
+	if _, after, err := p.Numbers.Raise(t.Context(), false); err != nil || after == 0 {
+		t.Errorf("RaiseNumbers = %d, %v", after, err)
+	}
+	if _, after, err := p.Numbers.Raise(t.Context(), false); err != nil || after != 0 {
+		t.Errorf("RaiseNumbers again = %d, %v", after, err)
+	}
+	last := claimSettled(t, p, 1)
+	planned, err := p.Numbers.Read(t.Context())
+	if err != nil || planned.Last != last || !planned.Current || planned.RaisedAt.IsZero() || planned.Next <= last {
+		t.Errorf("Numbering = %+v, %v; the last number was %d", planned, err, last)
+	}
+	_, after, err := p.Numbers.Raise(t.Context(), true)
+	if err != nil || after < planned.Next {
+		t.Errorf("RaiseNumbers always = %d, %v, planned was %d", after, err, planned.Next)
+	}
+	if seq := claimSettled(t, p, 1); seq != after+1 {
+		t.Errorf("number %d follows the raise to %d", seq, after)
+	}
+}
+
+// Commands of a version that knows nothing of the jump, and of a role that may do no more than its work.
+func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	role := "numbering_" + uuid.NewString()[:8]
+	if _, err := p.Pool.Exec(`create role ` + role + `; grant select, insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := p.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is rolled back
+	if _, err := tx.Exec(`set local role ` + role); err != nil {
+		t.Fatal(err)
+	}
+	var seq int64
+	if err := tx.Get(&seq, `
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline)
+		values (gen_random_uuid(), 1, 1, 'unit-1', 'lock', 'access', 'i', 's', 'admin', now(), now()) returning seq`); err != nil || seq < 1_000_000_000_000_000 {
+		t.Errorf("number %d, %v", seq, err)
+	}
+}
+
+// restart kills Postgres, starts it again, and returns when it answers.
+func restart(t *testing.T, p *instance, server *devstack.Postgres) {
+	t.Helper()
+	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
+		if time.Now().After(end) {
+			t.Fatal("postgres does not answer after its restart")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

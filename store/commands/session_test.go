@@ -1,0 +1,165 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+)
+
+func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	admin := open(t, address)
+	var name, user string
+	if err := admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`alter database ` + name + ` set synchronous_commit = off`,
+		`alter role ` + user + ` in database ` + name + ` set synchronous_commit = off`,
+	} {
+		if _, err := admin.Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for named, address := range map[string]string{"as it is": address, "off in the address": address + "&synchronous_commit=off"} {
+		p := open(t, address)
+		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get, "commands": p.Prepared.Pool.Get} {
+			var got string
+			if err := get(&got, `show synchronous_commit`); err != nil || got != "on" {
+				t.Errorf("%s, %s: synchronous_commit is %q, %v", named, pool, got, err)
+			}
+		}
+	}
+}
+
+func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
+	address := storetest.NewDatabase(t) // on a server that waits for no disk
+	p, err := pg.New(pg.Config{URL: address, Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for name, err := range map[string]error{
+		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error { _, err := p.Migrate(t.Context()); return err }(),
+	} {
+		if !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off, full_page_writes=off") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if unsafe, err := open(t, address).Unsafe(t.Context()); err != nil || unsafe != "fsync=off, full_page_writes=off" {
+		t.Errorf("Unsafe = %q, %v", unsafe, err)
+	}
+}
+
+func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
+	devstack.NeedServer(t, devstack.PgBouncerServer)
+	address, err := url.Parse(storetest.NewDatabase(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := strings.TrimPrefix(address.Path, "/")
+	for mode, suitable := range map[string]bool{"session": true, "transaction": false, "statement": false} {
+		t.Run(mode, func(t *testing.T) {
+			pooler, err := devstack.StartPgBouncer(t.Context(), storetest.Server(t).Postgres, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := pooler.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			p := open(t, pooler.URL(database))
+			err = p.Suitable(t.Context())
+			if suitable && err != nil || !suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
+				t.Errorf("Suitable = %v", err)
+			}
+			if !suitable {
+				return
+			}
+			if _, err := p.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+			storetest.AddVehicle(t, p.DB, 1)
+			claimSettled(t, p, 1)
+		})
+	}
+	if err := open(t, address.String()).Suitable(t.Context()); err != nil {
+		t.Errorf("without a pooler: %v", err)
+	}
+}
+
+func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
+	t.Parallel()
+	primary := storetest.StartPostgres(t, false)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	standby, err := primary.StartStandby(ctx, devstack.StandbyConfig{Dir: primary.Dir + "/standby"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Discard() })
+	address := severalAddresses(t, storetest.Template, standby, primary.Postgres)
+	p := open(t, address)
+	storetest.AddVehicle(t, p.DB, 1)
+	last := claimSettled(t, p, 1)
+	for end := time.Now().Add(storetest.Patience); ; {
+		s, err := p.Standbys(t.Context())
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("Standbys = %+v, %v", s, err)
+		}
+		if s == (pg.Standbys{Asynchronous: 1}) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := standby.InSync(ctx, primary.Postgres); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Lives(); n != 1 {
+		t.Errorf("before the failover %d servers were met", n)
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.Promote(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
+		if time.Now().After(end) {
+			t.Fatal("the promoted standby is not found")
+		}
+	}
+	if seq := claimSettled(t, p, 1); seq < last+1000 {
+		t.Errorf("after the failover number %d follows %d: it did not jump", seq, last)
+	}
+	if n := p.Lives(); n != 2 {
+		t.Errorf("after the failover %d servers were met", n)
+	}
+	if s, err := p.Standbys(t.Context()); err != nil || s != (pg.Standbys{}) {
+		t.Errorf("Standbys = %+v, %v", s, err)
+	}
+}
+
+// severalAddresses is postgres://user:password@host:port,host:port/database.
+func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgres) string {
+	t.Helper()
+	var hosts []string
+	var user *url.Userinfo
+	for _, server := range servers {
+		u, err := url.Parse(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts, user = append(hosts, u.Host), u.User
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), database)
+}

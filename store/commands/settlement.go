@@ -1,0 +1,249 @@
+package commands
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Settle applies what the lifecycle allows, and adds its audit log
+// entry, in one step [LAW-3] [LAW-9]. It reports false, without a command,
+// where the command is unknown, was sent to another unit, or may not enter the state
+// any more.
+func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
+	settled, err := s.settlements.Do(ctx, &settlement)
+	return settled, settled != nil, unavailable.Wrap("settle command", err)
+}
+
+// settle applies settlements in their order, and returns the commands that changed, nil where nothing did. One statement sees a row once, so a
+// command that comes again waits for the next round. All rounds are one transaction:
+// a batch that fails must have done nothing.
+func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
+	split := rounds(settlements)
+	if len(split) == 1 {
+		return settleRounds(ctx, s.db.Prepared, settlements, split)
+	}
+	var settled []*telematics.Command
+	err := s.db.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
+		settled, err = settleRounds(ctx, tx, settlements, split)
+		return err
+	})
+	return settled, err
+}
+
+func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement, split [][]int) ([]*telematics.Command, error) {
+	settled := make([]*telematics.Command, len(settlements))
+	for _, round := range split {
+		of := make([]*delivery.Settlement, len(round))
+		for i, at := range round {
+			of[i] = settlements[at]
+		}
+		changed, err := settleEach(ctx, db, of)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range round {
+			settled[at] = changed[settlements[at].Command]
+		}
+	}
+	return settled, nil
+}
+
+// rounds splits settlements, by their places, so that each round names a command once.
+func rounds(settlements []*delivery.Settlement) [][]int {
+	var split [][]int
+	met := map[telematics.CommandID]int{}
+	for i, s := range settlements {
+		round := met[s.Command]
+		met[s.Command]++
+		if round == len(split) {
+			split = append(split, nil)
+		}
+		split[round] = append(split[round], i)
+	}
+	return split
+}
+
+// settlementColumns are what a settlement writes down.
+var settlementColumns = pg.RowSet{Name: "settlement", Columns: []string{
+	"id uuid", "unit text", "state text", "reason text", "detail text", "reported json", "at timestamptz",
+	"sent_at timestamptz", "attempts integer", "received_at timestamptz",
+	"final boolean", // the command is not open any more
+	"outcome text", "code text",
+}}
+
+// settlementRow returns the values of settlementColumns.
+func settlementRow(s *delivery.Settlement) []any {
+	var reported any
+	if s.Reported != nil {
+		reported = string(encodeReported(s.Reported))
+	}
+	return []any{
+		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, pg.Timestamp(s.At),
+		pg.Timestamp(s.SentAt), int64(s.Attempts), pg.Timestamp(s.ReceivedAt),
+		!s.State.IsOpen(),
+		string(s.State.Outcome()), string(s.Code()),
+	}
+}
+
+// allowed lists what the lifecycle allows, as an array of Postgres: a state, a space, and one that may follow [LAW-3].
+var allowed = transitions()
+
+func transitions() string {
+	var pairs []string
+	for _, next := range telematics.States {
+		for _, state := range next.Before() {
+			pairs = append(pairs, string(state)+" "+string(next))
+		}
+	}
+	return `{"` + strings.Join(pairs, `","`) + `"}`
+}
+
+// settleEach applies settlements of different commands and returns the commands that
+// changed. Those of several are locked by id, so that no two batches can wait for each other.
+func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	kind := settleKind{one: len(settlements) == 1, known: true}
+	rows := make([][]any, len(settlements))
+	for i, s := range settlements {
+		rows[i] = settlementRow(s)
+		kind.known = kind.known && s.Known != nil
+		kind.frees = kind.frees || s.State.Outcome() == telematics.NotExecuted
+	}
+	if kind.known {
+		return settleKnown(ctx, db, kind, rows, settlements)
+	}
+	commands, err := selectCommands(ctx, db, settleStatements[kind], pg.Parameters(rows)...)
+	changed := make(map[telematics.CommandID]*telematics.Command, len(commands))
+	for i := range commands {
+		changed[commands[i].ID] = &commands[i]
+	}
+	return changed, err
+}
+
+func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+	byID := make(map[telematics.CommandID]*delivery.Settlement, len(settlements))
+	for _, s := range settlements {
+		byID[s.Command] = s
+	}
+	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
+	var r changedRow
+	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
+		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
+			return err
+		}
+		c, err := r.complete(byID[r.id])
+		changed[r.id] = c
+		return err
+	})
+	return changed, err
+}
+
+// changedRow is what a settlement of a known command may have changed, and does not say itself.
+type changedRow struct {
+	id                              uuid.UUID
+	late, overruled                 bool
+	attempts                        int
+	sentAt, receivedAt, completedAt sql.NullTime
+	reported                        *string
+}
+
+// complete returns the known command as it is now.
+func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, error) {
+	c := *s.Known
+	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
+	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
+	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
+	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
+	if c.Reported != nil {
+		return &c, nil
+	}
+	var err error
+	if c.Reported, err = decodeReported(r.reported); err != nil {
+		return nil, fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	return &c, nil
+}
+
+// settleKind says what a statement that settles has to do. What it need not do would cost it all the same: Postgres sets each part of a
+// plan up anew.
+type settleKind struct {
+	one   bool // command
+	known bool // only what may have changed, and is not in the settlements, is returned: most of the rest takes longer to read than to write
+	frees bool // there may be keys that are free now
+}
+
+var settleStatements = func() map[settleKind]string {
+	statements := map[settleKind]string{}
+	for _, one := range []bool{false, true} {
+		for _, known := range []bool{false, true} {
+			for _, frees := range []bool{false, true} {
+				kind := settleKind{one: one, known: known, frees: frees}
+				statements[kind] = kind.statement()
+			}
+		}
+	}
+	return statements
+}()
+
+func (k settleKind) statement() string {
+	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
+	if k.one { // the update waits for the transaction that changes it, and looks at it anew; for whom it need not wait, nothing it wants is possible later, either
+		source, from, state = settlementColumns.One(), `settlement as s`, `c.state`
+	}
+	text := `with ` + source + `, settled as (
+		update commands as c
+		set state = s.state, reason = s.reason, detail = s.detail,
+			reported = coalesce(s.reported, c.reported),
+			late = c.state in ('unknown', 'expired', 'rejected'),
+			overruled = c.overruled or c.state = 'rejected',
+			sent_at = coalesce(c.sent_at, s.sent_at),
+			attempts = greatest(c.attempts, s.attempts),
+			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
+			completed_at = case when s.final then s.at else c.completed_at end
+		from ` + from + `
+		where c.id = s.id
+			and s.unit in ('', c.unit)
+			and ` + state + ` || ' ' || s.state = any ('` + allowed + `')
+		returning c.*, s.final, s.outcome, s.code, s.reported is not null as reports
+	)` + writeLines
+	if k.frees {
+		text += freeKeys
+	}
+	if k.known {
+		return text + returnChanged
+	}
+	return text + returnAll
+}
+
+var settleMany = settlementColumns.Many() + `, locked as (
+		select id, state from commands where id = any ($1) order by id for update
+	)`
+
+const (
+	writeLines = `, lines as (
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
+			parameters, outcome, code, command_id, request_id, latency_us, late)
+		select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
+			'command.' || action, parameters, outcome, code, id, request_id,
+			extract(epoch from completed_at - requested_at) * 1000000, late
+		from settled
+		where final
+		order by completed_at, id
+	)`
+
+	freeKeys = `, freed as (
+		delete from idempotency_keys as k using settled
+		where k.command_id = settled.id and settled.outcome = '` + string(telematics.NotExecuted) + `'
+	)`
+
+	returnAll     = ` select ` + commandColumns + ` from settled`
+	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
+)

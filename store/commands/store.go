@@ -1,0 +1,36 @@
+// Package commands is the record of commands in Postgres: claims, settlements, progress, commands for many vehicles, idempotency
+// keys, halts, and the numbers of commands.
+package commands
+
+import (
+	"motorpool/store/groupcommit"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Store is the record of commands. It is safe for concurrent use.
+type Store struct {
+	db          *pg.DB
+	cache       Cache
+	claims      *groupcommit.Batcher[*telematics.Command, claimed]
+	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
+	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
+}
+
+// Cache holds the records of vehicles by which orders are accepted. A claim finds out whether one is out of date.
+type Cache interface {
+	// Confirm reports that the record of a vehicle has a version now.
+	Confirm(telematics.VehicleID, int64)
+	// Forget removes a vehicle.
+	Forget(telematics.VehicleID)
+}
+
+// New returns the record of commands of a database.
+func New(db *pg.DB, cache Cache) *Store {
+	s := &Store{db: db, cache: cache}
+	s.claims = pg.NewBatcher(db, s.claim)
+	s.settlements = pg.NewBatcher(db, s.settle)
+	s.unrecorded = pg.NewBatcher(db, s.noteUnrecorded)
+	return s
+}

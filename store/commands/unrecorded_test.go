@@ -1,0 +1,107 @@
+package commands
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecorded {
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	return delivery.Unrecorded{Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)}, At: at}
+}
+
+func noteUnrecorded(t *testing.T, p *instance, u delivery.Unrecorded) delivery.UnrecordedResult {
+	t.Helper()
+	fate, err := p.StoreUnrecorded(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fate
+}
+
+func TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
+	lost := unrecorded(unit, uuid.New())
+	if fate := noteUnrecorded(t, p, lost); !fate.Unknown || !fate.Noted || fate.Vehicle != vehicle {
+		t.Errorf("fate %+v", fate)
+	}
+	if fate := noteUnrecorded(t, p, lost); fate.Unknown || fate.Noted {
+		t.Errorf("fate of the same answer again: %+v", fate)
+	}
+	failed := unrecorded(unit, uuid.New())
+	failed.Answer.State, failed.Answer.Reason, failed.Answer.At = telematics.Failed, "interrupted", time.Unix(0, 0)
+	noteUnrecorded(t, p, failed)
+	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{Agency: 1, Vehicle: vehicle, Action: telematics.AnswerUnrecorded})
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("history %+v, %v", lines, err)
+	}
+	if line := lines[1]; line.Command != lost.Answer.Command || line.Outcome != telematics.Executed || line.Actor.Role != telematics.System ||
+		line.Actor.Subject != "unit:"+string(unit) || line.Details["state"] != "succeeded" || line.Details["answered_at"] != lost.Answer.At.Format("2006-01-02T15:04:05.000Z") {
+		t.Errorf("entry %+v", line)
+	}
+	if line := lines[0]; line.Outcome != telematics.HasFailed || line.Details["reason"] != "interrupted" || line.Details["answered_at"] != nil {
+		t.Errorf("entry %+v", line)
+	}
+}
+
+func TestStoreUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(1, telematics.Lock)
+	if _, err := p.Claim(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for name, u := range map[string]delivery.Unrecorded{
+		"a command on record":             unrecorded(unit, c.ID),
+		"a unit without a vehicle":        unrecorded("unit-9", uuid.New()),
+		"another's command, not its unit": unrecorded("unit-9", c.ID),
+	} {
+		if fate := noteUnrecorded(t, p, u); fate.Unknown || fate.Noted {
+			t.Errorf("%s: %+v", name, fate)
+		}
+	}
+}
+
+func TestStoreUnrecorded_IsBoundedForEachUnit(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
+	_, other := storetest.AddVehicle(t, p.DB, 2)
+	var batch []delivery.Unrecorded
+	for range delivery.MaxUnrecorded + 4 {
+		batch = append(batch, unrecorded(unit, uuid.New()))
+	}
+	batch = append(batch, unrecorded(other, uuid.New()))
+	fates, err := p.noteUnrecorded(t.Context(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := 0
+	for _, fate := range fates {
+		if !fate.Unknown {
+			t.Errorf("fate %+v", fate)
+		}
+		if fate.Noted {
+			noted++
+		}
+	}
+	if noted != delivery.MaxUnrecorded+1 || !fates[len(fates)-1].Noted {
+		t.Errorf("%d of the batch are written down", noted)
+	}
+	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); fate.Noted {
+		t.Error("written down beyond the bound")
+	}
+	if _, err := p.Pool.Exec(`update unrecorded_answers set noted_at = noted_at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); !fate.Noted {
+		t.Error("not written down an hour later")
+	}
+}
