@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,6 +76,7 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if err != nil || !lineHas(list, old, "active") || !lineHas(list, added, "standby") {
 		t.Errorf("list: %s %v", list, err)
 	}
+	began := time.Now()
 	printed, said, err := runTool(t, "keys", "activate", added)
 	if err != nil || printed != added+" is active" || chainOf(t, file).Active().ID != added {
 		t.Fatalf("activate: %q %v", printed, err)
@@ -84,8 +87,21 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 	if printed, said, err := runTool(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
 		t.Errorf("activate again: %q %q %v", printed, said, err)
 	}
-	if _, err := output(t, "keys", "retire", old); err == nil || !strings.Contains(err.Error(), "it may be retired in 60 s, from ") || exitCode(err) != exitRefused {
-		t.Errorf("retire immediately: %v, exit code %d", err, exitCode(err))
+	deactivated := chainOf(t, file)[1].Deactivated
+	free := deactivated.Add(time.Minute)
+	most := math.Ceil(time.Until(free).Seconds())
+	_, err = output(t, "keys", "retire", old)
+	least := math.Ceil(time.Until(free).Seconds())
+	if err == nil || exitCode(err) != exitRefused {
+		t.Fatalf("retire immediately: %v, exit code %d", err, exitCode(err))
+	}
+	_, wait, _ := strings.Cut(err.Error(), "it may be retired in ")
+	var seconds float64
+	if _, err := fmt.Sscanf(wait, "%f s, from "+free.Format(time.RFC3339)+" on", &seconds); err != nil || seconds < least || seconds > most {
+		t.Errorf("retire immediately: %q, want %v to %v s: %v", wait, least, most, err)
+	}
+	if deactivated.Before(began.Truncate(time.Second)) {
+		t.Errorf("it was active until %v, but is active no more since %v", began, deactivated)
 	}
 	err = keyfile.Edit(t.Context(), file, func(c signing.Keychain) (signing.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes

@@ -233,13 +233,13 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 		takes    time.Duration
 		stored   int // reports, in Postgres
 	}{
-		"immediately":           {redis: sharedAfter{0, true}},
-		"in 20 ms":              {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
-		"not at all":            {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
-		"not in time":           {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
-		"Redis is unavailable":  {redis: sharedAfter{time.Hour, true}, open: true, stored: 1},
-		"the unit is uncached":  {redis: sharedAfter{time.Hour, true}, uncached: true, stored: 1},
-		"Postgres does not too": {redis: sharedAfter{time.Hour, true}, postgres: broken, takes: 125 * time.Millisecond, stored: 1},
+		"immediately":                  {redis: sharedAfter{0, true}},
+		"in 20 ms":                     {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
+		"not at all":                   {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
+		"not in time":                  {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
+		"Redis is unavailable":         {redis: sharedAfter{time.Hour, true}, open: true, stored: 1},
+		"the unit is uncached":         {redis: sharedAfter{time.Hour, true}, uncached: true, stored: 1},
+		"Postgres is unavailable, too": {redis: sharedAfter{time.Hour, true}, postgres: broken, takes: 125 * time.Millisecond, stored: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

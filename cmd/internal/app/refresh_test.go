@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -153,24 +154,49 @@ func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
 
 func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 2, func(s *stack) {
+	const attempts = 6
+	overBothStacks(t, 2*attempts, func(s *stack) {
 		limited := func(c *app.Config) { c.RefreshRate = 2 }
 		instances := []*instance{s.serve(limited), s.serve(limited)}
 		instances[0].quiet(healthy)
-		for n := range 2 {
-			if r := instances[n].get(refresh1, nil); r.status != 200 {
-				s.Fatalf("refresh %d: %d %+v", n+1, r.status, r.Error)
+		for n := range attempts {
+			if instances[0].refreshesAreLimited(instances[1], 2*n+1, 2*n+2) {
+				return
 			}
 		}
-		r := instances[0].get(refresh1, nil)
-		if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.header.Get("RateLimit-Limit") != "2" {
-			s.Errorf("the third: %d %+v, headers %v", r.status, r.Error, r.header)
-		}
-		if r := instances[1].get("/api/v1/admin/vehicles/2/status?refresh=true", nil); r.status != 200 {
-			s.Errorf("another vehicle: %d %+v", r.status, r.Error)
-		}
-		if r := instances[1].get("/api/v1/admin/vehicles/1/status", nil); r.status != 200 {
-			s.Errorf("a plain read: %d %+v", r.status, r.Error)
-		}
+		s.Error("the machine was too slow for the limit in each attempt")
 	})
+}
+
+// refreshesAreLimited refreshes two vehicles. It returns false where that says nothing, since Redis did not
+// count a request in time, or since the limit came back meanwhile: on a busy machine that happens.
+func (i *instance) refreshesAreLimited(other *instance, vehicle, second int) bool {
+	i.Helper()
+	began := time.Now()
+	uncounted := func(r reply) bool { return r.starved() || r.header.Get("RateLimit-Limit") == "" }
+	status := func(vehicle int) string { return fmt.Sprintf("/api/v1/admin/vehicles/%d/status", vehicle) }
+	refresh := func(vehicle int) string { return status(vehicle) + "?refresh=true" }
+	for n, at := range []*instance{i, other} {
+		r := at.get(refresh(vehicle), nil)
+		if uncounted(r) {
+			return false
+		}
+		if r.status != 200 {
+			i.Fatalf("refresh %d: %d %+v", n+1, r.status, r.Error)
+		}
+	}
+	r := i.get(refresh(vehicle), nil)
+	if uncounted(r) || time.Since(began) > 30*time.Second {
+		return false
+	}
+	if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.header.Get("RateLimit-Limit") != "2" {
+		i.Errorf("the third: %d %+v, headers %v", r.status, r.Error, r.header)
+	}
+	if r := other.get(refresh(second), nil); r.status != 200 && !r.starved() {
+		i.Errorf("another vehicle: %d %+v", r.status, r.Error)
+	}
+	if r := other.get(status(vehicle), nil); r.status != 200 {
+		i.Errorf("a plain read: %d %+v", r.status, r.Error)
+	}
+	return true
 }

@@ -26,6 +26,8 @@ import (
 // tap is a radio that notes which key signed each copy of a command, as it comes from the air.
 type tap struct {
 	simulator.Radio
+	held     telematics.Unit // receives nothing before released is closed
+	released chan struct{}
 
 	mu     sync.Mutex          // guards what follows
 	copies map[string][]string // key ids, by the command's id
@@ -34,7 +36,14 @@ type tap struct {
 func (t *tap) Dial(ctx context.Context, login simulator.Login, deliver func(simulator.Message)) (simulator.Connection, error) {
 	return t.Radio.Dial(ctx, login, func(m simulator.Message) {
 		t.note(string(m.Payload))
-		deliver(m)
+		if login.Unit != t.held {
+			deliver(m)
+			return
+		}
+		go func() {
+			<-t.released
+			deliver(m)
+		}()
 	})
 }
 
@@ -173,16 +182,15 @@ func (t *traffic) stop() {
 func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 	const vehicles, slowOne = 12, 13
 	overBothStacks(t, slowOne, func(s *stack) {
-		air := &tap{Radio: simulator.MQTT{Broker: s.units}, copies: map[string][]string{}}
+		air := &tap{
+			Radio: simulator.MQTT{Broker: s.units}, held: s.fleet.Vehicles[slowOne-1].Unit, released: make(chan struct{}), copies: map[string][]string{},
+		}
+		release := sync.OnceFunc(func() { close(air.released) })
+		s.Cleanup(release)
 		s.radio = air
 		var recorder simulator.Recorder
 		one, two := s.serve(unhurried), s.serve(unhurried)
-		fleet := s.drive(&recorder, func(id telematics.VehicleID) simulator.Profile {
-			if id == slowOne {
-				return slow(7 * time.Second)(id) // retransmitted after 2 s, and 3 s later: after the switch, where the machine is slow, too
-			}
-			return healthy(id)
-		})
+		fleet := s.drive(&recorder, healthy)
 		everyInstance := func(what string, holds func(*instance) bool) {
 			s.Helper()
 			s.eventually(10*time.Second, what, func() bool { return holds(one) && holds(two) })
@@ -203,7 +211,10 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 		s.eventually(5*time.Second, "the slow one's command is on the air", func() bool { return one.latestSent(slowOne) != "" })
 		s.activateKey(next)
 		everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
-		before := len(air.signers(one.latestSent(slowOne)))
+		id := one.latestSent(slowOne)
+		before := len(air.signers(id))
+		s.eventually(10*time.Second, "the slow one's command is published again after the switch", func() bool { return len(air.signers(id)) > before })
+		release()
 		load.more(15)
 
 		slowest := <-inFlight
