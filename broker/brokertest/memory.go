@@ -34,8 +34,10 @@ var (
 // use, also by several brokers, and waits on channels and mutexes only, so
 // that it lives in the virtual time of testing/synctest.
 type Memory struct {
-	mu       sync.Mutex
-	broken   map[string]error
+	*faults
+	*memoryPending
+	*memoryUnits
+
 	twins    map[telematics.VehicleID]telematics.Twin
 	cached   map[telematics.VehicleID]telematics.Twin           // as they were last read
 	told     map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last announced
@@ -46,30 +48,53 @@ type Memory struct {
 	halts    telematics.Halts
 	ahead    time.Duration // of the clock, to the instances'
 
-	unknownUnits map[telematics.Unit]telematics.UnknownUnit
-	stored       int // times that unknown units were
-
 	unrecorded map[unitCommand]delivery.Unrecorded
-
-	pending   map[pendingKey]delivery.Pending
-	listeners map[string][]chan telematics.CommandID
 
 	events *Events
 }
 
+// faults locks a memory, and breaks its methods.
+type faults struct {
+	mu     sync.Mutex
+	broken map[string]error
+}
+
+// Break makes methods of the ports, by name ("Claim", "Register"), return an error
+// and do nothing. A nil error mends thef.
+func (f *faults) Break(err error, methods ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, method := range methods {
+		f.broken[method] = err
+	}
+}
+
+// enter locks the memory for a method, unless the method is broken or its caller gone.
+func (f *faults) enter(ctx context.Context, method string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	if err := f.broken[method]; err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
 // NewMemory returns a memory that knows the vehicles.
 func NewMemory(twins ...telematics.Twin) *Memory {
+	faults := &faults{broken: map[string]error{}}
 	m := &Memory{
-		broken:       map[string]error{},
-		twins:        map[telematics.VehicleID]telematics.Twin{},
-		cached:       map[telematics.VehicleID]telematics.Twin{},
-		commands:     map[telematics.CommandID]telematics.Command{},
-		made:         map[callerKey]telematics.CommandID{},
-		unknownUnits: map[telematics.Unit]telematics.UnknownUnit{},
+		faults:        faults,
+		memoryPending: &memoryPending{faults, map[pendingKey]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
+		memoryUnits:   &memoryUnits{faults: faults, units: map[telematics.Unit]telematics.UnknownUnit{}},
+		twins:         map[telematics.VehicleID]telematics.Twin{},
+		cached:        map[telematics.VehicleID]telematics.Twin{},
+		commands:      map[telematics.CommandID]telematics.Command{},
+		made:          map[callerKey]telematics.CommandID{},
 
 		unrecorded: map[unitCommand]delivery.Unrecorded{},
-		pending:    map[pendingKey]delivery.Pending{},
-		listeners:  map[string][]chan telematics.CommandID{},
 		told:       map[telematics.VehicleID]telematics.PresenceStatus{},
 		events:     NewEvents(),
 	}
@@ -100,29 +125,6 @@ func (m *Memory) Remove(id telematics.VehicleID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.twins, id)
-}
-
-// Break makes methods of the ports, by name ("Claim", "Register"), return an error
-// and do nothing. A nil error mends them.
-func (m *Memory) Break(err error, methods ...string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, method := range methods {
-		m.broken[method] = err
-	}
-}
-
-// enter locks the memory for a method, unless the method is broken or its caller gone.
-func (m *Memory) enter(ctx context.Context, method string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	if err := m.broken[method]; err != nil {
-		m.mu.Unlock()
-		return err
-	}
-	return nil
 }
 
 // Twin implements broker.Vehicles.

@@ -18,15 +18,22 @@ type pendingKey struct {
 // pendingFor is how long an entry outlives its deadline, for late answers.
 const pendingFor = time.Minute
 
+// memoryPending is the pending table in memory.
+type memoryPending struct {
+	*faults
+	entries   map[pendingKey]delivery.Pending
+	listeners map[string][]chan telematics.CommandID
+}
+
 // Register implements broker.PendingTable.
-func (m *Memory) Register(p delivery.Pending) func(context.Context) error {
+func (m *memoryPending) Register(p delivery.Pending) func(context.Context) error {
 	return Begin(func() error {
 		if err := m.enter(context.Background(), "Register"); err != nil {
 			return err
 		}
 		defer m.mu.Unlock()
 		p.Deadline = p.Deadline.UTC().Truncate(time.Millisecond)
-		m.pending[pendingKey{p.Unit, p.Command}] = p
+		m.entries[pendingKey{p.Unit, p.Command}] = p
 		return nil
 	})
 }
@@ -46,65 +53,65 @@ func Begin(do func() error) func(context.Context) error {
 }
 
 // Lookup implements broker.PendingTable.
-func (m *Memory) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
+func (m *memoryPending) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	if err := m.enter(ctx, "Lookup"); err != nil {
 		return delivery.Pending{}, false, err
 	}
 	defer m.mu.Unlock()
 	key := pendingKey{unit, id}
-	p, ok := m.pending[key]
+	p, ok := m.entries[key]
 	if ok && time.Since(p.Deadline) >= pendingFor {
-		delete(m.pending, key)
+		delete(m.entries, key)
 		return delivery.Pending{}, false, nil
 	}
 	return p, ok, nil
 }
 
 // Contains implements broker.PendingTable.
-func (m *Memory) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
+func (m *memoryPending) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
 	if err := m.enter(ctx, "Contains"); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
 	found := make([]bool, len(entries))
 	for i, e := range entries {
-		p, ok := m.pending[pendingKey{e.Unit, e.Command}]
+		p, ok := m.entries[pendingKey{e.Unit, e.Command}]
 		found[i] = ok && time.Since(p.Deadline) < pendingFor
 	}
 	return found, nil
 }
 
 // Release implements broker.PendingTable.
-func (m *Memory) Release(ctx context.Context, entries ...delivery.Pending) error {
+func (m *memoryPending) Release(ctx context.Context, entries ...delivery.Pending) error {
 	if err := m.enter(ctx, "Release"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
 	for _, p := range entries {
-		delete(m.pending, pendingKey{p.Unit, p.Command})
+		delete(m.entries, pendingKey{p.Unit, p.Command})
 	}
 	return nil
 }
 
 // InFlight returns what the pending table holds.
-func (m *Memory) InFlight() []delivery.Pending {
+func (m *memoryPending) InFlight() []delivery.Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Values(m.pending))
+	return slices.Collect(maps.Values(m.entries))
 }
 
 // Flush empties the pending table, as a Redis that lost its memory.
-func (m *Memory) Flush() {
+func (m *memoryPending) Flush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.pending)
+	clear(m.entries)
 }
 
 // maxHints is how many hints wait for a listener; more get lost.
 const maxHints = 1024
 
 // Wake implements broker.PendingTable.
-func (m *Memory) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
+func (m *memoryPending) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
 	if err := m.enter(ctx, "Wake"); err != nil {
 		return err
 	}
@@ -119,7 +126,7 @@ func (m *Memory) Wake(ctx context.Context, instance string, id telematics.Comman
 }
 
 // Listen implements broker.PendingTable.
-func (m *Memory) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
+func (m *memoryPending) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	hints := make(chan telematics.CommandID, maxHints)
 	m.mu.Lock()
 	m.listeners[instance] = append(m.listeners[instance], hints)
@@ -135,7 +142,7 @@ func (m *Memory) Listen(ctx context.Context, instance string, wake func(telemati
 	}
 }
 
-func (m *Memory) deafen(instance string, hints chan telematics.CommandID) {
+func (m *memoryPending) deafen(instance string, hints chan telematics.CommandID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners[instance] = slices.DeleteFunc(m.listeners[instance], func(c chan telematics.CommandID) bool { return c == hints })

@@ -129,22 +129,29 @@ func (m *Memory) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return aged, nil
 }
 
+// memoryUnits are the units without a vehicle in memory.
+type memoryUnits struct {
+	*faults
+	units  map[telematics.Unit]telematics.UnknownUnit
+	stored int // times that some were
+}
+
 // StoreUnknownUnits implements ingest.UnknownUnits.
-func (m *Memory) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
+func (m *memoryUnits) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
 	if err := m.enter(ctx, "StoreUnknownUnits"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
 	m.stored++
 	for _, s := range heard {
-		m.unknownUnits[s.Unit] = m.unknownUnits[s.Unit].Merge(s)
+		m.units[s.Unit] = m.units[s.Unit].Merge(s)
 	}
 	return nil
 }
 
 // UnknownUnits returns the units without a vehicle, and how many times some were noted.
-func (m *Memory) UnknownUnits() (map[telematics.Unit]telematics.UnknownUnit, int) {
+func (m *memoryUnits) UnknownUnits() (map[telematics.Unit]telematics.UnknownUnit, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.unknownUnits), m.stored
+	return maps.Clone(m.units), m.stored
 }
