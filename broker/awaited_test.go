@@ -1,7 +1,9 @@
 package broker_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 type lateTwins struct {
 	*brokertest.Memory
 	takes time.Duration
+	err   error // of reports that are awaited
 }
 
 func (x *lateTwins) Report(o delivery.Observation) func(context.Context) (delivery.Seen, error) {
@@ -23,7 +26,7 @@ func (x *lateTwins) Report(o delivery.Observation) func(context.Context) (delive
 	return func(ctx context.Context) (delivery.Seen, error) {
 		select {
 		case <-shared:
-			return seen, err
+			return seen, cmp.Or(x.err, err)
 		case <-ctx.Done():
 			return delivery.Seen{}, ctx.Err()
 		}
@@ -36,13 +39,21 @@ func (x *lateTwins) Updates(context.Context, []telematics.CommandID, []telematic
 }
 
 func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
-	for name, c := range map[string]struct{ shared, takes time.Duration }{
-		"immediately": {0, 0},
-		"in 20 ms":    {20 * time.Millisecond, 20 * time.Millisecond},
-		"not in time": {time.Hour, 250 * time.Millisecond},
+	for name, c := range map[string]struct {
+		shared time.Duration
+		err    error
+		takes  time.Duration
+		lost   int64 // reports
+	}{
+		"immediately": {},
+		"in 20 ms":    {shared: 20 * time.Millisecond, takes: 20 * time.Millisecond},
+		"not at all":  {shared: 20 * time.Millisecond, err: errors.New("not stored"), takes: 20 * time.Millisecond, lost: 1},
+		// TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime: that takes 125 ms.
+		"in Postgres": {shared: 125 * time.Millisecond, takes: 125 * time.Millisecond},
+		"not in time": {shared: time.Hour, takes: 250 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := &lateTwins{takes: c.shared}
+			x := &lateTwins{takes: c.shared, err: c.err}
 			inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { x.Memory = m; return x }}, func(w *world) {
 				w.mqtt.car = func(p publication) {
 					time.Sleep(time.Second)
@@ -57,6 +68,7 @@ func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
 					w.Errorf("it took %v beyond the vehicle's second, want %v", took, c.takes)
 				}
 				synctest.Wait()
+				w.wantCount(`motorpool_dropped_total{kind="observation", reason="not_stored"}`, c.lost)
 			})
 		})
 	}

@@ -197,7 +197,7 @@ func TestDrainingEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		if err := w.brokers[0].Drain(ctx); err == nil {
-			t.Error("a command is in flight, without an entry")
+			t.Error("Drain returned while a command was in flight")
 		}
 		if err := w.brokers[0].Drain(w.Context()); err != nil {
 			t.Error(err)

@@ -228,6 +228,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis    sharedAfter
 		uncached bool // the owner of the unit
+		asked    bool // the unit answers what its vehicle was requested, and its owner was cached for some seconds too long
 		open     bool // Redis failed before
 		postgres error
 		takes    time.Duration
@@ -235,6 +236,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 	}{
 		"immediately":                  {redis: sharedAfter{0, true}},
 		"in 20 ms":                     {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
+		"in 20 ms, asked":              {redis: sharedAfter{20 * time.Millisecond, true}, asked: true, takes: 20 * time.Millisecond},
 		"not at all":                   {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
 		"not in time":                  {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
 		"Redis is unavailable":         {redis: sharedAfter{time.Hour, true}, open: true, stored: 1},
@@ -248,6 +250,11 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				if !c.uncached {
 					twins.owners.add(&vehicle)
 				}
+				report := delivery.Observation{Unit: vehicle.Unit, Protocol: vehicle.Protocol}
+				if c.asked {
+					report.Asked = vehicle.ID
+					time.Sleep(ownerTTL + 10*time.Second)
+				}
 				if c.open {
 					twins.writing.Record(broken)
 				}
@@ -260,7 +267,8 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 					return make([]fallback, len(reports)), c.postgres
 				})
 				began := time.Now()
-				wait := twins.Report(delivery.Observation{Unit: vehicle.Unit, Protocol: vehicle.Protocol, At: began, Report: statusAt(began, 1)})
+				report.At, report.Report = began, statusAt(began, 1)
+				wait := twins.Report(report)
 				flush := time.AfterFunc(c.redis.takes, func() {
 					s := twins.cache.of(vehicle.ID, vehicle.Unit)
 					s.beginFlush()
