@@ -6,8 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Redis Cluster divides 16,384 slots among its masters, mostly as a few ranges of neighbours. A part is one such range: trips to
-// Redis, and keys of no vehicle, are divided by it, so that an unavailable master delays only the vehicles of its slots.
+// A Redis Cluster divides 16,384 slots among its masters, mostly as a few ranges of neighbours. A
+// part is one such range: trips to Redis, and keys of no vehicle, are divided by it, so that an
+// unavailable master delays only the vehicles of its slots.
 const (
 	clusterSlots = 16384
 	clusterParts = 32
@@ -18,7 +19,8 @@ func (db *DB) isCluster() bool {
 	return cluster
 }
 
-// slotOf returns the slot of a key that consists of its hash tag: CRC-16/XMODEM, as the cluster specification has it.
+// slotOf returns the slot of a key that consists of its hash tag: CRC-16/XMODEM, as the cluster
+// specification has it.
 func slotOf(tag string) int {
 	var crc uint16
 	for _, b := range []byte(tag) {

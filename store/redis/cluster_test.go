@@ -35,7 +35,8 @@ func unitOf(n, count int) telematics.Unit {
 	}
 }
 
-// Commands to vehicles on the other masters go on throughout, those on the failed one as soon as the cluster has replaced it.
+// Commands to vehicles on the other masters go on throughout, those on the failed one as soon as
+// the cluster has replaced it.
 func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.RedisServer)

@@ -20,8 +20,8 @@ func limitKey(key string) string { return "rate:motorpool:" + key }
 
 var errNotCounted = unavailable.Mark(errors.New("count request: redis did not answer a moment ago"))
 
-// Limits counts requests in Redis, for all instances together. While Redis is unavailable requests pass uncounted. It is safe for
-// concurrent use.
+// Limits counts requests in Redis, for all instances together. While Redis is unavailable requests
+// pass uncounted. It is safe for concurrent use.
 type Limits struct {
 	db      *DB
 	takes   *groupcommit.Batcher[[]telematics.Limit, taken] // from limits whose entries are in one place
@@ -45,13 +45,15 @@ func NewLimits(db *DB) *Limits {
 	return l
 }
 
-// takeScript takes from limits in their order, and stops at the first that has too little left, from which it takes nothing.
-// It is the generic cell rate algorithm by Redis's clock. The entry of a limit holds when all of it is there again, in
-// seconds since 2017: that keeps the digits of microseconds in a double.
+// takeScript takes from limits in their order, and stops at the first that has too little left,
+// from which it takes nothing. It is the generic cell rate algorithm by Redis's clock. The entry of
+// a limit holds when all of it is there again, in seconds since 2017: that keeps the digits of
+// microseconds in a double.
 //
-// KEYS: the entries. ARGV: for each entry its limit, the limit's time in seconds, and the cost. It returns for each entry up to
-// the first that has too little: whether the cost was taken, how many more would pass, and the seconds until the whole limit
-// is there again or, of one that has too little, until the cost would be.
+// KEYS: the entries. ARGV: for each entry its limit, the limit's time in seconds, and the cost. It
+// returns for each entry up to the first that has too little: whether the cost was taken, how many
+// more would pass, and the seconds until the whole limit is there again or, of one that has too
+// little, until the cost would be.
 var takeScript = redis.NewScript(`
 local now = redis.call('TIME')
 now = (now[1] - 1483228800) + now[2] / 1000000
@@ -73,10 +75,10 @@ end
 return quotas
 `)
 
-// Take takes from limits in their order, and stops at the first that has too little left, from which it takes nothing. It returns the
-// quotas of the limits up to that one. What is unused of a limit adds up, to its rate. An error says that not all were counted; it
-// comes soon. It is one trip to Redis, in a cluster
-// one for each limit: their entries are at different masters.
+// Take takes from limits in their order, and stops at the first that has too little left, from
+// which it takes nothing. It returns the quotas of the limits up to that one. What is unused of a
+// limit adds up, to its rate. An error says that not all were counted; it comes soon. It is one
+// trip to Redis, in a cluster one for each limit: their entries are at different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.breaker.Allow() {
 		return nil, errNotCounted
@@ -108,7 +110,8 @@ func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telemat
 	return quotas, nil
 }
 
-// takeTogether takes from limits whose entries are in one place, in one trip with other requests that come at the same time.
+// takeTogether takes from limits whose entries are in one place, in one trip with other requests
+// that come at the same time.
 func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
 	taken, err := l.takes.Do(ctx, limits)
 	return taken.quotas, cmp.Or(err, taken.err)

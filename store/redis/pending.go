@@ -51,7 +51,8 @@ func decodePending(entry string) (delivery.Pending, error) {
 	}, nil
 }
 
-// PendingTable holds the commands that wait for an answer, and which instance waits. It is safe for concurrent use.
+// PendingTable holds the commands that wait for an answer, and which instance waits. It is safe for
+// concurrent use.
 type PendingTable struct {
 	db            *DB
 	registrations []*groupcommit.Batcher[delivery.Pending, error] // by part of the cluster
@@ -66,8 +67,8 @@ func NewPendingTable(db *DB) *PendingTable {
 	return t
 }
 
-// Register begins to add a command, and returns a function that waits until it is added. The entry expires a minute
-// after its deadline.
+// Register begins to add a command, and returns a function that waits until it is added. The entry
+// expires a minute after its deadline.
 func (t *PendingTable) Register(p delivery.Pending) (added func(context.Context) error) {
 	registrations := t.registrations[0]
 	if t.db.isCluster() {
@@ -151,8 +152,8 @@ func (t *PendingTable) Wake(ctx context.Context, instance string, id telematics.
 	return unavailable.Wrap("wake instance", t.db.Client.Publish(ctx, wakeChannel(instance), id.String()).Err())
 }
 
-// Listen calls wake for each hint to an instance, one after another, until the context ends. Hints that come while Redis is
-// unavailable are lost.
+// Listen calls wake for each hint to an instance, one after another, until the context ends. Hints
+// that come while Redis is unavailable are lost.
 func (t *PendingTable) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	t.db.Retry(ctx, func(ctx context.Context, subscribed func()) error {
 		return t.listenOnce(ctx, instance, subscribed, wake)

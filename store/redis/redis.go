@@ -1,5 +1,6 @@
-// Package redis has what the instances share in Redis: the table of commands that wait for an answer, and the counts of
-// requests against their limits. Redis may be emptied at any moment: commands wait longer, and requests are counted anew.
+// Package redis has what the instances share in Redis: the table of commands that wait for an
+// answer, and the counts of requests against their limits. Redis may be emptied at any moment:
+// commands wait longer, and requests are counted anew.
 package redis
 
 import (
@@ -46,8 +47,8 @@ type DB struct {
 // readyKey is written by Ready, in a cluster once in each part.
 const readyKey = "motorpool:ready"
 
-// New assembles the connections. They are opened when they are used, so the server may be unavailable at the start. An error
-// says that the address is invalid.
+// New assembles the connections. They are opened when they are used, so the server may be
+// unavailable at the start. An error says that the address is invalid.
 func New(config Config) (*DB, error) {
 	silenceLibrary()
 	config.Timeout = cmp.Or(config.Timeout, time.Second)
@@ -65,8 +66,8 @@ func New(config Config) (*DB, error) {
 	return db, nil
 }
 
-// client makes the connections to one of the three kinds of Redis. All give up early: what Redis has is worth less than the
-// time of a command.
+// client makes the connections to one of the three kinds of Redis. All give up early: what Redis
+// has is worth less than the time of a command.
 func (c Config) client() (redis.UniversalClient, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -106,8 +107,8 @@ func (c Config) client() (redis.UniversalClient, error) {
 	}
 }
 
-// silenceLibrary stops the library from writing to standard error what it returns as errors, too. Its logger is one for
-// the whole process.
+// silenceLibrary stops the library from writing to standard error what it returns as errors, too.
+// Its logger is one for the whole process.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}
@@ -119,8 +120,8 @@ func (db *DB) Close() error {
 	return unavailable.Wrap("close redis", db.Client.Close())
 }
 
-// Ready returns nil where Redis takes a key, of a cluster in each of its parts. A server that answers, and takes nothing because it is
-// full or read-only, is not ready: no command could leave.
+// Ready returns nil where Redis takes a key, of a cluster in each of its parts. A server that
+// answers, and takes nothing because it is full or read-only, is not ready: no command could leave.
 func (db *DB) Ready(ctx context.Context) error {
 	pipe := db.Client.Pipeline()
 	written := make([]*redis.StatusCmd, len(db.parts))
@@ -173,8 +174,9 @@ type ScriptCall struct {
 	Args []any
 }
 
-// RunScript runs a script for each call, in one trip, and returns their replies, of which each has its own error. A server that
-// does not have the script, because it is new or was emptied, gets it first.
+// RunScript runs a script for each call, in one trip, and returns their replies, of which each has
+// its own error. A server that does not have the script, because it is new or was emptied, gets it
+// first.
 func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func() (missing bool) {
@@ -200,8 +202,9 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 	return replies, nil
 }
 
-// Retry calls once, which returns when it has lost Redis, again and again, with growing pauses, until the context ends. once calls
-// its parameter when Redis has answered. lost is the message of the log, with attributes.
+// Retry calls once, which returns when it has lost Redis, again and again, with growing pauses,
+// until the context ends. once calls its parameter when Redis has answered. lost is the message of
+// the log, with attributes.
 func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost string, attributes ...any) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	for {

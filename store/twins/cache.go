@@ -11,8 +11,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// cache has the reported states of vehicles. Beyond its size it evicts states that are in no outbox; of the others there is one per
-// vehicle, so they are bounded by the fleet. It is safe for concurrent use.
+// cache has the reported states of vehicles. Beyond its size it evicts states that are in no
+// outbox; of the others there is one per vehicle, so they are bounded by the fleet. It is safe for
+// concurrent use.
 type cache struct {
 	size  int
 	dirty func(*state) bool // the state is in an outbox
@@ -28,7 +29,8 @@ func (c *cache) find(vehicle telematics.VehicleID) (*state, bool) {
 	return s, ok
 }
 
-// of returns the state of a vehicle by its unit, which is new where there is none. A state by another unit is dropped.
+// of returns the state of a vehicle by its unit, which is new where there is none. A state by
+// another unit is dropped.
 func (c *cache) of(vehicle telematics.VehicleID, unit telematics.Unit) *state {
 	if s, ok := c.find(vehicle); ok && s.unit == unit {
 		return s
@@ -57,8 +59,8 @@ func (c *cache) evict() {
 	}
 }
 
-// state is the reported state of a vehicle as this instance has it: never more than is true. It is changed in place, since it
-// changes with each report.
+// state is the reported state of a vehicle as this instance has it: never more than is true. It is
+// changed in place, since it changes with each report.
 type state struct {
 	vehicle telematics.VehicleID
 	unit    telematics.Unit
@@ -140,7 +142,8 @@ func (s *state) endFlush(shared bool) {
 	s.flushing = nil
 }
 
-// lost notes that Redis has nothing of the vehicle, so that all of it is written next, and reports whether it had something.
+// lost notes that Redis has nothing of the vehicle, so that all of it is written next, and reports
+// whether it had something.
 func (s *state) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,9 +187,10 @@ func (s *state) observation() observation {
 	return o
 }
 
-// load merges what Redis and Postgres have. What Redis has was published by the instance that wrote it. What Postgres alone has
-// was not: an instance that flushed it has yet to write it to Redis, and will find it there, so this instance publishes it. But
-// Redis drops a vehicle that is silent for long, and all of that was published.
+// load merges what Redis and Postgres have. What Redis has was published by the instance that wrote
+// it. What Postgres alone has was not: an instance that flushed it has yet to write it to Redis,
+// and will find it there, so this instance publishes it. But Redis drops a vehicle that is silent
+// for long, and all of that was published.
 func (s *state) load(shared redisState, stored telematics.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +232,8 @@ func (s *state) has(section string) bool {
 	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := s.snapshot[f]; return ok })
 }
 
-// update returns the sections that Redis does not have. An error says which could not be encoded; the others are returned.
+// update returns the sections that Redis does not have. An error says which could not be encoded;
+// the others are returned.
 func (s *state) update() (u update, errs error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +253,8 @@ func (s *state) update() (u update, errs error) {
 	return u, errs
 }
 
-// apply notes the outcome of an update. It returns what is to be published, now that Redis has it, whether some of it must be written
-// again, and whether Redis was emptied.
+// apply notes the outcome of an update. It returns what is to be published, now that Redis has it,
+// whether some of it must be written again, and whether Redis was emptied.
 func (u update) apply(result outcome) (changed telematics.Snapshot, again, emptied bool) {
 	s := u.state
 	s.mu.Lock()
@@ -277,8 +282,8 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 	return changed, again, emptied
 }
 
-// merge merges a section as another instance has written it, and reports whether more is known here. What this instance wrote
-// without getting the reply is written again, and published then.
+// merge merges a section as another instance has written it, and reports whether more is known
+// here. What this instance wrote without getting the reply is written again, and published then.
 func (s *state) merge(name string, c conflict) bool {
 	theirs, err := decodeSection(name, c.row)
 	ahead := err != nil || c.own // what cannot be read is replaced

@@ -83,7 +83,8 @@ func (o *outbox) size() int {
 	return len(o.queued) + len(o.flushing)
 }
 
-// unresolved is observations of units that could not be looked up, merged by unit: they are written to Postgres all the same.
+// unresolved is observations of units that could not be looked up, merged by unit: they are written
+// to Postgres all the same.
 type unresolved struct {
 	mu     sync.Mutex // guards what follows
 	queued map[telematics.Unit]observation
@@ -121,8 +122,9 @@ func (u *unresolved) size() int {
 	return len(u.queued)
 }
 
-// Run flushes what Observe has merged to Redis and to Postgres, until the context ends, and then what is left, for no longer than one statement
-// may take. It publishes the changes of states: each is published once, by the instance that writes it to Redis.
+// Run flushes what Observe has merged to Redis and to Postgres, until the context ends, and then
+// what is left, for no longer than one statement may take. It publishes the changes of states: each
+// is published once, by the instance that writes it to Redis.
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { t.runPostgres(ctx) })
@@ -176,9 +178,9 @@ func (t *Twins) runPostgres(ctx context.Context) {
 	}
 }
 
-// flushPostgres writes all queued states, in batches which may take one part (1/share) of the time: other statements run between
-// them, unless the states are in danger because Redis does not have them. What Postgres could not take stays queued. It returns how long the last
-// batch took.
+// flushPostgres writes all queued states, in batches which may take one part (1/share) of the time:
+// other statements run between them, unless the states are in danger because Redis does not have
+// them. What Postgres could not take stays queued. It returns how long the last batch took.
 func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
 	defer t.toPostgres.end()
 	for batch := range slices.Chunk(t.toPostgres.begin(), postgresBatch) {
@@ -260,9 +262,10 @@ func (t *Twins) pauseRedis(ctx context.Context, d time.Duration) {
 	}
 }
 
-// flushRedis writes all queued states, and publishes what that has changed. The rule of the merge is applied here; Redis only compares
-// and swaps: a section that another instance has replaced meanwhile comes back, and is merged and written again. It reports false where
-// Redis could not be reached; then all stay queued.
+// flushRedis writes all queued states, and publishes what that has changed. The rule of the merge
+// is applied here; Redis only compares and swaps: a section that another instance has replaced
+// meanwhile comes back, and is merged and written again. It reports false where Redis could not be
+// reached; then all stay queued.
 func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
 	defer t.toRedis.end()
 	reached := true
@@ -343,8 +346,8 @@ func (t *Twins) recordWrite(ctx context.Context, err error) {
 	}
 }
 
-// load merges states that are new in the cache with what Redis and Postgres have, so that their first report is not compared with
-// nothing.
+// load merges states that are new in the cache with what Redis and Postgres have, so that their
+// first report is not compared with nothing.
 func (t *Twins) load(ctx context.Context, states []*state) error {
 	states = slices.DeleteFunc(slices.Clone(states), (*state).isLoaded)
 	if len(states) == 0 {
@@ -373,8 +376,8 @@ func (t *Twins) load(ctx context.Context, states []*state) error {
 	return nil
 }
 
-// changes returns what there is to publish, by the owners of now: what Redis takes late, because it was unavailable, may be another
-// agency's vehicle by then.
+// changes returns what there is to publish, by the owners of now: what Redis takes late, because it
+// was unavailable, may be another agency's vehicle by then.
 func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
 	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })
 	units := make([]telematics.Unit, 0, len(changed))

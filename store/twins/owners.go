@@ -23,7 +23,8 @@ type owner struct {
 	protocol   telematics.Protocol
 }
 
-// owners caches for a while which vehicles units are built into. Writes to Postgres do not rely on it. It is safe for concurrent use.
+// owners caches for a while which vehicles units are built into. Writes to Postgres do not rely on
+// it. It is safe for concurrent use.
 type owners struct {
 	db      *pg.DB
 	breaker *unavailable.Breaker
@@ -58,8 +59,9 @@ func (o *owners) find(unit telematics.Unit) (owner, bool) {
 	return found.owner, ok && time.Now().Before(found.until)
 }
 
-// findAnswering returns the owner of a unit that answers what a vehicle was requested, or that reports by itself, for zero. For an answer
-// the owner at the time of the request is good enough: an answer of another vehicle's unit does not count.
+// findAnswering returns the owner of a unit that answers what a vehicle was requested, or that
+// reports by itself, for zero. For an answer the owner at the time of the request is good enough:
+// an answer of another vehicle's unit does not count.
 func (o *owners) findAnswering(unit telematics.Unit, requested telematics.VehicleID) (owner, bool) {
 	if owner, ok := o.find(unit); ok {
 		return owner, true
@@ -76,8 +78,8 @@ func (o *owners) add(v *telematics.Vehicle) {
 	}
 }
 
-// resolve returns the owners of units. While Postgres is unavailable cached owners stay in force, and a unit that was never looked up is
-// absent.
+// resolve returns the owners of units. While Postgres is unavailable cached owners stay in force,
+// and a unit that was never looked up is absent.
 func (o *owners) resolve(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
 	found := make(map[telematics.Unit]owner, len(units))
 	missing := o.findAll(units, found)
@@ -137,7 +139,8 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 	return found, err
 }
 
-// watchMoves updates the owners of vehicles that came to another agency lately, until the context ends.
+// watchMoves updates the owners of vehicles that came to another agency lately, until the context
+// ends.
 func (o *owners) watchMoves(ctx context.Context) {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
@@ -153,8 +156,8 @@ func (o *owners) watchMoves(ctx context.Context) {
 	}
 }
 
-// updateMoved reads the vehicles that came to another agency in the last quarter of an hour: an import notes the time before it commits, so
-// that is longer than an import takes.
+// updateMoved reads the vehicles that came to another agency in the last quarter of an hour: an
+// import notes the time before it commits, so that is longer than an import takes.
 func (o *owners) updateMoved(ctx context.Context) error {
 	moved, err := o.query(ctx, `where v.moved_at > now() - interval '15 minutes'`)
 	for unit, owner := range moved {

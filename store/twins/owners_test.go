@@ -7,7 +7,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// The event stream uses the owner that an instance has cached, so a vehicle's former agency must not stay cached until it expires.
+// The event stream uses the owner that an instance has cached, so a vehicle's former agency must
+// not stay cached until it expires.
 func TestOwners_MovedVehicleIsFoundByOtherInstancesSoon(t *testing.T) {
 	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	twins := twinsAt(t, database, redis)

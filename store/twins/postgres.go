@@ -61,8 +61,9 @@ func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) 
 	return stored{db}.observe(ctx, merged)
 }
 
-// observe merges observations into the contacts of units and the snapshots of their vehicles, whatever the order of arrival [LAW-7].
-// It is durable when observe returns. An error that is not [unavailable.Is] names what could not be stored; the rest was stored.
+// observe merges observations into the contacts of units and the snapshots of their vehicles,
+// whatever the order of arrival [LAW-7]. It is durable when observe returns. An error that is not
+// [unavailable.Is] names what could not be stored; the rest was stored.
 func (p stored) observe(ctx context.Context, observations []observation) (delivery.Seen, error) {
 	if len(observations) == 0 {
 		return delivery.Seen{}, nil
@@ -101,8 +102,8 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 	return append(units, unit)
 }
 
-// updateState locks the unit before its snapshot, as observeIn does, so that it cannot overwrite what
-// another transaction has merged meanwhile, nor the reverse.
+// updateState locks the unit before its snapshot, as observeIn does, so that it cannot overwrite
+// what another transaction has merged meanwhile, nor the reverse.
 const updateState = `
 	with unit as (
 		update units set last_seen = $3, gap_ms = $4
@@ -201,8 +202,9 @@ func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (deli
 	return seen, nil
 }
 
-// announce notes the unit's presence, where the unit said something of its connection and that has changed: the instance that stores it
-// publishes it. A presence that follows from reports is left to vehicles.Fleet.Aged.
+// announce notes the unit's presence, where the unit said something of its connection and that has
+// changed: the instance that stores it publishes it. A presence that follows from reports is left
+// to vehicles.Fleet.Aged.
 func (u *observedUnit) announce(now time.Time) {
 	if is := u.contact.At(now); u.spoke && is != u.announced {
 		u.announced, u.change.Presence = is, is

@@ -66,7 +66,8 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 	}
 }
 
-// One transaction has a unit that speaks of its connection, one that only reports, and one that does both.
+// One transaction has a unit that speaks of its connection, one that only reports, and one that
+// does both.
 func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)

@@ -9,7 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Twin returns a vehicle with its reported state of now, or a *telematics.Error with VehicleNotFound.
+// Twin returns a vehicle with its reported state of now, or a *telematics.Error with
+// VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, _, err := t.read(ctx, id)
 	if err != nil {
@@ -20,8 +21,8 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 }
 
 // DurableTwin is Twin for a reader that may remember it: what Postgres does not have of it yet is
-// written there first, so that no later read returns less, whatever fails. Where Postgres does not take
-// it soon, it is returned all the same.
+// written there first, so that no later read returns less, whatever fails. Where Postgres does not
+// take it soon, it is returned all the same.
 func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, stored, err := t.read(ctx, id)
 	if err != nil || stored == nil {
@@ -36,8 +37,8 @@ func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telem
 }
 
 // read returns a vehicle, and as it is in Postgres where that has less. It reads Redis and Postgres
-// concurrently, Postgres in another goroutine: that needs more stack, which the caller's would keep while
-// it waits for the vehicle.
+// concurrently, Postgres in another goroutine: that needs more stack, which the caller's would keep
+// while it waits for the vehicle.
 func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telematics.Twin, less *telematics.Twin, err error) {
 	type result struct {
 		twin telematics.Twin
@@ -61,8 +62,9 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	return twin, less, nil
 }
 
-// Twins returns vehicles with their reported states of now, by descending id, which is also the position in the page. A query for a connectivity
-// uses Postgres's contacts, which may be a moment behind; such a contact is returned as it was found.
+// Twins returns vehicles with their reported states of now, by descending id, which is also the
+// position in the page. A query for a connectivity uses Postgres's contacts, which may be a moment
+// behind; such a contact is returned as it was found.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	now := time.Now()
 	twins, err := t.vehicles.Twins(ctx, q)
@@ -84,8 +86,8 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 }
 
 // join adds to what Postgres has of a vehicle what Redis and the cache have, and reports whether
-// Postgres lacks a part of its snapshot. Reports of a unit that the vehicle does not have any more do not
-// count.
+// Postgres lacks a part of its snapshot. Reports of a unit that the vehicle does not have any more
+// do not count.
 func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead bool) {
 	more := []redisState{shared[twin.ID]}
 	if s, ok := t.cache.find(twin.ID); ok {
@@ -107,7 +109,8 @@ func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redi
 	return ahead
 }
 
-// readRedis returns what Redis has of vehicles; nothing while it is unavailable, which must not delay a read.
+// readRedis returns what Redis has of vehicles; nothing while it is unavailable, which must not
+// delay a read.
 func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]redisState {
 	if !t.reading.Allow() {
 		return nil
@@ -125,7 +128,8 @@ func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[t
 		if _, ok := found[id]; ok {
 			continue
 		}
-		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however often the vehicle is read.
+		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however
+		// often the vehicle is read.
 		if s, ok := t.cache.find(id); ok && s.lost() {
 			t.redisLost.set()
 		}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A cached record does not say to which vehicle a unit belongs before a claim has found it to be true.
+// A cached record does not say to which vehicle a unit belongs before a claim has found it to be
+// true.
 func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
 	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
@@ -36,7 +37,8 @@ func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	}
 }
 
-// A vehicle takes its time to answer. Its unit's owner is cached for that long, and the agency that gets the event is looked up anew.
+// A vehicle takes its time to answer. Its unit's owner is cached for that long, and the agency that
+// gets the event is looked up anew.
 func TestOwners_AnswerFindsTheRequestedVehicleForAsLongAsItMayTake(t *testing.T) {
 	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
 	asked, unit := storetest.AddVehicle(t, twins.stored.DB, 1)

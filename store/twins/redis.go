@@ -35,7 +35,8 @@ type redisState struct {
 	tokens   map[string]string // by section: that a writer must name to replace it
 }
 
-// update is what is to be written of a state: sections, each on the condition that it is still as it was when it was read.
+// update is what is to be written of a state: sections, each on the condition that it is still as
+// it was when it was read.
 type update struct {
 	state    *state
 	seen     time.Time
@@ -63,11 +64,13 @@ type conflict struct {
 	own   bool // this instance wrote it, and the reply was lost
 }
 
-// updateScript is the compare-and-swap. It does not read the rows: which reading is newer is decided in one place,
-// telematics.Join, by the writer. A hash that another unit wrote is dropped: the vehicle has another unit now.
+// updateScript is the compare-and-swap. It does not read the rows: which reading is newer is
+// decided in one place, telematics.Join, by the writer. A hash that another unit wrote is dropped:
+// the vehicle has another unit now.
 //
-// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, and for each section its name, the expected
-// token and the row. It returns for each section false where it was written, else its token and row.
+// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, and for each section its name, the
+// expected token and the row. It returns for each section false where it was written, else its
+// token and row.
 var updateScript = goredis.NewScript(`
 local key, unit, seen, ttl, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local fields = {'unit', 'seen'}
@@ -208,7 +211,8 @@ func (r *states) readEach(ctx context.Context, vehicles []telematics.VehicleID) 
 	return read, nil
 }
 
-// decodeState leaves out a section that cannot be read: Postgres has it, and the next report replaces it.
+// decodeState leaves out a section that cannot be read: Postgres has it, and the next report
+// replaces it.
 func decodeState(hash map[string]string) redisState {
 	s := redisState{unit: telematics.Unit(hash["unit"]), snapshot: telematics.Snapshot{}, tokens: map[string]string{}}
 	if micros, err := strconv.ParseInt(hash["seen"], 10, 64); err == nil {

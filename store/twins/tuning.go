@@ -8,24 +8,27 @@ import (
 )
 
 const (
-	// defaultFlushEvery is between two flushes to Postgres while reports come. Half: more commits of the same vehicles; double: an
-	// instance that dies together with Redis loses more.
+	// defaultFlushEvery is between two flushes to Postgres while reports come. Half: more commits
+	// of the same vehicles; double: an instance that dies together with Redis loses more.
 	defaultFlushEvery = 2 * time.Second
 	idleChecks        = 8 // in that time, whether reports still come. Half: idle vehicles are written later; double: more timers
 
 	postgresBatch = 512 // vehicles in a transaction. Half: more commits; double: locks are held longer
 	redisBatch    = 256 // vehicles in a trip. Half: more trips; double: longer pauses for other clients of Redis
-	// redisRounds bounds how often a section is written in a row that other instances keep changing. It is queued again.
+	// redisRounds bounds how often a section is written in a row that other instances keep
+	// changing. It is queued again.
 	redisRounds = 8
 
-	// postgresShare and redisShare are the parts (1/n) of the time that flushing may take. Where a server is slow, or the fleet is large,
-	// more reports are merged before they are written. To Redis it is more where a caller waits.
+	// postgresShare and redisShare are the parts (1/n) of the time that flushing may take. Where a
+	// server is slow, or the fleet is large, more reports are merged before they are written. To
+	// Redis it is more where a caller waits.
 	postgresShare = 4
 	redisShare    = 2
 	longestPause  = 5 * time.Second      // between two flushes. Double: a slow server is found to be fast again later
 	awaitedPause  = 5 * time.Millisecond // between two flushes to Redis all the same where a caller waits. Half: more trips; double: callers wait longer
 
-	// sharedWithin is how long an awaited report may take to be in Redis: the caller has time for Postgres then.
+	// sharedWithin is how long an awaited report may take to be in Redis: the caller has time for
+	// Postgres then.
 	sharedWithin = redis.ReadTimeout / 2
 	stateTTL     = time.Hour // of a silent vehicle's state in Redis; Postgres has it permanently. Half: more reads of Postgres alone; double: more memory
 
@@ -34,14 +37,16 @@ const (
 	maxUnresolved    = 1 << 17 // units that could not be looked up. Half: a larger fleet loses reports while Postgres is unavailable
 
 	cachedOwners = 1 << 17 // units, with and without a vehicle
-	// ownerTTL is how long an instance may not notice that a unit was built into another vehicle. Half: twice the lookups.
+	// ownerTTL is how long an instance may not notice that a unit was built into another vehicle.
+	// Half: twice the lookups.
 	ownerTTL = 10 * time.Second
 	// unknownTTL is how long it may not notice that an unknown unit was built into one.
 	unknownTTL = 2 * time.Second
 	// awaitedOwnerTTL is added for answers to what the vehicle was requested.
 	awaitedOwnerTTL = telematics.MaxBudget
 	lookupTimeout   = time.Second
-	// movesEvery is how often vehicles that have come to another agency are read: the former one must not get their events.
+	// movesEvery is how often vehicles that have come to another agency are read: the former one
+	// must not get their events.
 	movesEvery = time.Second
 
 	cachedRecords = 1 << 15 // vehicles, at up to 1 KB. Half: orders to a larger fleet read the record first

@@ -29,7 +29,8 @@ type Config struct {
 	Logger     *slog.Logger  // Defaults to silence
 }
 
-// Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent use.
+// Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
+// use.
 type Twins struct {
 	vehicles   *vehicles.Fleet
 	stored     stored
@@ -80,8 +81,9 @@ func New(config Config) *Twins {
 	return t
 }
 
-// Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that no vehicle has, and the changes of presence.
-// Reads through this instance see it from then on; Run writes it to where all instances see it, and publishes the changes of the state.
+// Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that no
+// vehicle has, and the changes of presence. Reads through this instance see it from then on; Run
+// writes it to where all instances see it, and publishes the changes of the state.
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	t.received.Add(int64(len(observations)))
 	var presence []observation
@@ -145,7 +147,8 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 	return found
 }
 
-// merge merges an observation into the cached state, to be flushed. waiter, which is nil or holds one, receives whether Redis has it.
+// merge merges an observation into the cached state, to be flushed. waiter, which is nil or holds
+// one, receives whether Redis has it.
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	s := t.cache.of(owner.vehicle, o.Unit)
@@ -154,8 +157,9 @@ func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	t.toPostgres.add(s)
 }
 
-// Report begins to merge a report, as Observe does, for a caller that waits until every instance sees it. It does not block. The function that it
-// returns does, until the report is in Redis, or else in Postgres, or the context ends; it must be called once, and returns what Observe returns.
+// Report begins to merge a report, as Observe does, for a caller that waits until every instance
+// sees it. It does not block. The function that it returns does, until the report is in Redis, or
+// else in Postgres, or the context ends; it must be called once, and returns what Observe returns.
 func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (delivery.Seen, error)) {
 	t.received.Add(1)
 	until := time.Now().Add(sharedWithin)
