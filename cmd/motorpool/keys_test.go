@@ -101,7 +101,7 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("retire immediately: %q, want %v to %v s: %v", wait, least, most, err)
 	}
 	if deactivated.Before(began.Truncate(time.Second)) {
-		t.Errorf("it was active until %v, but is active no more since %v", began, deactivated)
+		t.Errorf("it was active at %v, and the file says that it was deactivated at %v", began, deactivated)
 	}
 	err = keyfile.Edit(t.Context(), file, func(c signing.Keychain) (signing.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes

@@ -168,8 +168,9 @@ func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
 	})
 }
 
-// refreshesAreLimited refreshes two vehicles. It returns false where that says nothing, since Redis did not
-// count a request in time, or since the limit came back meanwhile: on a busy machine that happens.
+// refreshesAreLimited refreshes two vehicles. It returns false where that says nothing, since Redis
+// did not count a request in time, or since the limit came back meanwhile: on a busy machine that
+// happens.
 func (i *instance) refreshesAreLimited(other *instance, vehicle, second int) bool {
 	i.Helper()
 	began := time.Now()
