@@ -60,7 +60,7 @@ type faults struct {
 }
 
 // Break makes methods of the ports, by name ("Claim", "Register"), return an error
-// and do nothing. A nil error mends thef.
+// and do nothing. A nil error mends them.
 func (f *faults) Break(err error, methods ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
