@@ -21,7 +21,7 @@ type lateTwins struct {
 }
 
 func (x *lateTwins) Report(o delivery.Observation) func(context.Context) (delivery.Seen, error) {
-	seen, err := x.Memory.Observe(context.Background(), []delivery.Observation{o})
+	seen, err := x.Observe(context.Background(), []delivery.Observation{o})
 	shared := time.After(x.takes)
 	return func(ctx context.Context) (delivery.Seen, error) {
 		select {

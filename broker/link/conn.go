@@ -88,7 +88,7 @@ func (c *batchingConn) receive(p []byte) (int, error) {
 }
 
 func (c *batchingConn) readWithin(wait time.Duration, p []byte) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)

@@ -94,11 +94,11 @@ func (r *round) post(ctx context.Context, o order, requestID string, instance in
 		return answer{}, err
 	}
 	var a answer
-	response, err := world.Call(world.Callers, request, &a)
+	status, header, err := world.Call(world.Callers, request, &a)
 	if err != nil {
 		return answer{}, err
 	}
-	a.status, a.replayed = response.StatusCode, response.Header.Get("Idempotency-Replayed") == "true"
+	a.status, a.replayed = status, header.Get("Idempotency-Replayed") == "true"
 	return a, nil
 }
 

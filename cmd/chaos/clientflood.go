@@ -143,7 +143,7 @@ func (r *round) change(ctx context.Context, callers *http.Client, token, signatu
 	}
 	request.Header.Set(rental.SignatureHeader, signature)
 	var body answer
-	_, err = world.Call(callers, request, &body)
+	_, _, err = world.Call(callers, request, &body)
 	return body.Error.Code, err
 }
 

@@ -116,21 +116,21 @@ func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
 func TestRaiseNumbers(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
-	if n, err := p.Numbers.Read(t.Context()); err != nil || n.Last != 0 || n.Current || !n.RaisedAt.IsZero() {
+	if n, err := p.Read(t.Context()); err != nil || n.Last != 0 || n.Current || !n.RaisedAt.IsZero() {
 		t.Errorf("Numbering of a new database = %+v, %v", n, err)
 	}
-	if _, after, err := p.Numbers.Raise(t.Context(), false); err != nil || after == 0 {
+	if _, after, err := p.Raise(t.Context(), false); err != nil || after == 0 {
 		t.Errorf("RaiseNumbers = %d, %v", after, err)
 	}
-	if _, after, err := p.Numbers.Raise(t.Context(), false); err != nil || after != 0 {
+	if _, after, err := p.Raise(t.Context(), false); err != nil || after != 0 {
 		t.Errorf("RaiseNumbers again = %d, %v", after, err)
 	}
 	last := claimSettled(t, p, 1)
-	planned, err := p.Numbers.Read(t.Context())
+	planned, err := p.Read(t.Context())
 	if err != nil || planned.Last != last || !planned.Current || planned.RaisedAt.IsZero() || planned.Next <= last {
 		t.Errorf("Numbering = %+v, %v; the last number was %d", planned, err, last)
 	}
-	_, after, err := p.Numbers.Raise(t.Context(), true)
+	_, after, err := p.Raise(t.Context(), true)
 	if err != nil || after < planned.Next {
 		t.Errorf("RaiseNumbers always = %d, %v, planned was %d", after, err, planned.Next)
 	}

@@ -92,8 +92,7 @@ func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telemat
 	at := ""
 	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
 		return l.follow(ctx, recent, &at, answered, begin, next)
-	},
-		"events not read from redis, reconnecting")
+	}, func(err error) { l.db.Log.Warn("events not read from redis, reconnecting", "err", err) })
 	return nil
 }
 

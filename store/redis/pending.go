@@ -157,8 +157,9 @@ func (t *PendingTable) Wake(ctx context.Context, instance string, id telematics.
 func (t *PendingTable) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	t.db.Retry(ctx, func(ctx context.Context, subscribed func()) error {
 		return t.listenOnce(ctx, instance, subscribed, wake)
-	},
-		"redis subscription lost, reconnecting", "instance", instance)
+	}, func(err error) {
+		t.db.Log.Warn("redis subscription lost, reconnecting", "instance", instance, "err", err)
+	})
 	return nil
 }
 

@@ -203,16 +203,15 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 }
 
 // Retry calls once, which returns when it has lost Redis, again and again, with growing pauses,
-// until the context ends. once calls its parameter when Redis has answered. lost is the message of
-// the log, with attributes.
-func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost string, attributes ...any) {
+// until the context ends. once calls its parameter when Redis has answered. lost logs why it returned.
+func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	for {
 		err := once(ctx, pause.Reset)
 		if ctx.Err() != nil {
 			return
 		}
-		db.Log.Warn(lost, append(attributes, "err", err)...)
+		lost(err)
 		select {
 		case <-ctx.Done():
 			return

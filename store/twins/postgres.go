@@ -212,7 +212,7 @@ func (u *observedUnit) announce(now time.Time) {
 }
 
 func (u *observedUnit) observe(o observation) {
-	u.contact = o.Observation.Contact(u.contact)
+	u.contact = o.Contact(u.contact)
 	switch {
 	case len(o.readings) == 0:
 	case u.snapshot == nil:

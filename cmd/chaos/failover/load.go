@@ -49,12 +49,12 @@ func (r *round) call(ctx context.Context, vehicle int, action telematics.Action,
 	var body struct {
 		Error struct{ Code, Reason string }
 	}
-	response, err := world.Call(world.Callers, request, &body)
+	status, _, err := world.Call(world.Callers, request, &body)
 	if err != nil {
 		return "no answer"
 	}
 	if body.Error.Code == "" {
-		return fmt.Sprint(response.StatusCode)
+		return fmt.Sprint(status)
 	}
-	return fmt.Sprintf("%d %s %s", response.StatusCode, body.Error.Code, body.Error.Reason)
+	return fmt.Sprintf("%d %s %s", status, body.Error.Code, body.Error.Reason)
 }

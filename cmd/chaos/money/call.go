@@ -81,11 +81,11 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 	var body struct {
 		Error struct{ Code telematics.Code }
 	}
-	response, err := world.Call(world.Callers, request, &body)
+	status, _, err := world.Call(world.Callers, request, &body)
 	if err != nil {
 		return answer{}
 	}
-	return answer{status: response.StatusCode, code: body.Error.Code}
+	return answer{status: status, code: body.Error.Code}
 }
 
 func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {

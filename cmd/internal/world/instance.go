@@ -134,17 +134,17 @@ func Post(ctx context.Context, url, token string, body []byte) (*http.Request, e
 }
 
 // Call makes a request, and decodes the JSON of its answer, whatever the status. Half an answer is an error.
-func Call(client *http.Client, request *http.Request, answer any) (*http.Response, error) {
+func Call(client *http.Client, request *http.Request, answer any) (status int, header http.Header, err error) {
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	_, _ = io.Copy(io.Discard, response.Body) // so that the connection is reused
-	return response, nil
+	return response.StatusCode, response.Header, nil
 }
 
 // Ready reports whether the instance is ready.
