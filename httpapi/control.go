@@ -70,7 +70,7 @@ func attention(a telematics.Action, values map[string]any) *telematics.Attention
 	return attention
 }
 
-// doneFormats are the sentences of done, for the actions that have their own.
+// doneFormats are the sentences of done.
 var doneFormats = map[telematics.Action]string{
 	telematics.Lock:                   "Vehicle %d was locked.",
 	telematics.Unlock:                 "Vehicle %d was unlocked.",

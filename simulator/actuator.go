@@ -18,7 +18,7 @@ const (
 
 // step is one movement of one part. An action has one, a combined action two.
 type step struct {
-	action telematics.Action // that the movement is, by itself
+	action telematics.Action // the simple action of this step
 	part   Part              // empty: nothing moves
 	takes  time.Duration
 }

@@ -21,7 +21,7 @@ func TestACarThatConnectsSaysWhoAndHowItIs(t *testing.T) {
 			t.Fatalf("login %+v, connected %t", link.Login, r.car.Connected())
 		}
 		online := link.presences(t)
-		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != 7 || online[0].Firmware == "" {
+		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != len(CarActions) || online[0].Firmware == "" {
 			t.Fatalf("presence %+v", online)
 		}
 		will, err := v1.DecodePresence(link.Will, time.Now())

@@ -9,8 +9,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// dial tries to connect, in a goroutine that ends with its attempt. The last will is left with the broker before there
-// is anything to bequeath, and bears the session that the presence will bear [PRE-1].
+// dial tries to connect, in a goroutine that ends with its attempt. The last will is registered on connecting,
+// before the car sends its presence; both have the same session [PRE-1].
 func (c *Car) dial(ctx context.Context) {
 	if c.link != nil || c.faults.Offline {
 		return

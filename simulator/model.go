@@ -1,14 +1,22 @@
 package simulator
 
-import "motorpool/telematics"
+import (
+	"slices"
+
+	"motorpool/telematics"
+)
 
 const firmware = "4.2.1"
 
 // AllActions lists what a vehicle with everything declares; CarActions leaves out the top case.
 var (
 	AllActions = telematics.ControlActions
-	CarActions = AllActions[:len(AllActions)-1]
+	CarActions = without(AllActions, telematics.OpenTopCase)
 )
+
+func without(actions []telematics.Action, action telematics.Action) []telematics.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a telematics.Action) bool { return a == action })
+}
 
 // Hatchback is a parked combustion car that reports every field it can.
 func Hatchback(at Point) Body {

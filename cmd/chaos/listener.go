@@ -28,7 +28,7 @@ type listener struct {
 
 	mu       sync.Mutex // guards what follows
 	received []audit.Message
-	recent   []published        // the latest ones of the service
+	recent   []published        // the latest messages that the service published
 	pending  map[published]int  // published by the intruder, and not received yet
 	intruded map[published]bool // published by the intruder; its client may send them twice
 	retained map[published]bool // those that were recorded

@@ -81,7 +81,7 @@ func (d *demo) create(ctx context.Context) ([]variable, error) {
 		id, err := d.findOrCreate(ctx, b)
 		var refusal *telematics.Error
 		if errors.As(err, &refusal) {
-			d.log.Warn("demo booking left out; start afresh to have it again", "variable", b.variable, "vehicle", b.vehicle, "err", err)
+			d.log.Warn("demo booking skipped; start with an empty data folder to create it", "variable", b.variable, "vehicle", b.vehicle, "err", err)
 			continue
 		}
 		if err != nil {

@@ -95,7 +95,7 @@ func explainUnavailable(err error) error {
 	return err
 }
 
-// suggestDirect says what to do where no instance answers.
+// suggestDirect adds to an error the command to use when no instance answers.
 func suggestDirect(err error) error {
 	if exitCode(err) == exitUnavailable {
 		return failure{exitUnavailable, fmt.Errorf("%w\nwhere no instance answers: --direct", err)}
@@ -234,8 +234,8 @@ func (s haltCommand) flag() string {
 
 type resume struct{ haltCommand }
 
-// Run says which halts stay: the halt of all agencies stops an agency whose own is lifted, and an
-// agency's own outlives the halt of all.
+// Run prints the halts that are still in force: lifting one agency's halt does not lift the halt of
+// all agencies, nor the reverse.
 func (r resume) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err

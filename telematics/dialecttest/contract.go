@@ -23,7 +23,7 @@ type Samples struct {
 	Answer, Report, Presence Line
 }
 
-// Line is what arrives.
+// Line is one incoming MQTT message.
 type Line struct{ Topic, Payload string }
 
 var received = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
@@ -219,7 +219,7 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); refusal != nil {
 			t.Errorf("%s of a unit that is here: %v", action, refusal)
 		}
-		twin.Contact = telematics.Contact{} // never heard of: may be here
+		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
 		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises().Expiring {
 			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises().Expiring)
 		}

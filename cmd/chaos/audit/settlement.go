@@ -78,8 +78,8 @@ func (v *view) repeats() map[unitCommand]bool {
 // settledWithin is how long after its deadline a command may stay open [LAW-6].
 const settledWithin = 5 * time.Second
 
-// upReading is the accuracy of the times of a restart and of a settlement.
-const upReading = 250 * time.Millisecond
+// clockTolerance is how inaccurate the recorded times of a restart and a settlement may be.
+const clockTolerance = 250 * time.Millisecond
 
 // finalInTime checks that no command is open at the end, and that none stayed open for more than five seconds after
 // its deadline while the service and Postgres were up [LAW-6]. The time starts again at each restart, as the service must first
@@ -97,7 +97,7 @@ func finalInTime(chk *checker) {
 		}
 		settled := chk.settledAt(r)
 		late := longest(chk.Up, r.Deadline, settled)
-		chk.must(!settled.IsZero() && late <= settledWithin+upReading, about,
+		chk.must(!settled.IsZero() && late <= settledWithin+clockTolerance, about,
 			"settled %v after its deadline, though all was up for %v of it in a row",
 			settled.Sub(r.Deadline).Round(time.Millisecond), late.Round(time.Millisecond))
 	}

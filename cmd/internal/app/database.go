@@ -176,7 +176,7 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 		if ctx.Err() != nil {
 			return nil
 		}
-		log.Warn("schema not brought up to date", "err", err, "again_in", "2s")
+		log.Warn("schema migration failed, retrying", "err", err, "retry_in", "2s")
 		select {
 		case <-time.After(2 * time.Second):
 		case <-ctx.Done():
