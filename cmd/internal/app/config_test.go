@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/pg"
 	"motorpool/telematics/signing"
 )
 
@@ -133,9 +134,14 @@ func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
 
 func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
 	c := good(t)
+	db, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
 	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
 		c.GeocoderURL = url
-		a, err := c.newAddresses(nil, nil, slog.New(slog.DiscardHandler))
+		a, err := c.newAddresses(db, nil, slog.New(slog.DiscardHandler))
 		if err != nil || (a.finder != nil) != (url != "") || (a.geocoder != nil) != (url != "") || a.book.Geocoded != (url != "") {
 			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
 		}
