@@ -149,13 +149,13 @@ func (w *world) wantOnce(c rental.Charge) {
 	}
 }
 
-func (w *world) lines(k rental.ChargeKind) (told []string) {
+func (w *world) lines(k rental.ChargeKind) (states []string) {
 	for _, l := range w.ledger.Lines() {
 		if l.Action == rental.ChargeActivity(k) {
-			told = append(told, l.Details["state"].(string))
+			states = append(states, l.Details["state"].(string))
 		}
 	}
-	return told
+	return states
 }
 
 var (

@@ -14,7 +14,7 @@
 //
 //   - A request under an idempotency key is carried out once. Its answer is repeated, a 500 too; other parameters under
 //     the key are an error, and so is a second request while the first is being carried out.
-//   - One object is changed by one request at a time; who waits too long gets a 429 (lock_timeout).
+//   - One object is changed by one request at a time; a request that waits too long gets a 429 (lock_timeout).
 //   - A card whose owner must confirm is refused in the owner's absence. The owner confirms with the payment's client secret and
 //     a publishable key (pk_test_…); here that is all that the owner has to do.
 //   - Events are posted with a signature, again until they are taken, in no promised order.

@@ -236,7 +236,7 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 	}
 	var row agencyKeyRow
 	n := len(args)
-	err := k.db.Pool.GetContext(ctx, &row, fmt.Sprintf(change+`, told as (
+	err := k.db.Pool.GetContext(ctx, &row, fmt.Sprintf(change+`, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
 			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
 		)

@@ -124,8 +124,8 @@ func TestAKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
 	p := withAgencies(t)
 	here, there := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyA)
-	clock := &manualClock{at: time.Now()}
-	there.now = clock.now
+	clock := storetest.NewClock(time.Now())
+	there.now = clock.Now
 	key := addKey(t, here, 1)
 	if !found(t, there, key.ID).Valid(time.Now()) {
 		t.Fatal("not valid")
@@ -137,11 +137,11 @@ func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
 		t.Error("who has revoked it takes it")
 	}
 	added := addKey(t, here, 1)
-	clock.move(Within - time.Millisecond)
+	clock.Move(Within - time.Millisecond)
 	if !found(t, there, key.ID).Valid(time.Now()) {
 		t.Error("the database is asked each time")
 	}
-	clock.move(time.Millisecond)
+	clock.Move(time.Millisecond)
 	if found(t, there, key.ID).Valid(time.Now()) {
 		t.Error("after a second another instance takes it")
 	}
@@ -259,22 +259,4 @@ func TestTheInstallationsKeyIsChangedByResealing(t *testing.T) {
 	if n, err := other.Reseal(t.Context()); n != 4 || err == nil || !strings.Contains(err.Error(), lost.ID) || strings.Contains(err.Error(), four.ID) {
 		t.Errorf("with one that nothing opens: %d, %v", n, err)
 	}
-}
-
-// manualClock is a clock that a test moves.
-type manualClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (h *manualClock) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
-}
-
-func (h *manualClock) move(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at = h.at.Add(d)
 }

@@ -176,24 +176,6 @@ func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
 	}
 }
 
-// manualClock is a clock that a test moves.
-type manualClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (h *manualClock) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
-}
-
-func (h *manualClock) move(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at = h.at.Add(d)
-}
-
 func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) {
 	server := storetest.StartRedis(t)
 	for _, trouble := range []struct {
@@ -206,8 +188,8 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 		t.Run(trouble.name, func(t *testing.T) {
 			var log bytes.Buffer
 			l := NewLimits(open(t, server.URL()))
-			clock := &manualClock{at: time.Now()}
-			l.breaker.Log, l.breaker.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.now
+			clock := storetest.NewClock(time.Now())
+			l.breaker.Log, l.breaker.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.Now
 			counted(t, l, "vehicle:1", 1_000)
 			if err := trouble.begin(); err != nil {
 				t.Fatal(err)
@@ -231,14 +213,14 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 			if took := time.Since(start); took > slack {
 				t.Errorf("1000 requests were held up for %v", took)
 			}
-			clock.move(unavailable.RetryAfter)
+			clock.Move(unavailable.RetryAfter)
 			refused(ReadTimeout + slack) // sees whether it is back
 			refused(slack)
 			if err := trouble.end(); err != nil {
 				t.Fatal(err)
 			}
 			storetest.Eventually(t, "requests are counted again", func() bool {
-				clock.move(unavailable.RetryAfter)
+				clock.Move(unavailable.RetryAfter)
 				_, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1)
 				return err == nil
 			})
@@ -253,15 +235,15 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	server := storetest.StartRedis(t)
 	l := NewLimits(open(t, server.URL()))
-	clock := &manualClock{at: time.Now()}
-	l.breaker.Now = clock.now
+	clock := storetest.NewClock(time.Now())
+	l.breaker.Now = clock.Now
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !unavailable.Is(err) {
 		t.Fatalf("Take = %v", err)
 	}
-	clock.move(unavailable.RetryAfter)
+	clock.Move(unavailable.RetryAfter)
 	var slow atomic.Int64
 	var all sync.WaitGroup
 	for range 50 {

@@ -64,3 +64,26 @@ func Run(t testing.TB, run func(context.Context) error) {
 		}
 	})
 }
+
+// Clock is a clock that a test moves. It is safe for concurrent use.
+type Clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// NewClock returns a clock that stands at a time.
+func NewClock(at time.Time) *Clock { return &Clock{at: at} }
+
+// Now returns the time of the clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+// Move moves the clock.
+func (c *Clock) Move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
