@@ -15,6 +15,7 @@ var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/delivery":         {"telematics"},
 	"telematics/dialecttest":      {"telematics"},
+	"telematics/wiretest":         {},
 	"telematics/dialects":         {"telematics", "telematics/v1"},
 	"telematics/v1":               {"telematics"},
 	"telematics/signing":          {"telematics"},

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
 
 // goldenFloor are the commands of the vectors for the time floor [CMD-9], named by when they were
@@ -34,7 +35,7 @@ func TestGoldenCommandsOfTheTimeFloorAreSignedAndVerifiedToTheByte(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		message := golden(t, file, signed)
+		message := wiretest.Golden(t, file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}

@@ -1,13 +1,11 @@
 package signing
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,9 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden messages anew from what the codec says")
 
 // now is when the tests of this package take place.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
@@ -62,7 +59,7 @@ func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		message := golden(t, c.file, signed)
+		message := wiretest.Golden(t, c.file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, c.claims) {
 			t.Errorf("%s: %+v, %v", c.file, got, err)
 		}
@@ -89,7 +86,7 @@ func TestGoldenForgeriesAreRefused(t *testing.T) {
 		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`, vectorCritical),
 		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`, vectorAnotherType),
 	} {
-		if claims, err := ring.Verify(golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
+		if claims, err := ring.Verify(wiretest.Golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v", file, claims, err)
 		}
 	}
@@ -121,33 +118,13 @@ func TestAnotherSpellingOfTheGoldenLockIsTheLockOrNothing(t *testing.T) {
 // lockParts returns the three parts of the golden lock.
 func lockParts(t *testing.T) []string {
 	t.Helper()
-	return strings.Split(string(golden(t, "command-lock.jws", nil)), ".")
-}
-
-// golden returns a message of testdata/wire and, where the codec writes it, checks
-// that it writes these very bytes.
-func golden(t *testing.T, file string, written []byte) []byte {
-	t.Helper()
-	path := filepath.Join("..", "testdata", "wire", file)
-	if *update && written != nil {
-		if err := os.WriteFile(path, written, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	message, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if written != nil && !bytes.Equal(message, written) {
-		t.Errorf("%s: the codec writes\n%s\nwant\n%s", file, written, message)
-	}
-	return message
+	return strings.Split(string(wiretest.Golden(t, "command-lock.jws", nil)), ".")
 }
 
 // goldenCommands lists the files of all golden commands.
 func goldenCommands(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "testdata", "wire", "command-*.jws"))
+	paths, err := filepath.Glob(wiretest.Path("command-*.jws"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden commands: %v", err)
 	}
@@ -163,7 +140,7 @@ func goldenID(t *testing.T, file string) string {
 	var claims struct {
 		ID string `json:"jti"`
 	}
-	if err := json.Unmarshal([]byte(unbase64(t, strings.Split(string(golden(t, file, nil)), ".")[1])), &claims); err != nil {
+	if err := json.Unmarshal([]byte(unbase64(t, strings.Split(string(wiretest.Golden(t, file, nil)), ".")[1])), &claims); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return claims.ID

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
 
 // vectorID is the id of a message among the test vectors: each has its own, so that a unit runs
@@ -99,7 +100,7 @@ func TestGoldenVectorsAreSignedAndVerifiedToTheByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ring.Verify(golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
+		if got, err := ring.Verify(wiretest.Golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}
@@ -120,7 +121,7 @@ func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
 		"command-params-of-lock.jws": {signed(vectorParamsOfLock, 56, `{}`, `"`+paramsOfLock().Trace+`"`), paramsOfLock()},
 		"command-nulls.jws":          {signed(vectorNulls, 58, `null`, `null`), nulls()},
 	} {
-		if got, err := ring.Verify(golden(t, file, c.message)); err != nil || !reflect.DeepEqual(got, c.claims) {
+		if got, err := ring.Verify(wiretest.Golden(t, file, c.message)); err != nil || !reflect.DeepEqual(got, c.claims) {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}

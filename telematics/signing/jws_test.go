@@ -7,14 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
 
 func TestASignedCommandReadsAsWhatWasSigned(t *testing.T) {
@@ -232,7 +231,7 @@ func decodedParts(t *testing.T, message []byte) []byte {
 }
 
 func FuzzVerify(f *testing.F) {
-	seed(f, "command-*.jws")
+	wiretest.Seed(f, "command-*.jws")
 	_, ring := goldenKeys(f)
 	signed := goldenSigned()
 	for _, c := range goldenFloor {
@@ -250,20 +249,4 @@ func FuzzVerify(f *testing.F) {
 		}
 		t.Errorf("forged: %s says %+v", message, claims)
 	})
-}
-
-// seed adds the golden messages.
-func seed(f *testing.F, pattern string) {
-	f.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "testdata", "wire", pattern))
-	if err != nil || len(paths) == 0 {
-		f.Fatalf("no golden messages %s: %v", pattern, err)
-	}
-	for _, path := range paths {
-		message, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(message)
-	}
 }

@@ -3,21 +3,20 @@ package v1
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
 
 // Whatever arrives: nothing panics, what is taken can be stored, and what is
 // written again reads the same.
 
 func FuzzDecodeReport(f *testing.F) {
-	seed(f, "report-*.json")
+	wiretest.Seed(f, "report-*.json")
 	f.Add([]byte(`{"at":"2026-01-02T10:00:00Z","telemetry":{"gear":"S","charging_status":"x"},"diagnostics":{"dtcs":["x","P0420"]}}`))
 	for _, message := range benchReports {
 		f.Add([]byte(message))
@@ -56,7 +55,7 @@ func FuzzDecodeReport(f *testing.F) {
 }
 
 func FuzzDecodeAnswer(f *testing.F) {
-	seed(f, "answer-*.json")
+	wiretest.Seed(f, "answer-*.json")
 	f.Fuzz(func(t *testing.T, message []byte) {
 		own := bytes.Clone(message)
 		a, dropped, err := DecodeAnswer(own, received)
@@ -96,7 +95,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 }
 
 func FuzzDecodePresence(f *testing.F) {
-	seed(f, "presence-*.json")
+	wiretest.Seed(f, "presence-*.json")
 	f.Fuzz(func(t *testing.T, message []byte) {
 		p, err := DecodePresence(message, received)
 		if err != nil {
@@ -139,22 +138,6 @@ func FuzzParseTopic(f *testing.F) {
 			t.Errorf("%q is of %q, %q", topic, unit, channel)
 		}
 	})
-}
-
-// seed adds the golden messages.
-func seed(f *testing.F, pattern string) {
-	f.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "testdata", "wire", pattern))
-	if err != nil || len(paths) == 0 {
-		f.Fatalf("no golden messages %s: %v", pattern, err)
-	}
-	for _, path := range paths {
-		message, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(message)
-	}
 }
 
 // withoutRaw returns a report without what the receiver keeps in the raw, which is not

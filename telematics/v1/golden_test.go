@@ -1,10 +1,6 @@
 package v1
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -13,9 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/wiretest"
 )
-
-var update = flag.Bool("update", false, "write the golden messages anew from what the codec says")
 
 // now is when the tests of this package take place.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
@@ -43,7 +38,7 @@ func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {
 		"answer-failed.json": {Command: aCommand, State: telematics.Failed, At: at, Detail: "disable-driving",
 			Report: said(map[telematics.Field]any{telematics.IsLocked: false, telematics.DoorTrunk: "open"})},
 	} {
-		got, dropped, err := DecodeAnswer(golden(t, file, EncodeAnswer(want)), received)
+		got, dropped, err := DecodeAnswer(wiretest.Golden(t, file, EncodeAnswer(want)), received)
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
 		}
@@ -63,7 +58,7 @@ func TestGoldenReportsReadAndWriteToTheByte(t *testing.T) {
 			{Command: [16]byte{15: 1}, State: telematics.Rejected, At: now.Add(-time.Hour), Reason: telematics.OutOfOrder},
 		}},
 	} {
-		got, dropped, err := DecodeReport(golden(t, file, EncodeReport(want)), now.Add(2*minute))
+		got, dropped, err := DecodeReport(wiretest.Golden(t, file, EncodeReport(want)), now.Add(2*minute))
 		for _, raw := range []telematics.Field{telematics.RawCharging, telematics.RawDTCs} {
 			if v, ok := got.Values[raw]; ok && v == nil { // nothing of its field is kept in the raw
 				delete(got.Values, raw)
@@ -77,7 +72,7 @@ func TestGoldenReportsReadAndWriteToTheByte(t *testing.T) {
 
 // [TEL-1]
 func TestTheGoldenNullsEmptyWhatIsBelowThem(t *testing.T) {
-	got, dropped, err := DecodeReport(golden(t, "report-null-section.json", nil), received)
+	got, dropped, err := DecodeReport(wiretest.Golden(t, "report-null-section.json", nil), received)
 	want := telematics.Report{At: now, Values: map[telematics.Field]any{
 		telematics.Latitude: nil, telematics.Longitude: nil, telematics.Heading: nil, telematics.LocatedAt: nil,
 		telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil,
@@ -90,7 +85,7 @@ func TestTheGoldenNullsEmptyWhatIsBelowThem(t *testing.T) {
 
 // [TEL-4] [TEL-5]
 func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
-	got, dropped, err := DecodeReport(golden(t, "report-hostile.json", nil), received)
+	got, dropped, err := DecodeReport(wiretest.Golden(t, "report-hostile.json", nil), received)
 	want := telematics.Report{
 		At: received, // it claims to be from 2031
 		Values: map[telematics.Field]any{
@@ -128,29 +123,9 @@ func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
 		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
 		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"}, // a last will bears no time
 	} {
-		got, err := DecodePresence(golden(t, file, EncodePresence(want)), now.Add(2*minute))
+		got, err := DecodePresence(wiretest.Golden(t, file, EncodePresence(want)), now.Add(2*minute))
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", file, got, err)
 		}
 	}
-}
-
-// golden returns a message of testdata/wire and, where the codec writes it, checks
-// that it writes these very bytes.
-func golden(t *testing.T, file string, written []byte) []byte {
-	t.Helper()
-	path := filepath.Join("..", "testdata", "wire", file)
-	if *update && written != nil {
-		if err := os.WriteFile(path, written, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	message, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if written != nil && !bytes.Equal(message, written) {
-		t.Errorf("%s: the codec writes\n%s\nwant\n%s", file, written, message)
-	}
-	return message
 }
