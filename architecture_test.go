@@ -63,25 +63,32 @@ var arrows = map[string][]string{
 
 // Third-party names stay in one place each; "store/..." is the package and those in its folder.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang":        {"broker/link", "broker/link/linktest", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"}, // chaos: see below; bench: units, and floors with the service's client
-	"github.com/labstack/echo/":                  {"httpapi", "cmd/bench/measure"},                                                                         // bench: floors with the service's library
-	"github.com/getkin/kin-openapi":              {"httpapi/contract"},
-	"github.com/jmoiron/sqlx":                    {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover"},                       // bench reads what is stored without the service
-	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"}, // devstack asks whether the server is up
-	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},                                                                                     // chaos is a witness: it must not look through the eyes of what it watches
+	// bench: units, and floors with the service's client; chaos: see redis below.
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
+	// bench: floors with the service's library.
+	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure"},
+	"github.com/getkin/kin-openapi": {"httpapi/contract"},
+	// bench reads what is stored without the service.
+	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover"},
+	// devstack polls whether the server is up.
+	"github.com/lib/pq": {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"},
+	// chaos must not read through the code that it checks.
+	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos/network"},
-	"github.com/go-json-experiment/json":         {"telematics/v1"},     // until it is the standard library's: Go 1.27
-	"pgregory.net/rapid":                         {"broker/brokertest"}, // and tests
-	"github.com/Rhymond/go-money":                {"rental"},
-	"github.com/stripe/stripe-go/":               {"rental/stripe"},
-	"github.com/prometheus/client_golang/":       {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
-	"github.com/prometheus/common/":              {"metrics", "cmd/internal/app"},           // app: client_golang uses it
-	"github.com/prometheus/procfs":               {"cmd/bench/measure", "cmd/internal/app"}, // app: client_golang uses it
-	"github.com/HdrHistogram/":                   {"cmd/bench/load"},
-	"gonum.org/v1/plot":                          {"cmd/bench/report"},
+	// Until it is part of the standard library: Go 1.27.
+	"github.com/go-json-experiment/json":   {"telematics/v1"},
+	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
+	"github.com/Rhymond/go-money":          {"rental"},
+	"github.com/stripe/stripe-go/":         {"rental/stripe"},
+	"github.com/prometheus/client_golang/": {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
+	// app: client_golang uses these two.
+	"github.com/prometheus/common/": {"metrics", "cmd/internal/app"},
+	"github.com/prometheus/procfs":  {"cmd/bench/measure", "cmd/internal/app"},
+	"github.com/HdrHistogram/":      {"cmd/bench/load"},
+	"gonum.org/v1/plot":             {"cmd/bench/report"},
 }
 
 type goPackage struct {

@@ -80,7 +80,8 @@ func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	}
 }
 
-// The service is probed on the listener that is made for it, and nothing of the internal one leaves its container.
+// The service is probed on the listener that is made for it, and nothing of the internal one leaves
+// its container.
 func TestComposeProbesTheHealthListener(t *testing.T) {
 	service := compose(t).Services["motorpool"]
 	health, internal := service.Environment["MOTORPOOL_HEALTH"], service.Environment["MOTORPOOL_INTERNAL"]

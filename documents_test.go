@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The pages that a newcomer looks for are there, are reached from the README, and name nothing that does not exist.
+// The pages that a newcomer looks for are there, are reached from the README, and name nothing that
+// does not exist.
 func TestPagesForContributorsAreThere(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)

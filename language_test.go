@@ -1,6 +1,8 @@
 package motorpool_test
 
 import (
+	"go/scanner"
+	"go/token"
 	"os"
 	"os/exec"
 	"path"
@@ -8,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Words that readers do not search for, or that can be read in two ways, and what to write instead.
@@ -40,8 +43,8 @@ var quotations = []string{
 	"a user postgres nor nobody",
 }
 
-// Files, folders, and folders with those below them (/), whose words are not checked yet. The list may only
-// get shorter.
+// Files, folders, and folders with those below them (/), whose words are not checked yet. The list
+// may only get shorter.
 var notYetChecked = []string{}
 
 // Published entries of the changelog stay as they are.
@@ -120,6 +123,38 @@ func notYet(file string) string {
 	return ""
 }
 
+// Comments that cannot be wrapped: diagrams, the name of a law, directives, URLs.
+var unwrappable = regexp.MustCompile(`^//(?:\t|   |go:)|^// \[[A-Z]+-\d+\]$|//nolint|https?://\S{60}`)
+
+func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
+	const most, tab = 100, "    "
+	for _, file := range trackedFiles(t, "*.go") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(content), "\n")
+		files := token.NewFileSet()
+		of := files.AddFile(file, -1, len(content))
+		var s scanner.Scanner
+		s.Init(of, content, nil, scanner.ScanComments)
+		for {
+			pos, kind, text := s.Scan()
+			if kind == token.EOF {
+				break
+			}
+			if kind != token.COMMENT || unwrappable.MatchString(text) || strings.HasPrefix(text, "/*") {
+				continue
+			}
+			at := of.Line(pos)
+			line := strings.ReplaceAll(strings.TrimSuffix(lines[at-1], "\r"), "\t", tab)
+			if width := utf8.RuneCountInString(line); width > most {
+				t.Errorf("%s:%d: %d columns with its comment, at most %d: wrap it, or move it above the line", file, at, width, most)
+			}
+		}
+	}
+}
+
 // Sources only: what is larger was built or recorded, and does not belong into the history.
 func TestRepository_NoLargeFiles(t *testing.T) {
 	const most = 1 << 20
@@ -130,7 +165,8 @@ func TestRepository_NoLargeFiles(t *testing.T) {
 	}
 }
 
-// trackedFiles lists what git tracks and what it would add, so that a mistake shows before the commit.
+// trackedFiles lists what git tracks and what it would add, so that a mistake shows before the
+// commit.
 func trackedFiles(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, patterns...)

@@ -123,7 +123,8 @@ func (b *Broker) handleFirst(ctx context.Context) error {
 
 // handleAnswers handles all answers, those to commands that have a waiter here first.
 func (b *Broker) handleAnswers(ctx context.Context) error {
-	handling := context.WithoutCancel(ctx) // an answer that was taken is settled; each step has its own time limit
+	// An answer that was taken is settled; each step has its own time limit.
+	handling := context.WithoutCancel(ctx)
 	for {
 		select {
 		case a := <-b.first:
@@ -184,7 +185,8 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	case b.asked(ctx, a.unit, a.answer.Command):
 		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
-	case b.done.contains(a.unit, a.answer): // the unit repeats for a retransmission what is recorded
+	case b.done.contains(a.unit, a.answer):
+		// The unit repeats for a retransmission what is recorded.
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
@@ -229,7 +231,8 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan uni
 }
 
 func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
-	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport) // its report was written before, or is on its way
+	// Its report was written before, or is on its way.
+	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport)
 }
 
 // settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for

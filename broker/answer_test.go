@@ -104,7 +104,8 @@ func TestWhatAUnitRepeatsAfterTheEndIsNotAskedOfTheRecord(t *testing.T) {
 		}
 		synctest.Wait()
 		w.wantCount("motorpool_answers_without_effect_total", 2)
-		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}) // of which nothing is known
+		// A unit that is not on record.
+		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		synctest.Wait()
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, 1)
 	})
@@ -148,8 +149,10 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 		}
 		synctest.Wait()
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="malformed"}`, 7)
-		w.wantCount(`motorpool_dropped_total{kind="report", reason="malformed"}`, 6)   // an object without fields is an empty report
-		w.wantCount(`motorpool_dropped_total{kind="presence", reason="malformed"}`, 5) // an empty message clears the broker's memory
+		// An object without fields is an empty report.
+		w.wantCount(`motorpool_dropped_total{kind="report", reason="malformed"}`, 6)
+		// An empty message clears the broker's memory.
+		w.wantCount(`motorpool_dropped_total{kind="presence", reason="malformed"}`, 5)
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="too_large"}`, 1)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="too_large"}`, 1)
 		w.wantCount(`motorpool_dropped_total{kind="presence", reason="too_large"}`, 1)

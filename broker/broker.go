@@ -40,14 +40,15 @@ type Config struct {
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once
 
-	Now         func() time.Time    // this instance's clock. Defaults to time.Now.
-	Dialects    telematics.Dialects // Defaults to dialects.Spoken.
-	Instance    string              // of this process, unique among all. Defaults to a random one.
-	QueueSize   int                 // messages that wait to be handled, in each queue. Defaults to 16,384.
-	Workers     int                 // answers that are handled concurrently. Defaults to 64.
-	SweepEvery  time.Duration       // between two looks for what was left behind. Defaults to 1 s.
-	StepTimeout time.Duration       // of one call of a port. Defaults to 3 s.
-	Logger      *slog.Logger        // Defaults to slog.Default().
+	Now      func() time.Time    // this instance's clock. Defaults to time.Now.
+	Dialects telematics.Dialects // Defaults to dialects.Spoken.
+	Instance string              // of this process, unique among all. Defaults to a random one.
+	// QueueSize is how many messages wait to be handled, in each queue. Defaults to 16,384.
+	QueueSize   int
+	Workers     int           // answers that are handled concurrently. Defaults to 64.
+	SweepEvery  time.Duration // between two looks for what was left behind. Defaults to 1 s.
+	StepTimeout time.Duration // of one call of a port. Defaults to 3 s.
+	Logger      *slog.Logger  // Defaults to slog.Default().
 
 	// Metrics is where what the broker counts is registered. Defaults to a new registry.
 	Metrics prometheus.Registerer
@@ -56,19 +57,20 @@ type Config struct {
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
-	metrics      *metrics
-	waiters      waiters
-	roundTrip    roundTrip
-	outbox       outbox
-	halts        halts
-	clock        clock
-	behind       clockBehind
-	ingest       *ingest.Ingest // reports, presence and unknown units
-	allowances   struct{ answers, doubts, pending *ingest.Limiter }
-	first        chan answered   // answers to commands that have a waiter here
-	answers      chan answered   // the others, within the allowance of their units
-	doubts       chan answered   // beyond it: they are looked up first
-	uncorrelated chan unitAnswer // answers to no command in flight, as far as is known: they must not delay the others
+	metrics    *metrics
+	waiters    waiters
+	roundTrip  roundTrip
+	outbox     outbox
+	halts      halts
+	clock      clock
+	behind     clockBehind
+	ingest     *ingest.Ingest // reports, presence and unknown units
+	allowances struct{ answers, doubts, pending *ingest.Limiter }
+	first      chan answered // answers to commands that have a waiter here
+	answers    chan answered // the others, within the allowance of their units
+	doubts     chan answered // beyond it: they are looked up first
+	// Answers to no command in flight, as far as is known: they must not delay the others.
+	uncorrelated chan unitAnswer
 	hints        chan telematics.CommandID
 	repeated     *repeated       // results that reports repeat
 	done         *done           // results that no report can change any more

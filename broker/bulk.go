@@ -88,7 +88,8 @@ func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.B
 		}
 	})
 	m.recordUnknown(recording, order, bulk.Items)
-	if err := m.Bulks.RefuseBulk(recording, bulk.ID, bulk.Items); err != nil { // the audit log and the answer have them
+	// The audit log and the answer have them.
+	if err := m.Bulks.RefuseBulk(recording, bulk.ID, bulk.Items); err != nil {
 		m.Logger.WarnContext(ctx, "refusals of a bulk not stored", "bulk", bulk.ID, "err", err)
 	}
 	return bulk

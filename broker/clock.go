@@ -19,7 +19,8 @@ type clock struct {
 	compared bool
 	wrong    error         // nil: it is not known to be wrong
 	ahead    time.Duration // of the record's clock at most, where it is wrong
-	turned   chan struct{} // closed when what follows from the above changes; nil: there is no waiter
+	// Closed when what follows from the above changes; nil: there is no waiter.
+	turned chan struct{}
 }
 
 // state reports whether the clock was compared and found right, and returns a channel that is
@@ -144,7 +145,8 @@ func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed 
 	if claimed.IsZero() {
 		return b.CompareClock(ctx)
 	}
-	least, most := c.Requested.Sub(claimed), b.now().Sub(claimed) // it was ordered before it was claimed
+	// It was ordered before it was claimed.
+	least, most := c.Requested.Sub(claimed), b.now().Sub(claimed)
 	if least > MaxSkew || most < -MaxSkew {
 		return b.accuseClock(least, most)
 	}

@@ -126,7 +126,8 @@ func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
 		_, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
 		w.mqtt.fail(nil, errRefused)
-		time.AfterFunc(2*time.Second, func() { w.mqtt.fail(nil, nil) }) // a unit that checks no expiry would still execute it
+		// A unit that checks no expiry would still execute it.
+		time.AfterFunc(2*time.Second, func() { w.mqtt.fail(nil, nil) })
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.mqtt.toVan()) != 1 {
@@ -147,7 +148,8 @@ func TestWhoChecksNoExpiryIsAskedOnlyWhenItIsKnownToBeThere(t *testing.T) {
 		synctest.Wait()
 		_, err = w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
-		_, err = w.sendToVan(telematics.DisableDriving) // its record grants it, its protocol has no word for it
+		// Its record grants it, its protocol has no word for it.
+		_, err = w.sendToVan(telematics.DisableDriving)
 		w.wantCode(err, telematics.CommandNotSupported)
 		if sent := w.mqtt.toVan(); len(sent) != 1 {
 			t.Errorf("%d publications, want one", len(sent))
@@ -291,7 +293,8 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
 	})
 	for _, m := range append(to.of("report"), to.of("answer")...) {
-		own := telematics.Message{Dialect: m.Dialect, Unit: unit, Payload: m.Payload} // live, though it was retained
+		// Live, though it was retained.
+		own := telematics.Message{Dialect: m.Dialect, Unit: unit, Payload: m.Payload}
 		switch string(m.Payload) {
 		case "81":
 			own.Dialect, own.Subject = morse{}, "metric/soc"

@@ -129,7 +129,8 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 			t.metrics.eventsPublished.Add(float64(len(batch)))
 			return
 		}
-		if gap || ctx.Err() != nil || time.Now().After(giveUp) { // after a gap the log was away already
+		if gap || ctx.Err() != nil || time.Now().After(giveUp) {
+			// After a gap the log was away already.
 			if len(batch) > 0 {
 				t.logger.Warn("events dropped, subscribers get a reset", "count", len(batch), "err", err)
 			}

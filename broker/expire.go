@@ -46,7 +46,8 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	if b.waiters.find(c.ID) != nil && !known {
 		return errInFlight
 	}
-	if !known || !c.State.MayBecome(finding.State) { // the unit has it, though we believe that it never left
+	if !known || !c.State.MayBecome(finding.State) {
+		// The unit has it, though we believe that it never left.
 		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
@@ -82,7 +83,8 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	c := w.command
 	finding := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
-	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced(): // which the unit has heard
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced():
+		// The unit has heard of the command.
 		finding.State = telematics.Unknown
 	default:
 		if halt, halted := b.knownHalt(c.Agency); halted {
@@ -106,7 +108,8 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 			if !news[0].State.IsOpen() {
 				return w.withProgress(&news[0])
 			}
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", "" // the unit has it: it did leave
+			// The unit has it: it did leave.
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", ""
 			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}

@@ -37,7 +37,8 @@ func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
 					if n := len(w.mqtt.published()); n != 1 {
 						t.Errorf("published %d times, want once: a further copy might be executed", n)
 					}
-					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave { // time alone proves nothing
+					// Time alone proves nothing.
+					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave {
 						t.Errorf("a minute later the outcome is %s", got)
 					}
 					w.answer(1, unit, telematics.Answer{Command: r.Command.ID, State: telematics.Succeeded, At: time.Now()})
@@ -56,7 +57,8 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 		w.mqtt.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.BadSignature)) }
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandRejected)
-		for range 3 { // copies of it that are as bad, and a unit that repeats such answers, which it should not
+		// Copies of it that are as bad, and a unit that repeats such answers, which it should not.
+		for range 3 {
 			forgotten := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
 			w.answer(0, unit, forgotten)
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(forgotten), false))

@@ -41,7 +41,8 @@ func (w *interleaving) plan(span time.Duration) {
 		}
 		for range twins {
 			order := order
-			if order.Idempotency != nil && w.dice.chance(0.2) { // another request, under the same key by mistake
+			if order.Idempotency != nil && w.dice.chance(0.2) {
+				// Another request, under the same key by mistake.
 				order = w.under(order.Idempotency.Key, order, oneOf(w.dice, w.cars...).id, oneOf(w.dice, plannedActions...))
 			}
 			order.RequestID = uuid.New()

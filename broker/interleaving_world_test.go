@@ -134,7 +134,8 @@ func (w *interleaving) run() {
 
 	w.mend()
 	before := w.memory.Entries()
-	time.Sleep(telematics.MaxBudget + 8*time.Second) // the longest budget, and what a settlement may take
+	// The longest budget, and what a settlement may take.
+	time.Sleep(telematics.MaxBudget + 8*time.Second)
 	w.callers.Wait()
 	w.lastReports()
 	time.Sleep(2 * time.Second)

@@ -43,7 +43,8 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 		case id := <-b.hints:
 			read(waiting{unheard: b.drainHints(id)})
 		case <-poll.C:
-			due := int(time.Since(began) / (pollEvery / pollParts)) // more than one where the last question took long
+			// More than one where the last question took long.
+			due := int(time.Since(began) / (pollEvery / pollParts))
 			read(b.waiters.next(dueWaiters(b.waiters.count(), polled, due)))
 			polled = due
 		}

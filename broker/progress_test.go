@@ -101,7 +101,8 @@ func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "StoreProgress")
 		time.AfterFunc(time.Second, func() { w.Break(nil, "StoreProgress") })
-		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} { // after the second attempt
+		// After the second attempt.
+		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} {
 			time.AfterFunc(at, func() {
 				if got := w.recorded(); got.State != want {
 					w.Errorf("after %v the record says %s, want %s", at, got.State, want)

@@ -21,7 +21,8 @@ func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (telema
 func TestAVehicleThatIsBackIsAskedThoughTheRecordHasNotHeard(t *testing.T) {
 	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return overtaken{m} }}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
-		for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} { // one of them is conditional
+		// One of the two is conditional.
+		for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 			_, err := w.send(action)
 			w.wantCode(err, "")
 		}

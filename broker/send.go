@@ -147,7 +147,8 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			b.outbox.addSettlement(delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
 			return nil, receipt, telematics.Unavailable("Postgres", err)
 		}
-		if claim.Occupant != nil && claim.Occupant.ID == c.ID { // taken by an attempt whose answer was lost
+		if claim.Occupant != nil && claim.Occupant.ID == c.ID {
+			// Taken by an attempt whose answer was lost.
 			claim = delivery.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Taken() {
@@ -160,9 +161,11 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), nil, b.Vehicles.Twin); refusal != nil || receipt.Replayed {
 				return nil, receipt, refusal
 			}
-			return nil, receipt, telematics.StillOpen(telematics.Command{}) // that request was refused meanwhile, which freed its key
+			// That request was refused meanwhile, which freed its key.
+			return nil, receipt, telematics.StillOpen(telematics.Command{})
 		}
-		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed { // likewise
+		// The same: by an attempt whose answer was lost.
+		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed {
 			return nil, earlier, refusal
 		}
 		if evicted || b.now().Before(claim.Occupant.Deadline) {
@@ -188,7 +191,8 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 			return err
 		})
 	}
-	unregistered := b.awaitRegistration(ctx, w) // in any case: what is released before it is added would stay
+	// In any case: what is released before it is added would stay.
+	unregistered := b.awaitRegistration(ctx, w)
 	unsigned := signing.Wait()
 	switch {
 	case w.wrongClock != nil:
@@ -248,7 +252,8 @@ func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command
 
 // complete returns a settled command with what only this process may know of it.
 func (b *Broker) complete(ctx context.Context, w *waiter, settled *telematics.Command) *telematics.Command {
-	if settled.Attempts < w.progress().Attempts { // the answer came to another instance before our progress was stored
+	if settled.Attempts < w.progress().Attempts {
+		// The answer came to another instance before our progress was stored.
 		b.storeProgress(ctx, w)
 	}
 	return w.withProgress(settled)

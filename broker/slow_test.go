@@ -173,7 +173,8 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 		return delivery.Claim{}, ctx.Err()
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		time.Sleep(500 * time.Millisecond) // the sweep comes between the deadline and the end of the step
+		// The sweep comes between the deadline and the end of the step.
+		time.Sleep(500 * time.Millisecond)
 		order := w.order(telematics.Lock)
 		order.Budget = telematics.MinBudget
 		_, err := w.sendVia(0, order)
@@ -233,7 +234,8 @@ func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 		return x.Memory.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		time.Sleep(50 * time.Millisecond) // so that the expiry, in whole seconds, is long after the deadline
+		// So that the expiry, in whole seconds, is long after the deadline.
+		time.Sleep(50 * time.Millisecond)
 		order := w.order(telematics.Lock)
 		order.Budget = telematics.MinBudget
 		_, err := w.sendVia(0, order)

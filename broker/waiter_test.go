@@ -10,7 +10,8 @@ import (
 
 func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 	for _, waiting := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
-		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} { // in sixteenths of a second
+		// In sixteenths of a second.
+		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} {
 			var ws waiters
 			for range waiting {
 				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})

@@ -75,7 +75,8 @@ func inWorld(t *testing.T, instances int, test func(w *world)) {
 func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(today)) // virtual time starts in 2000, which no unit is believed [TEL-5]
+		// Virtual time starts in 2000, which no unit is believed [TEL-5]
+		time.Sleep(time.Until(today))
 		key, err := signing.NewKey()
 		if err != nil {
 			t.Fatal(err)

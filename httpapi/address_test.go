@@ -21,7 +21,8 @@ func (placeNames) Address(agency telematics.AgencyID, p telematics.Position) str
 func TestAStatusAndTheListSayWhereAVehicleStands(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.Places = placeNames{} })
 	stands := func(t *telematics.Twin) { t.Snapshot = reported(now, everything) }
-	for id, agency := range map[telematics.VehicleID]telematics.AgencyID{2: 1, 42: 1, 9: 2} { // 1 never said where it is
+	// 1 never said where it is.
+	for id, agency := range map[telematics.VehicleID]telematics.AgencyID{2: 1, 42: 1, 9: 2} {
 		a.fleet.twins[id] = twin(id, agency, stands)
 	}
 	const where = "agency 1 at 48.1371, 11.5754"

@@ -220,7 +220,8 @@ func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
 			t.Errorf("%s: the token is in the log", name)
 		}
 	}
-	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated") // two headers
+	// Two headers.
+	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated")
 }
 
 func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {

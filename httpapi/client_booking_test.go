@@ -44,7 +44,8 @@ func TestAClientExtendsABooking(t *testing.T) {
 	extend := func(end string) *response {
 		return a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date":"`+end+`"}`))
 	}
-	same := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "") // the present end, to the millisecond
+	// The present end, to the millisecond.
+	same := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "")
 	if len(a.bookings.byID[42].Charges) != 2 || same.at("end_date") != "2026-01-02T16:00:00.000Z" {
 		t.Errorf("the present end costs something: %s", same.text)
 	}
@@ -100,14 +101,16 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	a.set(42, func(d *rental.BookingDetails) {
 		d.Charges[0].State, d.Charges[1].State = rental.RequiresAction, rental.RequiresAction
 	})
-	a.payments.byID["pi_1"] = rental.Intent{ID: "pi_1", Status: rental.IntentSucceeded, Secret: "pi_1_secret"} // confirmed a moment ago
+	// Confirmed a moment ago.
+	a.payments.byID["pi_1"] = rental.Intent{ID: "pi_1", Status: rental.IntentSucceeded, Secret: "pi_1_secret"}
 	action().wants(409, "booking_state_conflict")
 	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentAction, Secret: "pi_2_secret_x"}
 	r := action().wants(200, "")
 	if r.data() != `{"client_secret":"pi_2_secret_x"}` || r.body.Meta["agency_id"] != 1.0 {
 		t.Error(r.text)
 	}
-	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"} // refused without its owner
+	// Refused without its owner.
+	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"}
 	action().wants(200, "")
 	if strings.Contains(a.log.String(), "secret_x") {
 		t.Error("the secret is in the log")
@@ -115,7 +118,8 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
 		t.Errorf("payment.status %v", got)
 	}
-	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Release }) // it is not needed any more
+	// It is not needed any more.
+	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Release })
 	action().wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Hold })
 	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}

@@ -49,7 +49,8 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" || lines[0].Outcome != telematics.NotExecuted {
 		t.Errorf("history %+v", lines)
 	}
-	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6") // all else goes on
+	// Other requests are not limited.
+	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6")
 	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
 }
 
@@ -102,7 +103,8 @@ func TestACardThatIsAddedAgainUnderItsKeyTriesNone(t *testing.T) {
 	a, l := limitedClients(t, 0, 1)
 	key := withHeader("Idempotency-Key", "k")
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("1", "0", "6")
-	a.asClient(http.MethodPost, probeCard, key).wants(429, "rate_limited") // nothing was made under it
+	// Nothing was made under it.
+	a.asClient(http.MethodPost, probeCard, key).wants(429, "rate_limited")
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: &telematics.IdempotencyKey{Agency: 1, Subject: "client-1", Key: "k"}}
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("", "", "")

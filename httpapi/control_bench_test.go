@@ -36,7 +36,8 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 	handler := httpapi.New(httpapi.Config{
 		Controller: prompt{command: settled(delivery.Order{Action: telematics.Lock}, telematics.Succeeded)},
 		Tokens:     goodTokens(b), Feed: stream.New(stream.Config{}),
-		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)), // the line is worded, and goes nowhere
+		// The line is worded, and goes nowhere.
+		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)),
 		Now: func() time.Time { return now },
 	})
 	request := httptest.NewRequest(http.MethodPost, path, nil)

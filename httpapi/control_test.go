@@ -140,7 +140,8 @@ func TestABodyThatIsNoJSONIsRefused(t *testing.T) {
 func TestAVehicleIsNamedByAnInteger(t *testing.T) {
 	a := newAPI(t)
 	for id, status := range map[string]int{
-		"42": 200, "0": 200, "-1": 200, "9223372036854775807": 200, // the controller says whether they exist
+		// The controller says whether they exist.
+		"42": 200, "0": 200, "-1": 200, "9223372036854775807": 200,
 		"abc": 422, "1.0": 422, "42x": 422, "%20": 422, "9223372036854775808": 422, "1e3": 422, "null": 422, "%00": 422,
 	} {
 		code := ""

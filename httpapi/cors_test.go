@@ -65,7 +65,8 @@ func TestCORS_OfTheOriginsThatAreSet(t *testing.T) {
 			t.Errorf("call of %q: %v", origin, r.header)
 		}
 	}
-	if r := a.do(http.MethodOptions, lock, anonymous, withOrigin(appOrigin)); r.header.Get("Access-Control-Allow-Origin") != "" { // no preflight
+	// No preflight.
+	if r := a.do(http.MethodOptions, lock, anonymous, withOrigin(appOrigin)); r.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("OPTIONS: %d %v", r.status, r.header)
 	}
 	if len(a.history.all()) != 0 || a.controller.count() != 2+7 {

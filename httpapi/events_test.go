@@ -296,7 +296,8 @@ func TestAStreamEndsBeforeItsInstance(t *testing.T) {
 	s := l.follow("").awaitBegin(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := l.server.Shutdown(ctx); err != nil { // a stream that does not end holds it up for the whole minute
+	// A stream that does not end holds it up for the whole minute.
+	if err := l.server.Shutdown(ctx); err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
 	if reason := s.awaitEnd(t); reason != "stopping" {

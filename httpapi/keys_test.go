@@ -156,7 +156,8 @@ func TestOneBadKeyDoesNotCostTheOthers(t *testing.T) {
 		map[string]any{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"})
 	a := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, must(json.Marshal(map[string]any{"keys": set.Keys})))}))
 	a.get("/api/v1/admin/vehicles").wants(200, "")
-	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated") // for encryption
+	// The key is for encryption.
+	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated")
 }
 
 func TestAPrivateKeySetServesItsPublicHalves(t *testing.T) {

@@ -239,7 +239,8 @@ func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
 	key := withHeader("Idempotency-Key", "k")
 	a.post(lock, key).wants(http.StatusOK, "")
 	made := a.controller.last().Idempotency
-	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made} // what the record would have of it
+	// What the record would have of it.
+	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made}
 	a.controller.replay = true
 	for range 3 {
 		if r := a.post(lock, key).wants(http.StatusOK, ""); r.header.Get("Idempotency-Replayed") != "true" {

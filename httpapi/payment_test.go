@@ -259,7 +259,8 @@ func TestAPaymentMethodRequestThatBreaksARule(t *testing.T) {
 	p.asClient(http.MethodPost, methods, withBody(`payment_method_id=pm_1`)).wants(415, "unsupported_media_type")
 	p.asClient(http.MethodPut, methods).wants(405, "method_not_allowed")
 	p.asClient(http.MethodGet, methods+"/1").wants(405, "method_not_allowed")
-	p.post(methods, withJSON(`{"payment_method_id":"pm_1"}`)).wants(403, "forbidden") // an administrator
+	// An administrator.
+	p.post(methods, withJSON(`{"payment_method_id":"pm_1"}`)).wants(403, "forbidden")
 	p.do(http.MethodGet, methods, anonymous).wants(401, "unauthenticated")
 	if lines := p.history.all(); len(lines) == 0 || slices.ContainsFunc(lines, func(l telematics.Activity) bool {
 		return l.Outcome != telematics.NotExecuted || !strings.HasPrefix(l.Action, "payment_method.")

@@ -50,7 +50,8 @@ type Bulks interface {
 // Fleet has vehicles, their commands and the audit log. An error with a method Unavailable() bool
 // that returns true becomes 503.
 type Fleet interface {
-	// Twin returns the vehicle with its reported state, or a *telematics.Error with VehicleNotFound.
+	// Twin returns the vehicle with its reported state, or a *telematics.Error with
+	// VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Record is Twin without the reported state.
 	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)

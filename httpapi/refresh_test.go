@@ -186,7 +186,8 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 		t.Errorf("lines %+v", lines)
 	}
 	l.drain()
-	a.get(status42).wants(200, "").wantsQuota("100", "97", "6") // a plain read costs the car nothing
+	// A plain read costs the car nothing.
+	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")
 	a.get(status42+"?refresh=false").wants(200, "")
 	a.get("/api/v1/admin/vehicles?refresh=true").wants(200, "") // which knows no such parameter
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {

@@ -132,14 +132,15 @@ func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
 		"wait=31":                       {30 * time.Second, "wait=30"},
 		"wait=99999999999999999999":     {30 * time.Second, "wait=30"},
 		"wait=9223372037":               {30 * time.Second, "wait=30"},
-		"wait=36028797018963973":        {30 * time.Second, "wait=30"}, // 5 and 2 to the 55: its nanoseconds wrap around to 5 s
-		"wait=+5":                       {10 * time.Second, ""},
-		`x="respond-async, wait=7"`:     {10 * time.Second, ""},
-		`x="a\", wait=7", wait=8`:       {8 * time.Second, "wait=8"},
-		"wait":                          {10 * time.Second, ""},
-		"wait=-5":                       {10 * time.Second, ""},
-		"handling=lenient":              {10 * time.Second, ""},
-		"":                              {10 * time.Second, ""},
+		// 5 and 2 to the 55: its nanoseconds wrap around to 5 s.
+		"wait=36028797018963973":    {30 * time.Second, "wait=30"},
+		"wait=+5":                   {10 * time.Second, ""},
+		`x="respond-async, wait=7"`: {10 * time.Second, ""},
+		`x="a\", wait=7", wait=8`:   {8 * time.Second, "wait=8"},
+		"wait":                      {10 * time.Second, ""},
+		"wait=-5":                   {10 * time.Second, ""},
+		"handling=lenient":          {10 * time.Second, ""},
+		"":                          {10 * time.Second, ""},
 	} {
 		a := newAPI(t)
 		r := a.post(lock42, withHeader("Prefer", prefer)).wants(http.StatusOK, "")

@@ -17,7 +17,8 @@ import (
 func TestRoutesAndContractAreTheSame(t *testing.T) {
 	served := map[string]bool{}
 	for _, route := range newAPI(t).handler.(*echo.Echo).Routes() {
-		if (strings.HasPrefix(route.Path, "/api") || strings.HasPrefix(route.Path, "/webhooks")) && route.Method != http.MethodHead { // HEAD is GET without a body
+		if (strings.HasPrefix(route.Path, "/api") || strings.HasPrefix(route.Path, "/webhooks")) && route.Method != http.MethodHead {
+			// HEAD is GET without a body.
 			served[route.Method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(route.Path, "{$1}")] = true
 		}
 	}

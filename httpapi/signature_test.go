@@ -63,7 +63,8 @@ func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
 	revoked, retired, unknown, empty := appKey(1), appKey(1), appKey(1), appKey(1)
 	revoked.ID, revoked.State = "revoked", rental.KeyRevoked
 	retired.ID, retired.State, retired.Retires = "retired", rental.KeyRetiring, now
-	unknown.ID, unknown.Secret = "unknown", make([]byte, rental.SecretSize) // as what stands in for it
+	// The same as the key that stands in for an unknown one.
+	unknown.ID, unknown.Secret = "unknown", make([]byte, rental.SecretSize)
 	empty.ID, empty.Secret = "empty", nil
 	with := func(k rental.AgencyKey) func(*http.Request) {
 		return signedBy(func(s *signature) { s.key = k })
@@ -321,7 +322,8 @@ func TestPathAndQueryAreSignedAsOnTheRequestLine(t *testing.T) {
 		{"/api/v1/client/probe/7?a=%2F&b=+&&c", "/api/v1/client/probe/7", "a=%2F&b=+&&c"},
 		{"/api/v1/client/probe/%E4%20x?", "/api/v1/client/probe/%E4%20x", ""},
 		{"/api/v1/client/probe/7?a?b=/", "/api/v1/client/probe/7", "a?b=/"},
-		{"/api/v1/client/probe/a|b%2fc?d=|", "/api/v1/client/probe/a|b%2fc", "d=|"}, // which Go writes otherwise
+		// Go would write this path otherwise.
+		{"/api/v1/client/probe/a|b%2fc?d=|", "/api/v1/client/probe/a|b%2fc", "d=|"},
 		{"http://example.com/api/v1/client/probe/7?a=b", "/api/v1/client/probe/7", "a=b"},
 	} {
 		signed := rental.SignedRequest{Method: "GET", Path: line.path, Query: line.query, Token: token}

@@ -129,7 +129,8 @@ func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 		t.Errorf("%+v", e.kept)
 	}
 	for _, change := range [][]func(*http.Request){
-		with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment) + ",v1=" + good), // while a secret is replaced
+		// While a secret is replaced.
+		with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment) + ",v1=" + good),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Del("Content-Type") }),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain; charset=utf-8") }),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }),

@@ -8,9 +8,10 @@ import (
 	"motorpool/mosquitto"
 )
 
-// attacks are what a unit in the wrong hands might try, one after the other, against the production configuration in the
-// real Mosquitto and in the embedded broker. Each is judged by what is delivered, never by a return code, and each also sends
-// something legitimate the same way, so that silence means refusal and not a broken test.
+// attacks are what a unit in the wrong hands might try, one after the other, against the production
+// configuration in the real Mosquitto and in the embedded broker. Each is judged by what is
+// delivered, never by a return code, and each also sends something legitimate the same way, so that
+// silence means refusal and not a broken test.
 var attacks = []struct {
 	name string
 	run  func(world)
@@ -157,7 +158,8 @@ func retainsCommands(w world) {
 }
 
 func retainsItsPresence(w world) {
-	// The earlier instance tells when a message has been dealt out: what comes to a later one is then what was kept.
+	// The earlier instance tells when a message has been dealt out: what comes to a later one is
+	// then what was kept.
 	filters := []string{topic(w.victim, "presence"), topic(w.attacker, "presence")}
 	earlier := w.service().mustDial(w.t)
 	earlier.subscribe(filters...)
@@ -180,8 +182,9 @@ func retainsItsPresence(w world) {
 	later.onlyReceived("other")
 }
 
-// retainsItsAnswer leaves an answer behind for an instance that connects later. The broker lets it: the instance drops what
-// is marked as retained [ACK-4]. (Mosquitto 2.0.11 delivers it to shared subscriptions, too, which the standard forbids.)
+// retainsItsAnswer leaves an answer behind for an instance that connects later. The broker lets it:
+// the instance drops what is marked as retained [ACK-4]. (Mosquitto 2.0.11 delivers it to shared
+// subscriptions, too, which the standard forbids.)
 func retainsItsAnswer(w world) {
 	attacker, earlier := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	earlier.subscribe(all("ack"))
@@ -209,7 +212,8 @@ func retainsItsAnswer(w world) {
 
 const answers = 40
 
-// answerAll has the victim answer many times, and returns when all that reaches the service has reached it.
+// answerAll has the victim answer many times, and returns when all that reaches the service has
+// reached it.
 func answerAll(w world, service *client) {
 	service.subscribe(shared(w.secretGroup(), "ack"), all("telemetry"))
 	victim := w.unit(w.victim).mustDial(w.t)
@@ -220,8 +224,8 @@ func answerAll(w world, service *client) {
 	service.await("all answered")
 }
 
-// answersAmong counts the victim's answers. An embedded broker acknowledges before it delivers, so what another test took back from a retained topic
-// may arrive here, too.
+// answersAmong counts the victim's answers. An embedded broker acknowledges before it delivers, so
+// what another test took back from a retained topic may arrive here, too.
 func answersAmong(messages []message) (n int) {
 	for _, m := range messages {
 		if strings.HasPrefix(m.payload, "answer ") {
@@ -243,8 +247,9 @@ func joinsAGuessedGroup(w world) {
 	attacker.onlyReceived("for the attacker")
 }
 
-// joinsTheSecretGroup shows why the name is a secret: Mosquitto hands a member its share of what it may not read, and that share
-// vanishes. How much is lost is Mosquitto's business and only logged; that nothing is read is ours.
+// joinsTheSecretGroup shows why the name is a secret: Mosquitto hands a member its share of what it
+// may not read, and that share vanishes. How much is lost is Mosquitto's business and only logged;
+// that nothing is read is ours.
 func joinsTheSecretGroup(w world) {
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	attacker.subscribe(shared(w.secretGroup(), "ack"), topic(w.attacker, "command"))

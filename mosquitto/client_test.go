@@ -119,8 +119,9 @@ func (c *client) messages() []message {
 	return slices.Clone(c.received)
 }
 
-// await returns when a payload has come. Messages come in the order in which one sender sent them, so whatever that
-// sender sent before has come by then, if it comes at all: this is what gives the absence of a message its meaning.
+// await returns when a payload has come. Messages come in the order in which one sender sent them,
+// so whatever that sender sent before has come by then, if it comes at all: this is what gives the
+// absence of a message its meaning.
 func (c *client) await(payload string) message {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {

@@ -1,8 +1,10 @@
-// Package mosquitto holds the configuration of the production MQTT broker as text: what runs in front of a real fleet is
-// also what the tests attack and what the embedded broker of a development world obeys.
+// Package mosquitto holds the configuration of the production MQTT broker as text: what runs in
+// front of a real fleet is also what the tests attack and what the embedded broker of a development
+// world obeys.
 //
-// The broker has two listeners, [TOP-4]. Units connect to one, each with a password and a client id that is forced to
-// its serial; the service connects to the other, which units cannot reach. Passwords and access rules are per listener.
+// The broker has two listeners, [TOP-4]. Units connect to one, each with a password and a client id
+// that is forced to its serial; the service connects to the other, which units cannot reach.
+// Passwords and access rules are per listener.
 package mosquitto
 
 import (
@@ -18,7 +20,8 @@ import (
 	"strings"
 )
 
-// Conf is mosquitto.conf: ports 8883 (units, over TLS) and 1884 (service), files under /mosquitto/config and /mosquitto/data.
+// Conf is mosquitto.conf: ports 8883 (units, over TLS) and 1884 (service), files under
+// /mosquitto/config and /mosquitto/data.
 //
 //go:embed mosquitto.conf
 var Conf string
@@ -36,8 +39,9 @@ var ServiceACL string
 // ServiceUser is the account that ServiceACL speaks of.
 const ServiceUser = "motorpool"
 
-// The broker hashes on its only thread, on every connect. A unit's password is 128 random bits, which no dictionary
-// holds, so more iterations would buy nothing and stretch a fleet's reconnection. It is also mosquitto_passwd's default.
+// The broker hashes on its only thread, on every connect. A unit's password is 128 random bits,
+// which no dictionary holds, so more iterations would buy nothing and stretch a fleet's
+// reconnection. It is also mosquitto_passwd's default.
 const iterations = 101
 
 const (
@@ -45,7 +49,8 @@ const (
 	hashBytes = sha512.Size
 )
 
-// PasswordLine is the line of a Mosquitto password file (PBKDF2-SHA512, "$7$") that lets user in with password. It has no line end.
+// PasswordLine is the line of a Mosquitto password file (PBKDF2-SHA512, "$7$") that lets user in
+// with password. It has no line end.
 func PasswordLine(user, password string) (string, error) {
 	if user == "" || strings.ContainsAny(user, ":\r\n\x00") {
 		return "", fmt.Errorf("user name %q: empty, or with a colon or line end in it", user)
@@ -68,8 +73,9 @@ func PasswordLine(user, password string) (string, error) {
 // unitPasswordLength keeps 144 of the 256 bits: too many to guess.
 const unitPasswordLength = 24
 
-// UnitPassword derives the password of a unit from a secret of the installation: a holder of the secret knows the
-// passwords of every unit, and none needs to be stored. It suits simulated fleets; a real unit gets a random one.
+// UnitPassword derives the password of a unit from a secret of the installation: a holder of the
+// secret knows the passwords of every unit, and none needs to be stored. It suits simulated fleets;
+// a real unit gets a random one.
 func UnitPassword(secret, serial string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(serial))

@@ -90,8 +90,8 @@ func startMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosqui
 	return broker
 }
 
-// secretGroup is the service's shared group [TOP-3]. Each attack has its own: a client of the attack before, which the broker has
-// not let go of yet, would take its share.
+// secretGroup is the service's shared group [TOP-3]. Each attack has its own: a client of the
+// attack before, which the broker has not let go of yet, would take its share.
 func (w world) secretGroup() string {
 	return fmt.Sprintf("motorpool-5f0c6a0e9b7d4c3c8a1b2e4d6f708192-%d", w.number)
 }

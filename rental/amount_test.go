@@ -235,7 +235,8 @@ var notMoney = []string{"wholeNumber"}
 
 var (
 	wholeBounds = regexp.MustCompile(`^(Max|Min)(Int|Uint)[0-9]*$`)
-	floatNames  = regexp.MustCompile(`(?i)float|^complex(64|128)?$`) // types, conversions, functions of any library
+	// Types, conversions, functions of any library.
+	floatNames  = regexp.MustCompile(`(?i)float|^complex(64|128)?$`)
 	coordinates = regexp.MustCompile(`(?i)^(lat|lng|lon|latitude|longitude)$`)
 )
 

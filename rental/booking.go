@@ -75,11 +75,14 @@ type BookingDetails struct {
 	Vehicle    telematics.Vehicle // its record
 	Pickup     telematics.Station
 	Dropoff    telematics.Station
-	Card       *Card     // that pays: of the last charge that was tried, else the booking's, else the default; nil: there is none
-	Charges    []Charge  // by creation
-	Next       time.Time // when the vehicle's next booking begins, after this one's start; zero: there is none
-	InOther    bool      // the vehicle is in the hands of another booking now
-	Before     bool      // another booking claims the vehicle between now and the start of this one
+	// The card that pays: of the last charge that was tried, else the booking's, else the default;
+	// nil: there is none.
+	Card    *Card
+	Charges []Charge // by creation
+	// When the vehicle's next booking begins, after this one's start; zero: there is none.
+	Next    time.Time
+	InOther bool // the vehicle is in the hands of another booking now
+	Before  bool // another booking claims the vehicle between now and the start of this one
 }
 
 // VisibleTo reports whether an actor may know of the booking: its client, and administrators of its

@@ -31,15 +31,17 @@ func (k ChargeKind) Pays() bool { return k == StartCharge || k == ExtensionCharg
 type ChargeState string
 
 const (
-	Pending        ChargeState = "pending"         // to be carried out; nothing has moved
-	Unknown        ChargeState = "unknown"         // was asked for; whether it happened is to be looked up at the processor
+	Pending ChargeState = "pending" // to be carried out; nothing has moved
+	// Was asked for; whether it happened is to be looked up at the processor.
+	Unknown        ChargeState = "unknown"
 	RequiresAction ChargeState = "requires_action" // the card's owner must confirm
-	Declined       ChargeState = "declined"        // the card was refused; it is tried again at NextAttempt
-	Failed         ChargeState = "failed"          // given up, until the client has another card
-	Authorized     ChargeState = "authorized"      // the deposit is held
-	Paid           ChargeState = "paid"            // the money has moved; a refund's: back
-	Captured       ChargeState = "captured"        // a part of the deposit, or all of it, was taken
-	Released       ChargeState = "released"        // the deposit is free again, or was never held
+	// The card was refused; it is tried again at NextAttempt.
+	Declined   ChargeState = "declined"
+	Failed     ChargeState = "failed"     // given up, until the client has another card
+	Authorized ChargeState = "authorized" // the deposit is held
+	Paid       ChargeState = "paid"       // the money has moved; a refund's: back
+	Captured   ChargeState = "captured"   // a part of the deposit, or all of it, was taken
+	Released   ChargeState = "released"   // the deposit is free again, or was never held
 )
 
 // chargeStates is the lifecycle: which states may follow which. What has no successor is final.
@@ -86,7 +88,8 @@ type Charge struct {
 	State    ChargeState
 	Currency Currency
 	Amount   Minor
-	Settled  Minor // what moved, as the processor says; of a deposit that is authorized: what is held
+	// What moved, as the processor says; of a deposit that is authorized: what is held.
+	Settled Minor
 
 	Goal          Goal  // of a deposit; else empty
 	CaptureAmount Minor // with the goal capture
@@ -96,9 +99,10 @@ type Charge struct {
 	Fee    string // kind of a fee
 	Reason string // an administrator's words, of a fee, a refund or a capture
 
-	Method   MethodID // the card that is tried, or that paid; zero: none was chosen yet, or it was removed
-	Brand    string   // of that card
-	LastFour string   // of that card
+	// The card that is tried, or that paid; zero: none was chosen yet, or it was removed.
+	Method   MethodID
+	Brand    string // of that card
+	LastFour string // of that card
 
 	Intent      string    // the processor's id; empty: it knows nothing of it yet
 	Seen        string    // the processor's id of the last attempt whose outcome is written down

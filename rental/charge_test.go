@@ -185,7 +185,8 @@ func expensive(t *testing.T) rental.BookingDetails {
 }
 
 func TestARefundGivesTheNewestChargesBackFirst(t *testing.T) {
-	for amount, want := range map[rental.Minor][]rental.Minor{ // of the fee, of the extension, of the start
+	// Of the fee, of the extension, of the start.
+	for amount, want := range map[rental.Minor][]rental.Minor{
 		1: {1}, 2_550: {2_550}, 2_551: {2_550, 1}, 5_850: {2_550, 3_300}, 5_851: {2_550, 3_300, 1}, 19_050: {2_550, 3_300, 13_200}, 0: {2_550, 3_300, 13_200},
 	} {
 		d, now := expensive(t), start.Add(20*time.Hour)

@@ -41,7 +41,8 @@ const MaxLate = 5 * time.Minute
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the two read
 //     the same,
 //   - VehicleNotAvailable for a vehicle that is withdrawn, or has no rate,
-//   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the client's.
+//   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
+//     client's.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	d.Start, d.End = instant(d.Start), instant(d.End)
 	if err := d.check(now, f); err != nil {

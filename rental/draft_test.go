@@ -21,7 +21,8 @@ func draft() (rental.Draft, rental.Facts) {
 func TestADraftBecomesABookingAtThePriceOfTheMoment(t *testing.T) {
 	now := start.Add(-24 * time.Hour)
 	d, f := draft()
-	d.Start, d.End = start.In(time.FixedZone("", 7200)), d.End.Add(time.Millisecond-1) // more digits than are kept
+	// More digits than are kept.
+	d.Start, d.End = start.In(time.FixedZone("", 7200)), d.End.Add(time.Millisecond-1)
 	b, err := d.Book(now, f)
 	want := rental.Booking{State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2, Start: start, End: start.Add(8 * time.Hour),
 		Price: upcoming().Price, Method: 3, Created: now}

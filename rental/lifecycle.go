@@ -18,7 +18,8 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 		return Change{}, NotAvailable("The vehicle is still in the hands of another booking.")
 	case d.Before:
 		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
-	case d.Vehicle.AgencyID != d.Agency: // an import has moved it: no command of this client may open it
+	case d.Vehicle.AgencyID != d.Agency:
+		// An import has moved it: no command of this client may open it.
 		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
 	case d.Vehicle.Withdrawn():
 		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", d.Vehicle.Status))

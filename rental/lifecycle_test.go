@@ -83,16 +83,17 @@ func TestWhenABookingCanBeExtended(t *testing.T) {
 		with func(*details)
 		why  string
 	}{
-		"upcoming":               {start.Add(-time.Hour), func(*details) {}, ""},
-		"active":                 {start, func(d *details) { d.State = rental.Active }, ""},
-		"completed":              {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
-		"cancelled":              {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
-		"just before its end":    {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
-		"at its end":             {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"overdue":                {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"extended twice":         {start, func(d *details) { d.Extensions = 2 }, ""},
-		"extended thrice":        {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
-		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""}, // half an hour, and the buffer
+		"upcoming":            {start.Add(-time.Hour), func(*details) {}, ""},
+		"active":              {start, func(d *details) { d.State = rental.Active }, ""},
+		"completed":           {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
+		"cancelled":           {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
+		"just before its end": {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
+		"at its end":          {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"overdue":             {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"extended twice":      {start, func(d *details) { d.Extensions = 2 }, ""},
+		"extended thrice":     {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
+		// Half an hour, and the buffer.
+		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""},
 		"next in less":           {start, nextAfter(45*time.Minute - 1), soon},
 		"next immediately":       {start, nextAfter(0), soon},
 		"no buffer, 30 min":      {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
@@ -165,7 +166,8 @@ func TestThePresentEndChangesNothing(t *testing.T) {
 			refused(t, string(state), rental.BookingNotExtendable, "The booking is "+string(state)+"; only an upcoming or active one can be extended.")(d.Extend(start, d.End))
 			continue
 		}
-		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1) // as told with more digits than are kept
+		// A caller gives more digits than are stored.
+		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1)
 		if c := do(t)(d.Extend(start, same)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
 			t.Errorf("%s: %+v", state, c)
 		}

@@ -9,14 +9,18 @@ import (
 type PaymentStatus string
 
 const (
-	PaymentRequiresAction    PaymentStatus = "requires_action"    // the card's owner must confirm
-	PaymentFailed            PaymentStatus = "failed"             // the card was refused; another one is needed
-	PaymentPending           PaymentStatus = "pending"            // nothing was charged yet, or a charge is open
-	PaymentAuthorized        PaymentStatus = "authorized"         // the deposit is held, the charge of the rental is open
+	PaymentRequiresAction PaymentStatus = "requires_action" // the card's owner must confirm
+	// The card was refused; another one is needed.
+	PaymentFailed PaymentStatus = "failed"
+	// Nothing was charged yet, or a charge is open.
+	PaymentPending PaymentStatus = "pending"
+	// The deposit is held, the charge of the rental is open.
+	PaymentAuthorized        PaymentStatus = "authorized"
 	PaymentRefunded          PaymentStatus = "refunded"           // all that was paid is back
 	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part of what was paid is back
 	PaymentPaid              PaymentStatus = "paid"               // all that was asked for is paid
-	PaymentNotCharged        PaymentStatus = "not_charged"        // the booking was cancelled, and nothing was ever charged
+	// The booking was cancelled, and nothing was ever charged.
+	PaymentNotCharged PaymentStatus = "not_charged"
 )
 
 // PaymentStatuses lists every status, in the order in which they are looked at.
@@ -26,12 +30,13 @@ var PaymentStatuses = []PaymentStatus{
 
 // Payment is what a client reads about the payments of a booking.
 type Payment struct {
-	Method   string // label of the card; empty: there is none
-	Status   PaymentStatus
-	PaidAt   time.Time // zero: not paid
-	Charged  Minor     // what was taken: rental, extensions, fees, and what was captured of the deposit
-	Refunded Minor     // what of that is back
-	Held     Minor     // of the deposit, now; not charged
+	Method string // label of the card; empty: there is none
+	Status PaymentStatus
+	PaidAt time.Time // zero: not paid
+	// What was taken: rental, extensions, fees, and what was captured of the deposit.
+	Charged  Minor
+	Refunded Minor // what of that is back
+	Held     Minor // of the deposit, now; not charged
 }
 
 // Payment sums up the charges. The status is the first that applies:
@@ -41,8 +46,8 @@ type Payment struct {
 //   - not_charged: the booking was cancelled, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is to be
 //     carried out, or may have been. So is a capture that was asked for.
-//   - authorized: the deposit is held, and of all the rest only the charge of the start is open. (That is
-//     looked at before pending, which would hide it.)
+//   - authorized: the deposit is held, and of all the rest only the charge of the start is open.
+//     (That is looked at before pending, which would hide it.)
 //   - refunded: all of what was taken is back.
 //   - partially_refunded: some of it is back.
 //   - paid.

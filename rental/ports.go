@@ -11,9 +11,10 @@ import (
 
 // Request is who asks for a change of a booking, and how it is written down.
 type Request struct {
-	Booking  BookingID
-	Actor    telematics.Actor
-	Activity telematics.Activity        // of the history; the record adds the booking, its agency and vehicle
+	Booking BookingID
+	Actor   telematics.Actor
+	// The audit log entry; the record adds the booking, its agency and vehicle.
+	Activity telematics.Activity
 	Key      *telematics.IdempotencyKey // nil: a repetition is a new request
 	Now      time.Time
 }

@@ -35,7 +35,8 @@ func (t Tariff) Over(start, end time.Time) (Price, error) {
 	if milliseconds <= 0 {
 		return Price{}, errPriceRange
 	}
-	hours := divideHalfUp(product(milliseconds, 100), int64(time.Hour/time.Millisecond)).Int64() // less than it divides
+	// Less than it divides.
+	hours := divideHalfUp(product(milliseconds, 100), int64(time.Hour/time.Millisecond)).Int64()
 	subtotal := divideHalfUp(product(hours, int64(t.HourlyRate)), 100)
 	tax := divideHalfUp(new(big.Int).Mul(subtotal, big.NewInt(int64(t.Tax))), int64(FullTax))
 	if new(big.Int).Add(subtotal, tax).Cmp(big.NewInt(int64(MaxAmount))) > 0 {

@@ -59,7 +59,8 @@ func TestHoursSubtotalAndTaxAreRoundedHalfUpOnceEach(t *testing.T) {
 
 func drawTariff(t *rapid.T) rental.Tariff {
 	return rental.Tariff{
-		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 25_000_000), // twice the longest time has a price
+		// Twice the longest time has a price.
+		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 25_000_000),
 		Tax: rental.TaxRate(rapid.Int64Range(0, int64(rental.FullTax)).Draw(t, "tax")), Deposit: drawAmount(t, "deposit"),
 	}
 }
@@ -138,7 +139,8 @@ func TestATimeThatHasNoPrice(t *testing.T) {
 	dear := rental.Tariff{Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 0}
 	for length, of := range map[time.Duration]rental.Tariff{
 		0: dear, -time.Hour: dear, time.Millisecond - 1: dear, time.Hour + 36*time.Second: dear, rental.MaxLength: dear, 1<<63 - 1: dear,
-		time.Hour: {Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 1}, // the rental is bounded, tax included
+		// The rental is bounded, tax included.
+		time.Hour: {Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 1},
 	} {
 		if p, err := of.Over(start, start.Add(length)); err == nil || p != (rental.Price{}) {
 			t.Errorf("%v: %+v", length, p)

@@ -60,7 +60,8 @@ type IntentRequest struct {
 type IntentStatus string
 
 const (
-	IntentPrepared   IntentStatus = "prepared"        // waits for a card, or to be confirmed; moved nothing
+	// Waits for a card, or to be confirmed; moved nothing.
+	IntentPrepared   IntentStatus = "prepared"
 	IntentAction     IntentStatus = "requires_action" // waits for the card's owner
 	IntentProcessing IntentStatus = "processing"
 	IntentHeld       IntentStatus = "held" // authorised, not captured
@@ -152,14 +153,19 @@ const (
 type ProcessorFailure string
 
 const (
-	CardRefused     ProcessorFailure = "card_refused" // the card was declined; Decline says why
-	NotKnown        ProcessorFailure = "not_known"    // there is no such object
-	Refused         ProcessorFailure = "refused"      // the request makes no sense to the processor, now or ever; nothing happened
-	WrongState      ProcessorFailure = "wrong_state"  // the object is in another state than the request needs: look at it
-	NotDone         ProcessorFailure = "not_done"     // busy, or too many requests: nothing happened, the same again is safe
-	MayHaveHappened ProcessorFailure = "may_have"     // no answer in time: the same again with the same key is safe
-	BrokenThere     ProcessorFailure = "broken_there" // an error of the processor's own: it may have happened, and the key answers this for ever
-	NotOurs         ProcessorFailure = "not_ours"     // our credentials are refused
+	CardRefused ProcessorFailure = "card_refused" // the card was declined; Decline says why
+	NotKnown    ProcessorFailure = "not_known"    // there is no such object
+	// The request makes no sense to the processor, now or ever; nothing happened.
+	Refused ProcessorFailure = "refused"
+	// The object is in another state than the request needs: look at it.
+	WrongState ProcessorFailure = "wrong_state"
+	// Busy, or too many requests: nothing happened, the same again is safe.
+	NotDone ProcessorFailure = "not_done"
+	// No answer in time: the same again with the same key is safe.
+	MayHaveHappened ProcessorFailure = "may_have"
+	// An error of the processor's own: it may have happened, and the key answers this for ever.
+	BrokenThere ProcessorFailure = "broken_there"
+	NotOurs     ProcessorFailure = "not_ours" // our credentials are refused
 )
 
 // ProcessorError is why a call to the processor failed.

@@ -175,10 +175,12 @@ type SignatureUse struct {
 type UseResult int
 
 const (
-	FirstUse    UseResult = iota + 1 // it is used up now
-	UsedBefore                       // nothing changed
-	NotFresh                         // nothing changed: by the record's clock it is too old, or of the future
-	TooManyUses                      // nothing changed: the client has the most fresh signatures that are kept
+	FirstUse   UseResult = iota + 1 // it is used up now
+	UsedBefore                      // nothing changed
+	// Nothing changed: by the record's clock it is too old, or of the future.
+	NotFresh
+	// Nothing changed: the client has the most fresh signatures that are kept.
+	TooManyUses
 )
 
 // SignedRequest is what of a request is signed.

@@ -123,7 +123,8 @@ func TestWhoSeesABooking(t *testing.T) {
 	}{
 		{telematics.Actor{Role: telematics.Client, Agency: 1, Subject: "client-7"}, true},
 		{telematics.Actor{Role: telematics.Client, Agency: 1, Subject: "client-8"}, false},
-		{telematics.Actor{Role: telematics.Client, Agency: 2, Subject: "client-7"}, false}, // another agency's client of the same name
+		// Another agency's client of the same name.
+		{telematics.Actor{Role: telematics.Client, Agency: 2, Subject: "client-7"}, false},
 		{telematics.Actor{Role: telematics.Client, Subject: "client-7"}, false},
 		{telematics.Actor{Role: telematics.Admin, Subject: "a"}, true},
 		{telematics.Actor{Role: telematics.Admin, Agency: 1, Subject: "a"}, true},

@@ -23,9 +23,9 @@ type step struct {
 	takes  time.Duration
 }
 
-// steps returns the movements of an action, in their order. A return engages the immobilizer first, so that a car which
-// cannot be locked cannot be driven away either [CMD-6]; a hand-over releases it first, so that a car which cannot be
-// driven stays locked.
+// steps returns the movements of an action, in their order. A return engages the immobilizer first,
+// so that a car which cannot be locked cannot be driven away either [CMD-6]; a hand-over releases
+// it first, so that a car which cannot be driven stays locked.
 func steps(a telematics.Action, attention *telematics.Attention, effort time.Duration) []step {
 	switch a {
 	case telematics.LockAndDisableDriving:

@@ -18,8 +18,8 @@ const (
 	airMemory = 64 // deliveries by which a retransmission is recognised
 )
 
-// air is what lies between a unit and its broker: it decides when, how often and whether a message arrives. Messages of
-// one direction stay in order, as on any TCP connection, but for the faults.
+// air is what lies between a unit and its broker: it decides when, how often and whether a message
+// arrives. Messages of one direction stay in order, as on any TCP connection, but for the faults.
 type air struct {
 	latency Latency
 	faults  *Faults
@@ -53,7 +53,8 @@ func (a *air) apart() (time.Duration, bool) {
 	return uniform(a.rng, minApart, maxApart), true
 }
 
-// damaged returns a copy of a signed message that no key verifies, though it still says which command it is; false: it is none.
+// damaged returns a copy of a signed message that no key verifies, though it still says which
+// command it is; false: it is none.
 func damaged(message []byte) ([]byte, bool) {
 	at := bytes.LastIndexByte(message, '.') + 1
 	if at == 0 || at == len(message) {
@@ -67,8 +68,8 @@ func damaged(message []byte) ([]byte, bool) {
 	return spoilt, true
 }
 
-// settle draws the conditions anew, as the faults have changed: what is on its way stays as late as it is, but a report of a
-// healed radio is not.
+// settle draws the conditions anew, as the faults have changed: what is on its way stays as late as
+// it is, but a report of a healed radio is not.
 func (a *air) settle() { a.trip = a.latency(a.rng) + a.faults.Delay }
 
 func (a *air) drops(message []byte) bool {

@@ -15,8 +15,8 @@ const (
 	Engaged  Immobilizer = "engaged"
 )
 
-// Body is a vehicle without its telematics unit: its true state, whatever the unit reports. What it reports, and in
-// which words, is Report; how it moves and drains, advance.
+// Body is a vehicle without its telematics unit: its true state, whatever the unit reports. What it
+// reports, and in which words, is Report; how it moves and drains, advance.
 type Body struct {
 	Powertrain telematics.Powertrain
 
@@ -57,13 +57,13 @@ type Body struct {
 	SiteRSRP float64 // of the cell, where the car is
 	Firmware string
 
-	// Unreported lists what the vehicle has no sensor or no bus for: fields, or groups of fields such as
-	// "telemetry.windows".
+	// Unreported lists what the vehicle has no sensor or no bus for: fields, or groups of fields
+	// such as "telemetry.windows".
 	Unreported []telematics.Field
 }
 
-// EngineRuns reports whether the engine, or an electric drive, is running. With the immobilizer engaged the ignition can
-// be switched on, but nothing starts.
+// EngineRuns reports whether the engine, or an electric drive, is running. With the immobilizer
+// engaged the ignition can be switched on, but nothing starts.
 func (b *Body) EngineRuns() bool { return b.Ignition && b.Immobilizer != Engaged }
 
 // stands reports whether the vehicle is known to stand, or crawl [CMD-7].
@@ -72,7 +72,8 @@ func (b *Body) stands() bool { return !b.SpeedUnknown && b.SpeedKmh <= telematic
 // drives reports whether the vehicle is known to move.
 func (b *Body) drives() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics.MovingKmh }
 
-// forbids names what in the vehicle's state keeps an action from being carried out now, or is empty [CMD-7].
+// forbids names what in the vehicle's state keeps an action from being carried out now, or is empty
+// [CMD-7].
 func (b *Body) forbids(a telematics.Action) string {
 	switch {
 	case a.Immobilizes() && !b.stands(): // an unknown speed counts as moving
@@ -108,7 +109,8 @@ func (b *Body) do(a telematics.Action) {
 	}
 }
 
-// settle engages an armed immobilizer once the ignition is off and the vehicle stands. It never stops a running engine [CMD-7].
+// settle engages an armed immobilizer once the ignition is off and the vehicle stands. It never
+// stops a running engine [CMD-7].
 func (b *Body) settle() {
 	if b.Immobilizer == Armed && !b.Ignition && b.stands() {
 		b.Immobilizer = Engaged

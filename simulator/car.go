@@ -1,6 +1,6 @@
-// Package simulator is the world outside: cars whose telematics units speak protocol v1 in full, over radios and with
-// bodies that fail in every way that real ones do. Nothing in it is a stand-in for the service; the service cannot tell
-// these cars from others.
+// Package simulator is the world outside: cars whose telematics units speak protocol v1 in full,
+// over radios and with bodies that fail in every way that real ones do. Nothing in it is a stand-in
+// for the service; the service cannot tell these cars from others.
 //
 //	              Car: one goroutine owns all of it
 //	┌──────────────────────────────────────────────────────────────┐
@@ -10,11 +10,12 @@
 //	└───────────────────────────────│──────────────────────────────┘
 //	                            Recorder (what was executed, and when)
 //
-// Unit, air and Body are pure: an instant and a message go in, what follows comes out. Car owns time and the connection.
-// Fleet runs any number of cars; Demo knows the ten that each teach one outcome.
+// Unit, air and Body are pure: an instant and a message go in, what follows comes out. Car owns
+// time and the connection. Fleet runs any number of cars; Demo knows the ten that each teach one
+// outcome.
 //
-// A car is made to disobey by its Faults, and to be wrong about the time by its Clock. Everything else in it obeys the
-// protocol to the letter: lines that fulfil a clause cite it, as [CMD-5].
+// A car is made to disobey by its Faults, and to be wrong about the time by its Clock. Everything
+// else in it obeys the protocol to the letter: lines that fulfil a clause cite it, as [CMD-5].
 package simulator
 
 import (
@@ -31,7 +32,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Car is a vehicle with its unit and its radio. Run makes it live; what a test does to it meanwhile is in handle.go.
+// Car is a vehicle with its unit and its radio. Run makes it live; what a test does to it meanwhile
+// is in handle.go.
 type Car struct {
 	config    Config
 	connected atomic.Bool
@@ -97,9 +99,9 @@ func NewCar(config Config) *Car {
 	return c
 }
 
-// Run lets the car live until ctx is cancelled, then announces its sleep and disconnects: without the announcement, a
-// proper DISCONNECT would leave the broker believing it online. It returns an error only where the unit's memory cannot
-// be read. Run is called once.
+// Run lets the car live until ctx is cancelled, then announces its sleep and disconnects: without
+// the announcement, a proper DISCONNECT would leave the broker believing it online. It returns an
+// error only where the unit's memory cannot be read. Run is called once.
 func (c *Car) Run(ctx context.Context) error {
 	defer close(c.stopped)
 	defer c.dialling.Wait()
@@ -234,7 +236,8 @@ func (c *Car) reportAll() {
 	})
 }
 
-// transmit hands a message to the connection. Without one a report is lost, as the next one says more; an answer waits.
+// transmit hands a message to the connection. Without one a report is lost, as the next one says
+// more; an answer waits.
 func (c *Car) transmit(channel v1.Channel, payload []byte) {
 	if c.link != nil && c.link.Publish(channel, payload, false) == nil {
 		return

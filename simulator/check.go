@@ -12,8 +12,9 @@ const (
 	maxTTL   = 35 * time.Second // from iat to exp
 )
 
-// objection returns the reason for which the unit must not execute a command that it has not seen before, or an empty
-// one. The order is the protocol's, and matters: each check trusts what those before it have established [CMD-4].
+// objection returns the reason for which the unit must not execute a command that it has not seen
+// before, or an empty one. The order is the protocol's, and matters: each check trusts what those
+// before it have established [CMD-4].
 func (t *turn) objection(c telematics.Claims) (reason, detail string) {
 	last, accepted := t.log.Seq[c.Lane]
 	switch {
@@ -52,8 +53,8 @@ func (t *turn) overtaken(c telematics.Claims) (reason, detail string) {
 
 func (t *turn) tooLate(c telematics.Claims) bool { return !t.now().Before(c.Expires) }
 
-// able reports whether the car has what the command needs. A command in another lane than its action's would avoid
-// the order of its lane.
+// able reports whether the car has what the command needs. A command in another lane than its
+// action's would avoid the order of its lane.
 func (t *turn) able(c telematics.Claims) (detail string, able bool) {
 	switch {
 	case c.Action != telematics.ReportState && !slices.Contains(t.actions, c.Action):

@@ -27,12 +27,12 @@ func (c Clock) Read(at time.Time) Moment {
 	return Moment{True: at, Clock: at.Add(c.Skew).UTC(), Valid: true}
 }
 
-// floorFor is how long an iat counts after it was received. A wrong one, which a clock that was wrong as well let pass, must
-// not lock the unit out permanently.
+// floorFor is how long an iat counts after it was received. A wrong one, which a clock that was
+// wrong as well let pass, must not lock the unit out permanently.
 const floorFor = 5 * time.Minute
 
-// floor is the earliest that it can be: a time that the fleet signed, and how long ago it was received [CMD-9]. The zero
-// value knows nothing.
+// floor is the earliest that it can be: a time that the fleet signed, and how long ago it was
+// received [CMD-9]. The zero value knows nothing.
 type floor struct {
 	told  time.Time // zero: none
 	since time.Time // of the unit's timer, which cannot be set: only its differences count
@@ -47,13 +47,14 @@ func (f floor) now(timer time.Time) time.Time {
 	return f.told.Add(passed)
 }
 
-// now is the unit's time: its clock, but not before what was signed earlier [CMD-9]. In its messages it gives its
-// clock alone.
+// now is the unit's time: its clock, but not before what was signed earlier [CMD-9]. In its
+// messages it gives its clock alone.
 func (t *turn) now() time.Time { return later(t.at.Clock, t.floor.now(t.at.True)) }
 
-// learn takes the time from a command that the fleet signed for this unit, once it was judged by what was known before:
-// a command's own word must not make it fresh. An iat that is further ahead of a valid clock than a clock may be wrong is
-// not believed: the service may be the one that is wrong. So what is refused as clock_behind teaches nothing.
+// learn takes the time from a command that the fleet signed for this unit, once it was judged by
+// what was known before: a command's own word must not make it fresh. An iat that is further ahead
+// of a valid clock than a clock may be wrong is not believed: the service may be the one that is
+// wrong. So what is refused as clock_behind teaches nothing.
 func (t *turn) learn(c telematics.Claims) {
 	believed := t.at.Valid && !c.IssuedAt.After(t.at.Clock.Add(maxAhead))
 	if believed && c.IssuedAt.After(t.floor.now(t.at.True)) {

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// A unit whose clock is wrong must not start a command that was held back on the way: by its clock it looks fresh. [CMD-9]
+// A unit whose clock is wrong must not start a command that was held back on the way: by its clock
+// it looks fresh. [CMD-9]
 func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 	type command struct {
 		skew   time.Duration // of the unit's clock when the command arrives
@@ -43,7 +44,8 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 		}},
 		{"drifting back within what is allowed", []command{
 			{-3 * time.Second, 0, ""},
-			{-3 * time.Second, 12 * time.Second, telematics.TooLate}, // by its clock it had a second left
+			// By the unit's clock there was a second left.
+			{-3 * time.Second, 12 * time.Second, telematics.TooLate},
 		}},
 		{"ahead, as much as is allowed", []command{
 			{5 * time.Second, 0, ""},
@@ -88,7 +90,8 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 	}
 }
 
-// For five minutes after a prompt command no clock can be so wrong, nor a way so slow, that a command begins late. [CMD-9]
+// For five minutes after a prompt command no clock can be so wrong, nor a way so slow, that a
+// command begins late. [CMD-9]
 func TestHoweverWrongTheClockBecomesNothingStartsLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	started := 0
@@ -187,8 +190,8 @@ func TestWhatTeachesAUnitTheTime(t *testing.T) {
 	}
 }
 
-// A service whose clock was ahead must not lock a unit out: not for a moment where the unit's clock is right, and for five
-// minutes at most where it was wrong in the same way. [CMD-9]
+// A service whose clock was ahead must not lock a unit out: not for a moment where the unit's clock
+// is right, and for five minutes at most where it was wrong in the same way. [CMD-9]
 func TestAServiceThatWasAheadLocksNoUnitOut(t *testing.T) {
 	order := func(b *bench, ahead time.Duration) telematics.Answer {
 		t.Helper()

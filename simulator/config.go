@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// Config is one car. The zero value is a healthy hatchback with a random serial, at a broker on this machine; give it the
-// Keyring, or it rejects every command.
+// Config is one car. The zero value is a healthy hatchback with a random serial, at a broker on
+// this machine; give it the Keyring, or it rejects every command.
 type Config struct {
 	Unit     telematics.Unit // serial, MQTT user name and client id. Defaults to a random one
 	Password string          // Defaults to none
@@ -39,8 +39,8 @@ type Profile struct {
 	Latency Latency             // of its radio. Defaults to Fast
 	Faults  Faults
 	Clock   Clock
-	// Gone is how long ago its connection broke permanently. The car connects once, so that the broker publishes its last
-	// will, dated then, and never again. Defaults to 0: it is there.
+	// Gone is how long ago its connection broke permanently. The car connects once, so that the
+	// broker publishes its last will, dated then, and never again. Defaults to 0: it is there.
 	Gone time.Duration
 }
 
@@ -96,8 +96,11 @@ var Always = Rule{Every: 1}
 
 // Faults is what is wrong with a car. They combine; the zero value is a healthy car.
 type Faults struct {
-	Drop       Rule          // commands lost on the way. Chance takes any delivery; Every the first one of each n-th command
-	Damage     Rule          // commands come twice: a copy whose signature is damaged, and up to 3 s later the sound one
+	// Commands lost on the way. Chance takes any delivery; Every the first one of each n-th
+	// command.
+	Drop Rule
+	// Commands come twice: a copy whose signature is damaged, and up to 3 s later the sound one.
+	Damage     Rule
 	DropAnswer Rule          // answers lost on the way
 	Duplicate  Rule          // answers sent twice
 	Reorder    Rule          // answers held back for up to a second, so that later ones overtake
@@ -105,8 +108,9 @@ type Faults struct {
 	Refuse     Rule          // the clock is lost for that command: it is rejected, clock_unset
 	Fail       Rule          // nothing that should move does
 	Jammed     []Part        // these parts never move
-	Silent     bool          // the application hangs: commands arrive, nothing is done or answered; reports go on
-	Offline    bool          // no network
+	// The application hangs: commands arrive, nothing is done or answered; reports go on.
+	Silent  bool
+	Offline bool // no network
 }
 
 // strikes draws once.

@@ -14,8 +14,8 @@ var altstadtring = []Point{
 	{48.1362, 11.5843}, {48.1330, 11.5800}, {48.1319, 11.5717}, {48.1345, 11.5664},
 }
 
-// Demo returns the profile of a car of the demo fleet, each of which teaches one outcome, or false where the vehicle
-// number is none of theirs (1 to 10).
+// Demo returns the profile of a car of the demo fleet, each of which teaches one outcome, or false
+// where the vehicle number is none of theirs (1 to 10).
 func Demo(id telematics.VehicleID) (Profile, bool) {
 	p, ok := demo()[id]
 	return p, ok
@@ -47,5 +47,6 @@ func demo() map[telematics.VehicleID]Profile {
 	}
 }
 
-// slowRadio leaves room for a horn pulse of a second: the answer comes after 6 to 9 seconds with it, too.
+// slowRadio leaves room for a horn pulse of a second: the answer comes after 6 to 9 seconds with
+// it, too.
 var slowRadio = Between(6*time.Second, 7800*time.Millisecond)

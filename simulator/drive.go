@@ -24,7 +24,8 @@ const (
 	rsrpSpread          = 0.6  // dB per square root of a second
 )
 
-// advance lets time pass for the vehicle: it drives, uses or takes up energy, and its signal wanders.
+// advance lets time pass for the vehicle: it drives, uses or takes up energy, and its signal
+// wanders.
 func (b *Body) advance(dt time.Duration, rng *rand.Rand) {
 	if dt <= 0 {
 		return
@@ -98,7 +99,8 @@ func (b *Body) leg(i int) float64 {
 	return math.Hypot(north, east)
 }
 
-// offset returns how many kilometres to the north and the east another point lies; the Earth is flat within a city.
+// offset returns how many kilometres to the north and the east another point lies; the Earth is
+// flat within a city.
 func (p Point) offset(to Point) (north, east float64) {
 	return (to.Latitude - p.Latitude) * kmPerDegree, (to.Longitude - p.Longitude) * p.kmPerDegreeEast()
 }

@@ -24,7 +24,8 @@ type FleetConfig struct {
 	Stagger  time.Duration // between the first connections of two cars. Defaults to 2 ms
 }
 
-// Fleet runs any number of cars in one process. Each costs one goroutine, and what its MQTT client takes.
+// Fleet runs any number of cars in one process. Each costs one goroutine, and what its MQTT client
+// takes.
 type Fleet struct {
 	cars    []*Car
 	stagger time.Duration
@@ -67,8 +68,8 @@ func (f *Fleet) Car(unit telematics.Unit) *Car {
 	return nil
 }
 
-// SetKeyring provisions every car of the fleet with other public keys, also those whose own Config named some. It blocks
-// until the cars run, as each car's does.
+// SetKeyring provisions every car of the fleet with other public keys, also those whose own Config
+// named some. It blocks until the cars run, as each car's does.
 func (f *Fleet) SetKeyring(ring signing.Keyring) {
 	for _, c := range f.cars {
 		c.SetKeyring(ring)
@@ -86,8 +87,8 @@ func (f *Fleet) Connected() int {
 	return n
 }
 
-// Run lets every car live until ctx is cancelled, and returns when all have disconnected. The first car that cannot
-// start stops the fleet.
+// Run lets every car live until ctx is cancelled, and returns when all have disconnected. The first
+// car that cannot start stops the fleet.
 func (f *Fleet) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, c := range f.cars {

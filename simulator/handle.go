@@ -7,10 +7,11 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it has stopped.
+// What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it
+// has stopped.
 
-// Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the ignition. What changed is
-// reported.
+// Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the
+// ignition. What changed is reported.
 func (c *Car) Change(edit func(*Body)) {
 	c.ask(func(context.Context) error {
 		c.act(func(at Moment) Effects {
@@ -54,7 +55,8 @@ func (c *Car) SetClock(k Clock) {
 	})
 }
 
-// SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged by the new ones [CMD-1].
+// SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged
+// by the new ones [CMD-1].
 func (c *Car) SetKeyring(ring signing.Keyring) {
 	c.ask(func(context.Context) error {
 		c.unit.keys = ring
@@ -62,7 +64,8 @@ func (c *Car) SetKeyring(ring signing.Keyring) {
 	})
 }
 
-// Cut breaks the connection without DISCONNECT, so that the broker publishes the last will. The car connects again.
+// Cut breaks the connection without DISCONNECT, so that the broker publishes the last will. The car
+// connects again.
 func (c *Car) Cut() {
 	c.ask(func(ctx context.Context) error {
 		if c.link != nil {
@@ -73,8 +76,8 @@ func (c *Car) Cut() {
 	})
 }
 
-// Restart takes the unit's power away and gives it back. Only its memory survives: what it was working on, what it had
-// heard and what it was about to say is lost.
+// Restart takes the unit's power away and gives it back. Only its memory survives: what it was
+// working on, what it had heard and what it was about to say is lost.
 func (c *Car) Restart() {
 	c.ask(func(ctx context.Context) error {
 		c.cut()

@@ -15,8 +15,8 @@ type job struct {
 	stuck  bool // the step at work did not move
 }
 
-// begin starts the first command of a lane. Waiting may have taken long: expiry and the car's state are checked again
-// right before anything moves [CMD-8] [CMD-7].
+// begin starts the first command of a lane. Waiting may have taken long: expiry and the car's state
+// are checked again right before anything moves [CMD-8] [CMD-7].
 func (t *turn) begin(lane telematics.Lane) {
 	for len(t.lanes[lane]) > 0 {
 		j := t.lanes[lane][0]
@@ -32,8 +32,8 @@ func (t *turn) begin(lane telematics.Lane) {
 	}
 }
 
-// move makes the movement of the current step. What a command moves, it moves immediately; the rest of the step is the wait
-// for the part's own word that it arrived.
+// move makes the movement of the current step. What a command moves, it moves immediately; the rest
+// of the step is the wait for the part's own word that it arrived.
 func (t *turn) move(j *job) {
 	s := j.steps[j.now]
 	j.stuck = j.broken || slices.Contains(t.faults.Jammed, s.part)

@@ -9,8 +9,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// dial tries to connect, in a goroutine that ends with its attempt. The last will is registered on connecting,
-// before the car sends its presence; both have the same session [PRE-1].
+// dial tries to connect, in a goroutine that ends with its attempt. The last will is registered on
+// connecting, before the car sends its presence; both have the same session [PRE-1].
 func (c *Car) dial(ctx context.Context) {
 	if c.link != nil || c.faults.Offline {
 		return
@@ -79,7 +79,8 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 	c.connected.Store(true)
 }
 
-// present publishes the unit's presence; it needs a connection. That it is lost shows by the connection too.
+// present publishes the unit's presence; it needs a connection. That it is lost shows by the
+// connection too.
 func (c *Car) present(status telematics.PresenceStatus) {
 	p := telematics.Presence{
 		Status: status, Session: c.session, At: c.clock.Read(time.Now()).Clock,

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Memory is the part of a unit that survives a restart [CMD-5]. Save returns when what it was given is safe.
+// Memory is the part of a unit that survives a restart [CMD-5]. Save returns when what it was given
+// is safe.
 type Memory interface {
 	Load() (Log, error) // the zero Log where nothing was saved
 	Save(Log) error
@@ -18,7 +19,8 @@ type Memory interface {
 type Log struct {
 	Commands []Remembered              // oldest first
 	Seq      map[telematics.Lane]int64 // the last one accepted in each lane
-	Armed    bool                      // the immobilizer waits for the ignition to be switched off [CMD-7]
+	// The immobilizer waits for the ignition to be switched off [CMD-7]
+	Armed bool
 }
 
 // Remembered is a command that the unit has seen.
@@ -76,7 +78,8 @@ func (l Log) clone() Log {
 	return l
 }
 
-// RAM is a memory that survives the restart of a unit, but not of this process. The zero value is empty.
+// RAM is a memory that survives the restart of a unit, but not of this process. The zero value is
+// empty.
 type RAM struct {
 	mu  sync.Mutex
 	log Log

@@ -13,7 +13,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// File is a memory that survives the restart of this process too: a file of JSON, replaced whole. Its folder must exist.
+// File is a memory that survives the restart of this process too: a file of JSON, replaced whole.
+// Its folder must exist.
 type File struct{ Path string }
 
 type fileLog struct {

@@ -20,8 +20,9 @@ import (
 
 // Radio connects a unit to its broker. MQTT is the real one.
 type Radio interface {
-	// Dial returns a connection that is subscribed to the unit's commands. It calls deliver for each of them, which
-	// does not block, from any goroutine. Cancelling ctx afterwards does not end the connection.
+	// Dial returns a connection that is subscribed to the unit's commands. It calls deliver for
+	// each of them, which does not block, from any goroutine. Cancelling ctx afterwards does not
+	// end the connection.
 	Dial(ctx context.Context, login Login, deliver func(Message)) (Connection, error)
 }
 
@@ -29,7 +30,8 @@ type Radio interface {
 type Login struct {
 	Unit     telematics.Unit // the MQTT user name too
 	Password string
-	Will     []byte // published by the broker, retained, on the presence topic when the connection breaks
+	// Published by the broker, retained, on the presence topic when the connection breaks.
+	Will []byte
 }
 
 // Message is what the broker delivered from the unit's command topic.
@@ -49,7 +51,8 @@ type Connection interface {
 
 // MQTT is the radio that speaks MQTT 3.1.1 over TCP or TLS.
 type MQTT struct {
-	Broker    string        // URL, tcp://host:port or tls://host:port. Defaults to tcp://127.0.0.1:1883
+	// URL, tcp://host:port or tls://host:port. Defaults to tcp://127.0.0.1:1883.
+	Broker    string
 	TLS       *tls.Config   // for tls. Defaults to the system's certificates
 	KeepAlive time.Duration // at most a minute [TOP-2]. Defaults to 30 s
 }
@@ -65,8 +68,8 @@ const (
 	farewell       = 3000 // milliseconds at most for what is still to be written, and DISCONNECT
 )
 
-// Dial connects with a clean session and subscribes to the unit's commands. Every connection is a new client: paho's own
-// reconnection would resend what has become old.
+// Dial connects with a clean session and subscribes to the unit's commands. Every connection is a
+// new client: paho's own reconnection would resend what has become old.
 func (m MQTT) Dial(ctx context.Context, login Login, deliver func(Message)) (Connection, error) {
 	c := &mqttConnection{unit: login.Unit, lost: make(chan struct{})}
 	c.client = paho.NewClient(m.options(login).
@@ -146,8 +149,8 @@ func (c *mqttConnection) open(ctx context.Context, broker *url.URL, config *tls.
 	return severable{conn}, nil
 }
 
-// severable is a connection that may be closed behind paho's back. paho takes the error of a closed connection for its
-// own doing, and would wait forever for the rest of it.
+// severable is a connection that may be closed behind paho's back. paho takes the error of a closed
+// connection for its own doing, and would wait forever for the rest of it.
 type severable struct{ net.Conn }
 
 func (s severable) Read(b []byte) (int, error) {

@@ -61,8 +61,10 @@ func startBroker(t *testing.T, but ...v1.Channel) *broker {
 		}
 	}
 	t.Cleanup(func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it for ever.
-		eventually(t, "empty broker", func() bool { return b.server.Clients.Len() <= 1 }) // its own stays
+		// mochi takes a read lock twice when it closes: a client that leaves in between locks it
+		// for ever.
+		// The broker's own client stays.
+		eventually(t, "empty broker", func() bool { return b.server.Clients.Len() <= 1 })
 		if err := b.server.Close(); err != nil {
 			t.Error(err)
 		}
@@ -121,8 +123,8 @@ func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
 	return list
 }
 
-// online waits until the broker has heard of a session other than the one before. A car's own word comes earlier when
-// it connects, and later when it is cut.
+// online waits until the broker has heard of a session other than the one before. A car's own word
+// comes earlier when it connects, and later when it is cut.
 func (b *broker) online(unit telematics.Unit, before string) (session string) {
 	b.Helper()
 	eventually(b.T, "new session", func() bool {
@@ -291,7 +293,8 @@ func TestOverMQTTACarOutlivesItsBroker(t *testing.T) {
 func TestOverMQTTARefusedSubscriptionIsNoConnection(t *testing.T) {
 	b := startBroker(t, v1.CommandChannel)
 	car, _ := b.live(Config{Unit: "unit-6"})
-	eventually(t, "attempt", func() bool { return len(b.presences("unit-6")) > 0 }) // the last will of one that gave up
+	// The last will of one that gave up.
+	eventually(t, "attempt", func() bool { return len(b.presences("unit-6")) > 0 })
 	if p := b.presences("unit-6")[0]; p.Status != telematics.Offline || car.Connected() {
 		t.Errorf("presence %+v, connected %t", p, car.Connected())
 	}

@@ -38,8 +38,9 @@ type Event struct {
 	True    time.Time            `json:"true_time"`
 }
 
-// Recorder is the flight recorder of a fleet: what each car executed, and when. It is evidence that does not depend on
-// what the service believes. The zero value keeps everything in memory; nil records nothing. Safe for concurrent use.
+// Recorder is the flight recorder of a fleet: what each car executed, and when. It is evidence that
+// does not depend on what the service believes. The zero value keeps everything in memory; nil
+// records nothing. Safe for concurrent use.
 type Recorder struct {
 	Out   io.Writer // gets each event as a line of JSON. Defaults to none
 	Limit int       // latest events to keep in memory; negative: none. Defaults to all
@@ -106,7 +107,8 @@ func (r *Recorder) Of(id telematics.CommandID) []Event {
 	return slices.DeleteFunc(r.Events(), func(e Event) bool { return e.Command != id })
 }
 
-// Late returns the commands that started more than the allowed clock error after their expiry, by true time.
+// Late returns the commands that started more than the allowed clock error after their expiry, by
+// true time.
 func (r *Recorder) Late(allowed time.Duration) []Event {
 	return slices.DeleteFunc(r.Events(), func(e Event) bool {
 		return e.Kind != CommandStarted || !e.True.After(e.Expires.Add(allowed))

@@ -103,7 +103,8 @@ func only(r telematics.Report, fields []telematics.Field) telematics.Report {
 
 var position = []telematics.Field{telematics.Latitude, telematics.Longitude, telematics.LocatedAt}
 
-// changed returns what the later of two reports says anew. Half a position is none, so it is kept whole.
+// changed returns what the later of two reports says anew. Half a position is none, so it is kept
+// whole.
 func changed(before, after telematics.Report) telematics.Report {
 	whole := maps.Clone(after.Values)
 	maps.DeleteFunc(after.Values, func(f telematics.Field, value any) bool {

@@ -13,8 +13,9 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// Unit is the application in a telematics unit: protocol v1 without time, network and threads. What happens goes in with
-// its moment; the effects come out, and the car sees to them. Not safe for concurrent use.
+// Unit is the application in a telematics unit: protocol v1 without time, network and threads. What
+// happens goes in with its moment; the effects come out, and the car sees to them. Not safe for
+// concurrent use.
 type Unit struct {
 	serial  telematics.Unit
 	keys    signing.Keyring
@@ -129,8 +130,8 @@ func (t *turn) receive(message []byte) {
 	t.accept(claims)
 }
 
-// forged answers a message that no known key signed, if it says which command it pretends to be. A forged copy of a
-// command that we know gets no answer: it must not unsay what is true.
+// forged answers a message that no known key signed, if it says which command it pretends to be. A
+// forged copy of a command that we know gets no answer: it must not unsay what is true.
 func (t *turn) forged(message []byte) {
 	id, ok := claimedID(message)
 	if !ok || t.faults.Silent || t.log.find(id) != nil {

@@ -136,7 +136,8 @@ func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 		return nil
 	}
 	speed := s.Number(SpeedKmh)
-	blind := speed == nil // a vehicle that says it does not know counts as moving, for the immobilizer
+	// A vehicle that says it does not know counts as moving, for the immobilizer.
+	blind := speed == nil
 	switch {
 	case a.Immobilizes() && (blind || *speed > MovingKmh),
 		a.Opens() && !blind && *speed > MovingKmh:

@@ -32,7 +32,8 @@ type Activity struct {
 	Booking   int64 // zero: none
 	Action    string
 	Attention *Attention
-	Details   map[string]any // what was asked for, of what is no command, as JSON knows it; nil: nothing
+	// What was asked for, of what is no command, as JSON knows it; nil: nothing.
+	Details   map[string]any
 	Outcome   Outcome
 	Code      Code // of the error; empty: none
 	Command   CommandID

@@ -20,12 +20,14 @@ type CommandID = uuid.UUID
 
 // Command is one order to one vehicle, and what became of it.
 type Command struct {
-	ID         CommandID
-	Vehicle    VehicleID
-	Agency     AgencyID
-	Unit       Unit     // that was asked; only its word counts [ACK-4]
-	Protocol   Protocol // of the unit; not read back
-	Version    int64    // of the vehicle's record by which it was accepted; zero: not to be checked; not read back
+	ID       CommandID
+	Vehicle  VehicleID
+	Agency   AgencyID
+	Unit     Unit     // that was asked; only its word counts [ACK-4]
+	Protocol Protocol // of the unit; not read back
+	// The version of the vehicle's record by which it was accepted; zero: not to be checked; not
+	// read back.
+	Version    int64
 	Action     Action
 	Attention  *Attention // parameters; nil but for AttentionSignal
 	Lane       Lane

@@ -27,8 +27,9 @@ const (
 	CommandsHalted        Code = "commands_halted"
 	IdempotencyInProgress Code = "idempotency_in_progress"
 	IdempotencyMismatch   Code = "idempotency_mismatch"
-	IdempotencyReplayed   Code = "idempotency_replayed" // in the history: answered from an earlier request
-	Internal              Code = "internal"
+	// In the audit log: answered from an earlier request.
+	IdempotencyReplayed Code = "idempotency_replayed"
+	Internal            Code = "internal"
 )
 
 // Error is the one shape of an error at a border: a code and a message for the

@@ -230,7 +230,8 @@ func TestAWrongClockDoesNotSilenceAUnit(t *testing.T) {
 			c := Contact{}
 			for i, p := range []Presence{
 				{Status: Online, Session: "before", At: arrived.Add(wrong)},
-				{Status: Online, Session: "after", At: arrived.Add(time.Second)}, // the clock was set
+				// The clock was set.
+				{Status: Online, Session: "after", At: arrived.Add(time.Second)},
 				{Status: Online, Session: "again", At: arrived.Add(2*time.Second + wrong)},
 				{Status: Offline, Session: "again"},
 			} {
@@ -322,7 +323,8 @@ func TestPresenceOfAFormerSessionNeverCounts(t *testing.T) {
 	sessions := []string{"one", "two", "three", "four", "five"}
 	c := Contact{}
 	for i, session := range sessions {
-		c, _ = c.Apply(said(Online, session, now.Add(-time.Duration(i)*second)), now, false) // by a clock that goes back
+		// The clock goes back.
+		c, _ = c.Apply(said(Online, session, now.Add(-time.Duration(i)*second)), now, false)
 	}
 	for _, session := range sessions[:len(sessions)-1] {
 		for _, status := range []PresenceStatus{Online, Standby, Offline} {

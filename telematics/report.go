@@ -72,7 +72,8 @@ const (
 	WrongType   Fault = "type"  // not of its field's JSON type
 	OutOfRange  Fault = "range" // a number, a length or a time that cannot be
 	UnknownWord Fault = "word"  // none of its field's words
-	WrongTime   Fault = "time"  // the report's own time cannot be true; the receiver's was taken [TEL-5]
+	// The report's own time cannot be true; the receiver's was taken [TEL-5]
+	WrongTime Fault = "time"
 )
 
 // Dropped is a part of a message that was not taken, and why [TEL-4].

@@ -18,10 +18,12 @@ const (
 	Sent      State = "sent"      // handed to the MQTT client at least once
 	Received  State = "received"  // the unit says that it works on it
 	Succeeded State = "succeeded" // the vehicle did it
-	Rejected  State = "rejected"  // the unit refused, and remembers that it did; nothing was executed
-	Failed    State = "failed"    // the unit tried, and it did not work
-	Expired   State = "expired"   // never left us in time; nothing was executed
-	Unknown   State = "unknown"   // no answer in time, or none that promises anything; it may have been executed
+	// The unit refused, and remembers that it did; nothing was executed.
+	Rejected State = "rejected"
+	Failed   State = "failed"  // the unit tried, and it did not work
+	Expired  State = "expired" // never left us in time; nothing was executed
+	// No answer in time, or none that promises anything; it may have been executed.
+	Unknown State = "unknown"
 )
 
 // Outcome is what a caller may believe about the vehicle.

@@ -32,7 +32,8 @@ type UnknownUnit struct {
 
 // Limits of the list of unknown units.
 const (
-	MaxUnknownUnits     = 10_000              // beyond it the units that were silent for longest are removed
+	// Beyond it the units that were silent for longest are removed.
+	MaxUnknownUnits     = 10_000
 	UnknownUnitsKeptFor = 30 * 24 * time.Hour // after the last message
 )
 

@@ -1,5 +1,6 @@
-// Command summary runs "go test -json …" and prints a readable account: a line for each package that is done, the last lines of
-// each failing test, and at the end how long it took, which tests failed, what did not run, and go test's own line of each package.
+// Command summary runs "go test -json …" and prints a readable account: a line for each package
+// that is done, the last lines of each failing test, and at the end how long it took, which tests
+// failed, what did not run, and go test's own line of each package.
 package main
 
 import (
@@ -33,9 +34,10 @@ func (t test) String() string { return strings.TrimSpace(t.Package + " " + t.Tes
 type account struct {
 	to     io.Writer
 	output map[test][]string // last lines
-	failed []test            // leaves: tests without a failed subtest, and packages that failed by themselves
-	lines  []string          // go test's own, of packages
-	counts map[string]int    // of tests, by action
+	// Leaves: tests without a failed subtest, and packages that failed by themselves.
+	failed []test
+	lines  []string       // go test's own, of packages
+	counts map[string]int // of tests, by action
 }
 
 func main() {

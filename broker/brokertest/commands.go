@@ -20,9 +20,10 @@ import (
 // CommandRecord is one record of commands, as two instances of Motorpool use it.
 type CommandRecord struct {
 	Here, There broker.Commands
-	Vehicle     func() telematics.VehicleID                      // adds a vehicle
-	Fleet       Fleet                                            // where the vehicles are
-	Entries     func(telematics.CommandID) []telematics.Activity // a command's audit log entries, oldest first
+	Vehicle     func() telematics.VehicleID // adds a vehicle
+	Fleet       Fleet                       // where the vehicles are
+	// A command's audit log entries, oldest first.
+	Entries func(telematics.CommandID) []telematics.Activity
 }
 
 // CommandsContract runs what every record of commands promises. The record may be used

@@ -87,7 +87,8 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			seen.Changes = append(seen.Changes, change)
 		}
 	}
-	for _, unit := range observedUnits(observations) { // once all of a unit's are in, as its connectivity may come back
+	// Once all of a unit's are in, as its connectivity may come back.
+	for _, unit := range observedUnits(observations) {
 		if id, ok := built[unit]; ok && unit != "" {
 			seen.Changes = append(seen.Changes, m.announce(id)...)
 		}

@@ -32,8 +32,10 @@ func progressIsNoted(t *testing.T, r CommandRecord) {
 	for attempt := range 3 {
 		r.note(t, delivery.Progress{SentAt: at(attempt + 1), Attempts: attempt + 1}, sent.ID, both.ID)
 	}
-	r.note(t, delivery.Progress{SentAt: at(60), Attempts: 2}, sent.ID) // an older one that was overtaken
-	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)       // what the MQTT client denies has left all the same
+	// An older one that was overtaken.
+	r.note(t, delivery.Progress{SentAt: at(60), Attempts: 2}, sent.ID)
+	// What the MQTT client denies has left all the same.
+	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 1}, both.ID)

@@ -26,8 +26,10 @@ type Observer interface {
 type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
-	Twin        func(telematics.VehicleID) telematics.Twin     // reads one, once all instances have told what they know
-	Published   func() []telematics.Change                     // what changed since it was asked last, and Observe did not return; nil: nothing
+	// Reads one, once all instances have told what they know.
+	Twin func(telematics.VehicleID) telematics.Twin
+	// What changed since it was asked last, and Observe did not return; nil: nothing.
+	Published func() []telematics.Change
 }
 
 // TwinsContract runs what every record of twins promises.

@@ -15,9 +15,11 @@ import (
 type VehicleRecord struct {
 	broker.Vehicles
 	Commands broker.Commands
-	Record   func(context.Context, telematics.VehicleID) (telematics.Twin, error) // reads the vehicle through the instance
-	Vehicle  func() telematics.VehicleID                                          // adds a vehicle with a unit
-	Fleet    Fleet
+	// Reads the vehicle through the instance.
+	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Adds a vehicle with a unit.
+	Vehicle func() telematics.VehicleID
+	Fleet   Fleet
 }
 
 // VehiclesContract runs what a record of vehicles promises.

@@ -14,7 +14,8 @@ import (
 
 // Fleet is the record of vehicles, as another client changes it.
 type Fleet struct {
-	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error) // reads it as it is now
+	// Reads it as it is now.
+	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	Change func(telematics.VehicleID, func(*telematics.Twin))
 	Remove func(telematics.VehicleID)
 }

@@ -28,8 +28,8 @@ type Twins interface {
 	// The function that it returns blocks until they do, or the context ends: then they will. It is
 	// called once, and returns what Observe returns.
 	Report(delivery.Observation) (wait func(context.Context) (delivery.Seen, error))
-	// Run flushes what Observe has merged, so that every instance sees it, until the context ends, and then what is left. It publishes the
-	// changes that Observe has not returned.
+	// Run flushes what Observe has merged, so that every instance sees it, until the context ends,
+	// and then what is left. It publishes the changes that Observe has not returned.
 	Run(ctx context.Context, publish func([]telematics.Change)) error
 }
 
@@ -53,11 +53,14 @@ type Config struct {
 	Contacts     Contacts
 	UnknownUnits UnknownUnits // nil: unknown units are only counted
 
-	Changed  func([]telematics.Change)                             // publishes what observations have changed
-	Repeated func(telematics.Unit, []telematics.Answer, time.Time) // takes the results that a report repeats [TEL-3]
-	Now      func() time.Time                                      // this instance's clock
-	Dropped  *prometheus.CounterVec                                // counts what is dropped, by kind and reason
-	Metrics  prometheus.Registerer
+	// Publishes what observations have changed.
+	Changed func([]telematics.Change)
+	// Takes the results that a report repeats [TEL-3]
+	Repeated func(telematics.Unit, []telematics.Answer, time.Time)
+	Now      func() time.Time // this instance's clock
+	// Counts what is dropped, by kind and reason.
+	Dropped *prometheus.CounterVec
+	Metrics prometheus.Registerer
 
 	QueueSize   int           // messages that wait to be handled, in each queue
 	StepTimeout time.Duration // of one call of a port

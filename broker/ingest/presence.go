@@ -126,7 +126,8 @@ func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.O
 	if err != nil {
 		return 0, err
 	}
-	return max(0, len(observations)-unknown-foreign), nil // a counter panics below zero, and a store may call a unit both
+	// A counter panics below zero, and a store may call a unit both.
+	return max(0, len(observations)-unknown-foreign), nil
 }
 
 // Await begins to store a report that came with an answer, and returns a function that waits until

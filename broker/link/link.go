@@ -37,10 +37,16 @@ type Config struct {
 	Dialects telematics.Dialects
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
-	WriteTimeout   time.Duration // of one packet; a longer one drops the connection. Below the half second before its expiry in which nothing is published, or a message could leave too late [LAW-4]. Defaults to 400 ms.
-	ReplayAfter    time.Duration // first pause before presence is subscribed to again, because of what it retains not all did fit. Defaults to 1 s.
-	KeepAlive      time.Duration // at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
-	Logger         *slog.Logger  // Defaults to slog.Default().
+	// WriteTimeout is for one packet; a longer one drops the connection. It is below the half
+	// second before its expiry in which nothing is published, or a message could leave too late
+	// [LAW-4]. Defaults to 400 ms.
+	WriteTimeout time.Duration
+	// ReplayAfter is the first pause before presence is subscribed to again, where not all retained
+	// messages did fit into the queue. Defaults to 1 s.
+	ReplayAfter time.Duration
+	// KeepAlive is at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
+	KeepAlive time.Duration
+	Logger    *slog.Logger // Defaults to slog.Default().
 }
 
 // Receiver takes what units say. Its methods hand over and return [LAW-8].
@@ -81,7 +87,8 @@ type line struct {
 	qos    byte
 	to     func(Receiver) func(telematics.Message) bool
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
-	why    atomic.Pointer[error]       // the latest connection ended, or did not come up; nil: there was none
+	// The latest connection ended, or did not come up; nil: there was none.
+	why atomic.Pointer[error]
 }
 
 // New assembles a link. It does nothing before Run.
@@ -307,7 +314,8 @@ func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
 	c := l.config
 	o := mqtt.NewClientOptions().
 		AddBroker(c.URL).
-		SetClientID("motorpool-" + uuid.NewString()). // no client can guess it, and so take it [TOP-4]
+		// No client can guess it, and so take it [TOP-4].
+		SetClientID("motorpool-" + uuid.NewString()).
 		SetUsername(c.Username).
 		SetPassword(c.Password).
 		SetCleanSession(true).

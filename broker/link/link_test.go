@@ -126,7 +126,8 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		var to ears
 		var commands atomic.Int64
 		car := unitClient(t, server.UnitsURL(), &commands)
-		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online") // before the service is there
+		// Before the service is there.
+		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
 		if err := link.Publish(command([]byte("lock"))); err != nil {

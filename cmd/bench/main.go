@@ -1,5 +1,6 @@
-// Command bench measures the service, each time against a floor: what the same machine does in the same run without the
-// service. A ratio survives a change of the machine; a figure alone does not. See docs/benchmarks.md.
+// Command bench measures the service, each time against a floor: what the same machine does in the
+// same run without the service. A ratio survives a change of the machine; a figure alone does not.
+// See docs/benchmarks.md.
 //
 //	load     generates load, in separate processes
 //	measure  experiments, floors and statistics

@@ -43,8 +43,8 @@ type errorData struct {
 	Command telematics.CommandID `json:"command_id"`
 }
 
-// call makes one HTTP call, and returns a record of it in every case. An order to many vehicles is a call for each of them, all
-// with one request id.
+// call makes one HTTP call, and returns a record of it in every case. An order to many vehicles is
+// a call for each of them, all with one request id.
 func (r *round) call(ctx context.Context, o order, requestID string, instance int, timeout time.Duration) []audit.Call {
 	c := audit.Call{
 		RequestID: requestID, Key: o.key, Instance: instance, Vehicle: telematics.VehicleID(o.car), Action: o.action, Start: time.Now(),
@@ -107,7 +107,8 @@ func (r *round) request(ctx context.Context, o order, requestID string, instance
 	switch {
 	case len(o.more) > 0:
 		path = "commands"
-		body, _ = json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)}) // of plain values
+		// Plain values cannot fail to encode.
+		body, _ = json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)})
 	case o.action == telematics.AttentionSignal:
 		body = []byte(`{"signal":"lights","duration_ms":200}`)
 	}

@@ -33,8 +33,9 @@ func unitOf(car int) telematics.Unit { return telematics.Unit(fmt.Sprintf("car-%
 
 const (
 	reportInterval = 6 * time.Second
-	shortEffort    = 40 * time.Millisecond  // for one movement of a part
-	longEffort     = 600 * time.Millisecond // of cars that may restart, so that they do it during a command
+	shortEffort    = 40 * time.Millisecond // for one movement of a part
+	// Cars that may restart take that long, so that they restart during a command.
+	longEffort = 600 * time.Millisecond
 )
 
 func effortOf(car int) time.Duration {
@@ -133,7 +134,8 @@ func breakCars(set func(faults *simulator.Faults, amount int64)) func(*round, co
 	}
 }
 
-// eachCar calls a function for every car that a fault strikes, concurrently, as a call may block while a car is busy.
+// eachCar calls a function for every car that a fault strikes, concurrently, as a call may block
+// while a car is busy.
 func (r *round) eachCar(f fault.Fault, do func(int, *simulator.Car)) {
 	var all sync.WaitGroup
 	for _, car := range f.Cars {

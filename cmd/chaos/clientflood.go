@@ -21,9 +21,11 @@ const (
 	clientFloodRequests = 5000
 	clientFloodWithin   = 10 * time.Second
 	clientFloodCallers  = 24
-	clientFloodWarmUp   = 300                    // requests that open the connections, whose buffers take memory in Redis
-	clientFloodRoom     = 16 << 20               // bytes: buffers of connections and events vary by some megabytes
-	clientFloodOrders   = 100 * time.Millisecond // between two commands of others
+	// Requests that open the connections, whose buffers take memory in Redis.
+	clientFloodWarmUp = 300
+	// Bytes: buffers of connections and events vary by some megabytes.
+	clientFloodRoom   = 16 << 20
+	clientFloodOrders = 100 * time.Millisecond // between two commands of others
 	// clientFloodPath is a change without effect: no client has such a card.
 	clientFloodPath = "/api/v1/client/payment-methods/4711/default"
 )
@@ -49,8 +51,9 @@ func (r *round) createApp(ctx context.Context) (err error) {
 	return nil
 }
 
-// clientFlood lets one client send far more signed changes than its limit allows, while Redis has little free memory and others order
-// commands. There is no other fault, so that the flood is the reason of every refusal.
+// clientFlood lets one client send far more signed changes than its limit allows, while Redis has
+// little free memory and others order commands. There is no other fault, so that the flood is the
+// reason of every refusal.
 func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clientFloodCallers}
 	defer transport.CloseIdleConnections()
@@ -92,8 +95,8 @@ func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error
 	return f, err
 }
 
-// sendFlood sends requests from many concurrent callers, to every instance, and returns how many were answered, and how many refused
-// because of the client's rate.
+// sendFlood sends requests from many concurrent callers, to every instance, and returns how many
+// were answered, and how many refused because of the client's rate.
 func (r *round) sendFlood(ctx context.Context, callers *http.Client, requests int) (answered, limited int) {
 	var next, got, refused atomic.Int64
 	end := time.Now().Add(clientFloodWithin)
@@ -116,7 +119,8 @@ func (r *round) sendFlood(ctx context.Context, callers *http.Client, requests in
 	return int(got.Load()), int(refused.Load())
 }
 
-// orderConcurrently sends orders of other callers until stop is called, which waits for their answers.
+// orderConcurrently sends orders of other callers until stop is called, which waits for their
+// answers.
 func (r *round) orderConcurrently(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	d := newDraw(r.Seed, 3*r.Callers, r.Vehicles, r.Instances)
@@ -179,7 +183,8 @@ func (r *round) usedMemory(ctx context.Context) (int, error) {
 	return strconv.Atoi(found[1])
 }
 
-// fullErrors is how many writes Redis has refused because it is full, since its statistics were reset.
+// fullErrors is how many writes Redis has refused because it is full, since its statistics were
+// reset.
 func (r *round) fullErrors(ctx context.Context) (int, error) {
 	info, err := r.redis.Info(ctx, "errorstats").Result()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// clockFaultTag is the build tag of a service whose clock a file can set wrong, which clockFaultFile names: see clock_fault.go in
-	// package app.
+	// clockFaultTag is the build tag of a service whose clock a file can set wrong, which
+	// clockFaultFile names: see clock_fault.go in package app.
 	clockFaultTag  = "clockfault"
 	clockFaultFile = "MOTORPOOL_CLOCK_FAULT"
 
@@ -21,7 +21,8 @@ const (
 	clockRight = 2 * time.Second
 )
 
-// clockFile contains by how much the clock of an instance is ahead. Without the file, the clock is right.
+// clockFile contains by how much the clock of an instance is ahead. Without the file, the clock is
+// right.
 func (r *round) clockFile(instance int) string {
 	return r.Path(fmt.Sprintf("instance-%d.clock", instance))
 }
@@ -48,7 +49,8 @@ func (r *round) setClockAhead(ctx context.Context, f fault.Fault) error {
 
 func aheadOf(f fault.Fault) time.Duration { return time.Duration(f.Amount) * time.Second }
 
-// wrongClocks returns when the clock of each instance was ahead: the injection ends clockRight later.
+// wrongClocks returns when the clock of each instance was ahead: the injection ends clockRight
+// later.
 func (r *round) wrongClocks(injections []injection) map[int][]audit.ClockFault {
 	clocks := map[int][]audit.ClockFault{}
 	for i, n := range r.Running {

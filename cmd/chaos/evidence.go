@@ -47,7 +47,8 @@ func (r *round) delayed(injections []injection) map[int][]audit.Interval {
 	return delayed
 }
 
-// tamper tries to change the audit log, and returns the statements that were not refused. It rolls back what succeeds.
+// tamper tries to change the audit log, and returns the statements that were not refused. It rolls
+// back what succeeds.
 func (r *round) tamper(ctx context.Context) []string {
 	var succeeded []string
 	for _, attempt := range []string{

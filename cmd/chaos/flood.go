@@ -21,14 +21,16 @@ const (
 	floodUnit   = telematics.Unit("flood")
 	floodLength = 8 * time.Second
 	floodTick   = 10 * time.Millisecond
-	// floodCallers send orders during the flood: few enough for a machine that the flood keeps busy.
+	// floodCallers send orders during the flood: few enough for a machine that the flood keeps
+	// busy.
 	floodCallers = 12
 )
 
 // floodRates are messages a second, limited by the machine.
 var floodRates = map[v1.Channel]int{v1.AckChannel: 12_000, v1.TelemetryChannel: 3000, v1.PresenceChannel: 1000}
 
-// flood lets one unit publish far more than it may, without other faults, and sends orders to the other cars.
+// flood lets one unit publish far more than it may, without other faults, and sends orders to the
+// other cars.
 func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	if err := r.endCarFaults(ctx); err != nil {
 		return audit.Flood{}, err
@@ -73,7 +75,8 @@ func healthyCar(rng *rand.Rand, vehicles int) int {
 	}
 }
 
-// publishFlood publishes on a channel until the context ends: answers to commands that do not exist, reports, and new sessions.
+// publishFlood publishes on a channel until the context ends: answers to commands that do not
+// exist, reports, and new sessions.
 func publishFlood(ctx context.Context, client paho.Client, channel v1.Channel, rate int) {
 	tick := time.NewTicker(floodTick)
 	defer tick.Stop()

@@ -25,13 +25,14 @@ func haltedAgency(target string) telematics.AgencyID {
 }
 
 const (
-	// operatorTimeout is how long the operator retries what failed because a server was unavailable.
+	// operatorTimeout is how long the operator retries what failed because a server was
+	// unavailable.
 	operatorTimeout = time.Minute
 	operatorRetry   = 500 * time.Millisecond
 )
 
-// haltCommands halts commands as the operator, and resumes. While Postgres is unavailable neither can be stored; the
-// operator retries until it is, and the halt begins then.
+// haltCommands halts commands as the operator, and resumes. While Postgres is unavailable neither
+// can be stored; the operator retries until it is, and the halt begins then.
 func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
 	agency := haltedAgency(f.Target)
 	halt := audit.Halt{Agency: agency}
@@ -48,7 +49,8 @@ func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
 	r.halts.add(halt)
 	return world.Eventually(ctx, operatorTimeout, "commands resumed", func(ctx context.Context) bool {
 		output, err := r.operate(ctx, nil, append([]string{"resume", "--direct"}, flagOf(agency)...)...)
-		return retryLater(ctx, err == nil || strings.Contains(output, "there is no halt of")) // an earlier attempt resumed, and its answer was lost
+		// An earlier attempt resumed, and its answer was lost.
+		return retryLater(ctx, err == nil || strings.Contains(output, "there is no halt of"))
 	})
 }
 
@@ -60,8 +62,8 @@ func retryLater(ctx context.Context, succeeded bool) bool {
 	return succeeded
 }
 
-// orderUnanswered sends commands in every lane of the silent cars, which would be retransmitted during the halt if
-// nothing stopped them.
+// orderUnanswered sends commands in every lane of the silent cars, which would be retransmitted
+// during the halt if nothing stopped them.
 func (r *round) orderUnanswered(ctx context.Context, d *draw, agency telematics.AgencyID) {
 	for car := 1; car <= r.Vehicles; car++ {
 		if profileOf(car).Name != "silent" || agency != 0 && agencyOf(car) != agency {

@@ -45,7 +45,8 @@ func TestHalt_EachAgencyHasSilentCars(t *testing.T) {
 	}
 }
 
-// Only faults that delay messages excuse a late one: not those that lose messages, and not those elsewhere.
+// Only faults that delay messages excuse a late one: not those that lose messages, and not those
+// elsewhere.
 func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 	r := &round{World: &world.World{}, uptime: newUptime(2)}
 	for i := range 2 {

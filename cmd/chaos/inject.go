@@ -62,7 +62,8 @@ var errUnsupported = errors.New("not available here")
 func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
 	var mu sync.Mutex // guards what follows
 	var injections []injection
-	targets := map[string]*sync.Mutex{} // a fault that takes longer than planned delays the next one of its target
+	// A fault that takes longer than planned delays the next one of its target.
+	targets := map[string]*sync.Mutex{}
 	for _, f := range faults {
 		targets[f.Target] = &sync.Mutex{}
 	}

@@ -70,11 +70,13 @@ func (k *fleetKeys) idle() []string {
 	return ids
 }
 
-// switchWithin is a second in docs/operating.md; this is for instances that are killed, frozen or stopping.
+// switchWithin is a second in docs/operating.md; this is for instances that are killed, frozen or
+// stopping.
 const switchWithin = time.Minute
 
-// rotateKey rotates the signing key as the operator, in the order of docs/operating.md: every car has a key before it
-// signs, and until a minute after the last instance has switched to the next. Short rounds retire none.
+// rotateKey rotates the signing key as the operator, in the order of docs/operating.md: every car
+// has a key before it signs, and until a minute after the last instance has switched to the next.
+// Short rounds retire none.
 func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	for _, id := range r.keys.idle() {
 		if _, err := r.operate(ctx, nil, "keys", "retire", "--", id); err != nil {

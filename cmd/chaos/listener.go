@@ -20,7 +20,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// listener receives every command at the MQTT broker. Its intruder publishes forged and replayed ones.
+// listener receives every command at the MQTT broker. Its intruder publishes forged and replayed
+// ones.
 type listener struct {
 	keys     *fleetKeys
 	watcher  paho.Client
@@ -183,7 +184,8 @@ func (r *round) forge(ctx context.Context, f fault.Fault) error {
 	})
 }
 
-// intrude publishes messages for the fault's cars until it is over. It skips those that Mosquitto does not accept.
+// intrude publishes messages for the fault's cars until it is over. It skips those that Mosquitto
+// does not accept.
 func (r *round) intrude(ctx context.Context, f fault.Fault, next func(*rand.Rand, int) (string, []byte, error)) error {
 	rng := rand.New(rand.NewPCG(r.Seed, uint64(f.At)))
 	for i, end := 0, time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; i++ {

@@ -28,8 +28,9 @@ const (
 	attempts    = 5
 )
 
-// run sends orders until Commands are on record and Duration is over, and returns when every caller has its last answer. If
-// the service does not accept that number, it gives up after half as much time again.
+// run sends orders until Commands are on record and Duration is over, and returns when every caller
+// has its last answer. If the service does not accept that number, it gives up after half as much
+// time again.
 func (l *load) run(ctx context.Context) {
 	var callers sync.WaitGroup
 	for n := range l.Callers {
@@ -80,7 +81,8 @@ func (l *load) caller(ctx context.Context, d *draw) {
 	}
 }
 
-// send sends an order. If no answer comes, and the order has a key, the caller repeats it, to any instance.
+// send sends an order. If no answer comes, and the order has a key, the caller repeats it, to any
+// instance.
 func (l *load) send(ctx context.Context, d *draw, o order) {
 	instance := o.instance
 	for attempt := range attempts {

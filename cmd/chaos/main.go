@@ -1,11 +1,13 @@
-// Command chaos checks the promises of the service: never late, never twice, never forged, never forgotten. It runs several
-// instances on real servers, with hundreds of simulated cars and many callers, and injects faults by a schedule that its seed
-// draws (package fault). Then package audit compares what the callers, Postgres, Redis and the cars' flight recorders say.
+// Command chaos checks the promises of the service: never late, never twice, never forged, never
+// forgotten. It runs several instances on real servers, with hundreds of simulated cars and many
+// callers, and injects faults by a schedule that its seed draws (package fault). Then package audit
+// compares what the callers, Postgres, Redis and the cars' flight recorders say.
 //
 //	callers ─line─ instances ─line─ Postgres, Redis, Mosquitto ─line─ cars
 //
-// A line is a network that can be cut, silenced, delayed, slowed, reset or torn (package network). Processes are killed, stopped and
-// frozen; clocks are set wrong, a disk is filled, messages are replayed and forged. See docs/chaos.md.
+// A line is a network that can be cut, silenced, delayed, slowed, reset or torn (package network).
+// Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
+// replayed and forged. See docs/chaos.md.
 //
 // Packages money and failover are two other rounds.
 package main

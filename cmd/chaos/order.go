@@ -20,8 +20,9 @@ type order struct {
 	prefer   string        // Prefer; empty: none
 	hangUp   time.Duration // after which the caller hangs up; zero: it waits
 	instance int           // that gets the first attempt
-	insists  bool          // the caller repeats what was refused because a server was unavailable, if it has a key
-	repeats  bool          // the caller sends it once more after success, if it has a key
+	// The caller repeats what was refused because a server was unavailable, if it has a key.
+	insists bool
+	repeats bool // the caller sends it once more after success, if it has a key
 }
 
 // draw draws orders: the same ones for the same source.

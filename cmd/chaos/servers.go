@@ -42,7 +42,8 @@ func (r *round) instance(name string) int {
 	return slices.IndexFunc(r.Running, func(n *world.Instance) bool { return n.Name == name })
 }
 
-// down notes that a fault of the target makes instances unavailable, until the returned function is called.
+// down notes that a fault of the target makes instances unavailable, until the returned function is
+// called.
 func (r *round) down(target string) (over func()) {
 	if target == fault.Postgres {
 		return r.uptime.allDown()
@@ -147,8 +148,8 @@ func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Cont
 	}
 }
 
-// operate runs the program as an operator does, past every line, and returns its standard output; if it fails, its standard error. The
-// listener gets the standard error while the program runs.
+// operate runs the program as an operator does, past every line, and returns its standard output;
+// if it fails, its standard error. The listener gets the standard error while the program runs.
 func (r *round) operate(ctx context.Context, listener io.Writer, words ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.World.Binary, words...)
 	cmd.Env = append(os.Environ(), "MOTORPOOL_DATABASE_URL="+r.Postgres.URL(), "MOTORPOOL_SIGNING_KEYS="+r.Path(world.SigningFile))

@@ -22,8 +22,8 @@ const (
 	floodAfter = 2 * time.Second
 )
 
-// settle ends the faults of cars, lets one client flood the service, and waits until no state changes any more. The audit checks
-// what has not settled in time.
+// settle ends the faults of cars, lets one client flood the service, and waits until no state
+// changes any more. The audit checks what has not settled in time.
 func (r *round) settle(ctx context.Context, injections []injection) (flood audit.ClientFlood, err error) {
 	if err := r.endCarFaults(ctx); err != nil {
 		return flood, fmt.Errorf("settle: %w", err)
@@ -34,14 +34,16 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 	}
 	for _, s := range injections {
 		if s.Kind.Name == fault.RadioLate {
-			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay))) // delayed messages still arrive
+			// Delayed messages still arrive.
+			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay)))
 		}
 	}
 	r.await(ctx, settleWithin, "no command is open", func(ctx context.Context) bool {
 		open, _, err := r.watcher.unsettled(ctx)
 		return err == nil && open == 0
 	})
-	world.Pause(ctx, reportInterval+time.Second) // every car has reported its latest answers once more
+	// Every car has reported its latest answers once more.
+	world.Pause(ctx, reportInterval+time.Second)
 	steady, before := time.Now(), -1
 	r.await(ctx, settleWithin, "the number of unknown commands is steady", func(ctx context.Context) bool {
 		_, unknown, err := r.watcher.unsettled(ctx)
@@ -61,7 +63,8 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 	return flood, ctx.Err()
 }
 
-// endCarFaults ends the faults of cars, and waits until all cars are connected and all instances ready.
+// endCarFaults ends the faults of cars, and waits until all cars are connected and all instances
+// ready.
 func (r *round) endCarFaults(ctx context.Context) error {
 	for i, c := range r.fleet.Cars() {
 		c.SetClock(simulator.Clock{})

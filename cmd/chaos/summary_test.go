@@ -30,7 +30,8 @@ func goodRound() summary {
 	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
 	s.Evidence.Calls = []audit.Call{
 		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
-		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)}, // disturbed
+		// Disturbed.
+		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)},
 		{Status: 503, Code: telematics.TelematicsUnavailable},
 		{},
 	}

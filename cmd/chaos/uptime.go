@@ -9,8 +9,9 @@ import (
 	"motorpool/cmd/chaos/audit"
 )
 
-// uptime records when each instance was certainly up: running, with access to Postgres; and when at least one was. A fault counts from
-// before it begins until after it is over. It is safe for concurrent use.
+// uptime records when each instance was certainly up: running, with access to Postgres; and when at
+// least one was. A fault counts from before it begins until after it is over. It is safe for
+// concurrent use.
 type uptime struct {
 	mu        sync.Mutex // guards what follows
 	postgres  int        // present faults of Postgres
@@ -40,7 +41,8 @@ func newUptime(instances int) *uptime {
 // allDown notes that no instance reaches Postgres, until the returned function is called.
 func (u *uptime) allDown() (over func()) { return u.count(&u.postgres) }
 
-// down notes that an instance does not run, or does not reach Postgres, until the returned function is called.
+// down notes that an instance does not run, or does not reach Postgres, until the returned function
+// is called.
 func (u *uptime) down(i int) (over func()) { return u.count(&u.instances[i].faults) }
 
 func (u *uptime) count(faults *int) (over func()) {

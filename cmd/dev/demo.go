@@ -155,7 +155,8 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 		start = start.Add(b.begins)
 	}
 	if earliest := now.Add(time.Minute); b.state != rental.Upcoming && start.Before(earliest) {
-		start = earliest.Truncate(time.Second) // a booking is made before it begins; its dates follow
+		// A booking is made before it begins; its dates follow.
+		start = earliest.Truncate(time.Second)
 	}
 	made, _, err := d.bookings.OpenBooking(ctx, rental.Draft{
 		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle,

@@ -139,7 +139,8 @@ func (l *live) call(method, path, token string) reply {
 	request.Header.Set("Authorization", "Bearer "+l.env[token])
 	request.Header.Set("Content-Type", "application/json")
 	if strings.HasPrefix(path, "vehicles/7/") || strings.HasPrefix(path, "vehicles/9/") {
-		request.Header.Set("Prefer", "wait=30") // their radios take up to 9 of the default 10 s: nothing is left for a busy machine
+		// Their radios take up to 9 of the default 10 s: nothing is left for a busy machine.
+		request.Header.Set("Prefer", "wait=30")
 	}
 	start := time.Now()
 	response, err := http.DefaultClient.Do(request)
@@ -267,7 +268,8 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(l.out.String(), "control/lock") { // the files came first: only now all of it is there
+	if !strings.Contains(l.out.String(), "control/lock") {
+		// The files came first: only now all of it is there.
 		t.Errorf("nothing to paste in: %s", l.out)
 	}
 	for _, name := range []string{envFile, unitsFile} {

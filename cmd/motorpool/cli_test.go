@@ -158,7 +158,8 @@ func TestOutput_TableOrJSON(t *testing.T) {
 	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") || !strings.Contains(said, "--cursor abc") {
 		t.Errorf("%q %q %v", printed, said, err)
 	}
-	if printed, err := output(t, "vehicles"); err != nil || !strings.HasPrefix(printed, "[\n") { // not a terminal
+	// Not a terminal.
+	if printed, err := output(t, "vehicles"); err != nil || !strings.HasPrefix(printed, "[\n") {
 		t.Errorf("%q %v", printed, err)
 	}
 	t.Setenv("MOTORPOOL_URL", answering(t, 200, `{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`))

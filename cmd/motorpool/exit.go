@@ -10,11 +10,12 @@ import (
 
 // Exit codes; docs/cli.md has the same list, and scripts rely on it.
 const (
-	exitUsage       = 2 // the command line is wrong, or a setting
-	exitRefused     = 3 // refused, or nothing was sent: nothing has happened
-	exitFailed      = 4 // it was tried and failed
-	exitUnknown     = 5 // it may have happened
-	exitUnavailable = 6 // the service or a server that it needs is unavailable; nothing has happened
+	exitUsage   = 2 // the command line is wrong, or a setting
+	exitRefused = 3 // refused, or nothing was sent: nothing has happened
+	exitFailed  = 4 // it was tried and failed
+	exitUnknown = 5 // it may have happened
+	// The service or a server that it needs is unavailable; nothing has happened.
+	exitUnavailable = 6
 )
 
 // failure is an error with an exit code.

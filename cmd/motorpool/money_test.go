@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	for _, variable := range os.Environ() { // who tried the README's first minute has the settings of that world
+	// Who tried the README's first minute has the settings of that world.
+	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MOTORPOOL_") {
 			_ = os.Unsetenv(name)
 		}

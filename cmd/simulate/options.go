@@ -87,8 +87,8 @@ func (o options) latency() simulator.Latency {
 	return simulator.Fast
 }
 
-// recorder returns the flight recorder, and a function that closes its file. It keeps nothing in memory: a
-// fleet may run for weeks.
+// recorder returns the flight recorder, and a function that closes its file. It keeps nothing in
+// memory: a fleet may run for weeks.
 func (o options) recorder() (*simulator.Recorder, func() error, error) {
 	if o.Record == "" {
 		return nil, func() error { return nil }, nil

@@ -136,15 +136,16 @@ func editDistance(a, b []rune) int {
 	return rows[len(a)][len(b)]
 }
 
-// RepeatedName returns the path of the first member that comes twice in its object, and whether there is
-// one. The text must be JSON. Parsers disagree about which of the two counts (RFC 8259, section 4).
+// RepeatedName returns the path of the first member that comes twice in its object, and whether
+// there is one. The text must be JSON. Parsers disagree about which of the two counts (RFC 8259,
+// section 4).
 func RepeatedName(text []byte) (string, bool) {
 	path := repeatedName(json.NewDecoder(bytes.NewReader(text)), nil)
 	return strings.Join(path, "."), path != nil
 }
 
-// repeatedName reads one value, whose path is given, to its end or to the first repetition. Its depth is
-// bounded: the text was decoded before, which fails beyond 10,000 levels.
+// repeatedName reads one value, whose path is given, to its end or to the first repetition. Its
+// depth is bounded: the text was decoded before, which fails beyond 10,000 levels.
 func repeatedName(decoder *json.Decoder, path []string) []string {
 	opening, err := decoder.Token()
 	delimiter, ok := opening.(json.Delim)

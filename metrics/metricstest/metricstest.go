@@ -9,7 +9,8 @@ import (
 	"motorpool/metrics"
 )
 
-// Sum returns the sum of samples of a registry, which are named as in metrics.Values. Each must exist.
+// Sum returns the sum of samples of a registry, which are named as in metrics.Values. Each must
+// exist.
 func Sum(t testing.TB, registry prometheus.Registerer, samples ...string) int64 {
 	t.Helper()
 	values, err := metrics.Gather(registry.(prometheus.Gatherer))

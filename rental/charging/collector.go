@@ -21,10 +21,12 @@ type Config struct {
 	Cards     rental.Cards
 	Processor rental.Processor
 
-	Workers int              // charges that are carried out concurrently, and notices. Defaults to 8.
-	Lease   time.Duration    // for which a charge is taken. Defaults to 1 min.
-	Every   time.Duration    // between two looks for what is due. Defaults to 1 s.
-	Timeout time.Duration    // of one call of the processor; at most a third of the lease. Defaults to 20 s.
+	// Charges that are carried out concurrently, and notices. Defaults to 8.
+	Workers int
+	Lease   time.Duration // for which a charge is taken. Defaults to 1 min.
+	Every   time.Duration // between two looks for what is due. Defaults to 1 s.
+	// Timeout is of one call of the processor; at most a third of the lease. Defaults to 20 s.
+	Timeout time.Duration
 	Logger  *slog.Logger     // Defaults to slog.Default().
 	Now     func() time.Time // Defaults to time.Now.
 

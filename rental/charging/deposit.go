@@ -25,7 +25,8 @@ func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.
 		if w.job.Goal == rental.Hold {
 			return w.continueAttempt(ctx, in)
 		}
-		return w.release(ctx) // a payment that is given up holds nothing afterwards, whatever is still on its way to it
+		// A payment that is given up holds nothing afterwards, whatever is still on its way to it.
+		return w.release(ctx)
 	default:
 		return w.undecided(), nil
 	}

@@ -14,7 +14,8 @@ type metrics struct {
 
 	attempts      prometheus.Counter
 	withoutResult struct{ claimedElsewhere, notStored, noChange prometheus.Counter }
-	failures      struct{ outcomeUnknown, busy, refused prometheus.Counter } // of calls of the processor
+	// Failed calls of the processor.
+	failures struct{ outcomeUnknown, busy, refused prometheus.Counter }
 
 	notices prometheus.Counter
 	handled struct{ chargeChecked, chargeFinal, cardChecked, unknownObject, failed prometheus.Counter }

@@ -86,7 +86,8 @@ func (w *worker) undecided() rental.Result {
 // waits for the card's owner, or never came to be.
 func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	isNews := in.Attempt != w.job.Seen ||
-		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode // refused before it was made an attempt
+		// Refused before it was made an attempt.
+		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode
 	switch {
 	case in.Status == rental.IntentAction && (isNews || w.acted || w.job.DeclineCode != authentication):
 		return w.declined(rental.Decline{Code: authentication, Action: true}, in.Attempt), nil

@@ -55,7 +55,8 @@ func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	case w.acted:
 		return w.refundFailed(notAccepted), nil // it was refused just now, and is not there
 	}
-	if err := w.write(ctx, w.inState(rental.Unknown)); err != nil { // as it is, to be sure that the charge is still ours
+	// Written unchanged, to be sure that the charge is still ours.
+	if err := w.write(ctx, w.inState(rental.Unknown)); err != nil {
 		return rental.Result{}, err
 	}
 	return w.createRefund(ctx)

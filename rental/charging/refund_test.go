@@ -36,7 +36,8 @@ func TestARefundIsMadeOnceThroughEveryFault(t *testing.T) {
 					fault := twice(method, kind)
 					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 						if method == "RefundOf" && c.Method == "Refund" && len(w.bank.Calls()) < 3 {
-							return rentaltest.Fault{Kind: rentaltest.Unheard} // so that there is something to look for
+							// So that there is something to look for.
+							return rentaltest.Fault{Kind: rentaltest.Unheard}
 						}
 						return fault(c)
 					})

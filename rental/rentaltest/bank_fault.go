@@ -20,14 +20,15 @@ type Fault struct {
 type FaultKind int
 
 const (
-	Well          FaultKind = iota
-	Lost                    // the request never arrives; the caller hears nothing
-	Unheard                 // it is carried out; the caller hears nothing
-	Delayed                 // it is carried out after Late; the caller hears nothing
-	BrokenBefore            // an error of the bank's own, which the key answers for ever: it was not carried out
-	BrokenAfter             // the same, but it was carried out
-	Busy                    // too many requests: nothing happened
-	Misconfigured           // our credentials are refused
+	Well    FaultKind = iota
+	Lost              // the request never arrives; the caller hears nothing
+	Unheard           // it is carried out; the caller hears nothing
+	Delayed           // it is carried out after Late; the caller hears nothing
+	// An error of the bank's own, which the key answers for ever: it was not carried out.
+	BrokenBefore
+	BrokenAfter   // the same, but it was carried out
+	Busy          // too many requests: nothing happened
+	Misconfigured // our credentials are refused
 )
 
 // FaultKinds lists every way in which a call goes wrong.

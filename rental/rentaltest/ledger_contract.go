@@ -13,13 +13,18 @@ import (
 // ChargeRecord is one record of charges, as two instances of Motorpool use it.
 type ChargeRecord struct {
 	Here, There rental.Ledger
-	Client      func() rental.ClientID                                          // a new one, without a card
-	GiveCard    func(rental.ClientID, rental.Card) rental.Method                // the first is the default
-	SetDefault  func(rental.ClientID, rental.Method)                            // as the client does
-	Add         func(rental.ClientID, rental.Charge) rental.Charge              // of a booking of the client
-	Amend       func(rental.Charge, rental.Goal, rental.Minor)                  // as a change of the booking does
-	Charge      func(rental.ChargeID) rental.Charge                             // as it is
-	Lines       func(rental.BookingID, rental.ChargeKind) []telematics.Activity // oldest first
+	// A new one, without a card.
+	Client func() rental.ClientID
+	// The first is the default.
+	GiveCard func(rental.ClientID, rental.Card) rental.Method
+	// Sets the default as the client does.
+	SetDefault func(rental.ClientID, rental.Method)
+	// Adds a charge of a booking of the client.
+	Add func(rental.ClientID, rental.Charge) rental.Charge
+	// Changes a charge as a change of the booking does.
+	Amend  func(rental.Charge, rental.Goal, rental.Minor)
+	Charge func(rental.ChargeID) rental.Charge                             // as it is
+	Lines  func(rental.BookingID, rental.ChargeKind) []telematics.Activity // oldest first
 }
 
 // LedgerContract runs what every ledger promises.

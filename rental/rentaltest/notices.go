@@ -138,7 +138,8 @@ func noticeOnce(t *testing.T, r NoticeRecord) {
 	if err := r.There.Keep(t.Context(), n); err != nil { // told once more
 		t.Fatal(err)
 	}
-	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil { // a slow worker has failed
+	// A slow worker has failed.
+	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {

@@ -57,9 +57,10 @@ func New(c Config) *Processor {
 	backends := api.NewBackendsWithConfig(&api.BackendConfig{
 		URL:               api.String(cmp.Or(c.BaseURL, api.APIURL)),
 		HTTPClient:        client,
-		MaxNetworkRetries: api.Int64(0),                             // [STR-1]
-		EnableTelemetry:   api.Bool(false),                          // [STR-4]
-		LeveledLogger:     &api.LeveledLogger{Level: api.LevelNull}, // [STR-3]: it writes answers whole
+		MaxNetworkRetries: api.Int64(0),    // [STR-1]
+		EnableTelemetry:   api.Bool(false), // [STR-4]
+		// [STR-3]: it writes answers whole.
+		LeveledLogger: &api.LeveledLogger{Level: api.LevelNull},
 	})
 	return &Processor{
 		api:           api.NewClient(c.Key, api.WithBackends(backends)),

@@ -51,7 +51,8 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	})
 	var refusal *telematics.Error
 	switch {
-	case errors.As(err, &refusal) && refusal.Code == rental.MethodLimit: // others took the last places meanwhile
+	case errors.As(err, &refusal) && refusal.Code == rental.MethodLimit:
+		// Others took the last places meanwhile.
 		w.detach(ctx, client.ID, card.Token)
 	case err == nil && added.Unused != "":
 		w.detach(ctx, client.ID, added.Unused)
@@ -91,7 +92,8 @@ func (w *Wallet) attach(ctx context.Context, client rental.Client, token string)
 		return rental.Card{}, err
 	}
 	card, err := w.Processor.Attach(ctx, client.Customer, token)
-	if kind := kindOf(err); kind == rental.Refused || kind == rental.WrongState { // because an earlier request may have come so far
+	// Because an earlier request may have come so far.
+	if kind := kindOf(err); kind == rental.Refused || kind == rental.WrongState {
 		bound, customer, errLook := w.Processor.Card(ctx, token)
 		switch {
 		case errLook == nil && customer == client.Customer:
@@ -115,7 +117,8 @@ func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Cli
 	}
 	key := "client-" + client.Key
 	customer, err := w.Processor.CreateCustomer(ctx, key, client)
-	for try := 2; kindOf(err) == rental.BrokenThere && try <= customerTries; try++ { // that key answers this for ever
+	// The processor repeats this error for that key.
+	for try := 2; kindOf(err) == rental.BrokenThere && try <= customerTries; try++ {
 		customer, err = w.Processor.CreateCustomer(ctx, fmt.Sprintf("%s-%d", key, try), client)
 	}
 	switch kindOf(err) {
@@ -152,7 +155,8 @@ func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error 
 		if n.Key == nil {
 			return decline
 		}
-		if err := w.Cards.KeepDecline(ctx, *n.Key, decline); err != nil { // repeated, it is tried again
+		// Repeated, it is tried again.
+		if err := w.Cards.KeepDecline(ctx, *n.Key, decline); err != nil {
 			w.Log.WarnContext(ctx, "decline not kept", "err", err)
 		}
 		return decline

@@ -195,7 +195,8 @@ func TestALineIsDatedByTheChange(t *testing.T) {
 func TestOneKeyAddsOneCardAndLeavesOneAttached(t *testing.T) {
 	p := newPurse(t)
 	key := rentaltest.NewKey(owner.Subject)
-	number := rentaltest.NewCard() // one card, of which the processor makes a payment method for each request
+	// One card, of which the processor makes a payment method for each request.
+	number := rentaltest.NewCard()
 	var wg sync.WaitGroup
 	for i := range 8 {
 		card := number

@@ -29,7 +29,8 @@ type access struct {
 
 func parseAccess(text string) (access, error) {
 	a := access{users: map[string][]rule{}}
-	user := "" // rules above the first user line are those of anonymous clients, whom no listener lets in
+	// Rules above the first user line are those of anonymous clients, whom no listener lets in.
+	user := ""
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -63,7 +64,8 @@ func parseRule(text string) rule {
 	return rule{read | write, text}
 }
 
-// may reports whether the file lets a client do something with a topic, or with every topic that a filter matches.
+// may reports whether the file lets a client do something with a topic, or with every topic that a
+// filter matches.
 func (a access) may(user, clientID string, want verb, filter string) bool {
 	filter, ok := withoutShare(filter)
 	if !ok {

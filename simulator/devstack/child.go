@@ -24,17 +24,20 @@ const (
 // childConfig is what the servers that run as child processes differ in.
 type childConfig struct {
 	name    string
-	command func() (*exec.Cmd, error)      // the command line, made anew for every start
-	serving string                         // what it writes once it serves
-	ready   func(ctx context.Context) bool // does the server serve? Polled. Defaults to that it has written serving
-	within  time.Duration                  // the time to become ready. Defaults to startTimeout
-	stop    syscall.Signal                 // asks for a clean end. Defaults to SIGTERM
-	orphan  syscall.Signal                 // what the child gets when its parent dies. Defaults to SIGKILL
-	log     *slog.Logger                   // Defaults to silence
+	command func() (*exec.Cmd, error) // the command line, made anew for every start
+	serving string                    // what it writes once it serves
+	// Does the server serve? Polled. Defaults to that it has written serving.
+	ready  func(ctx context.Context) bool
+	within time.Duration  // the time to become ready. Defaults to startTimeout
+	stop   syscall.Signal // asks for a clean end. Defaults to SIGTERM
+	// What the child gets when its parent dies. Defaults to SIGKILL.
+	orphan syscall.Signal
+	log    *slog.Logger // Defaults to silence
 }
 
-// child is a server in a separate process and process group, so that a Ctrl-C in the terminal reaches only us and the
-// servers end after those who use them. Its methods are safe for concurrent use.
+// child is a server in a separate process and process group, so that a Ctrl-C in the terminal
+// reaches only us and the servers end after those who use them. Its methods are safe for concurrent
+// use.
 type child struct {
 	cfg childConfig
 
@@ -79,12 +82,14 @@ func (c *child) Resume() error {
 	return c.withRunning(func(p *process) error { return p.thaw() })
 }
 
-// Kill ends the server without a chance to say goodbye (SIGKILL), and returns when it is gone. Restart brings it back.
+// Kill ends the server without a chance to say goodbye (SIGKILL), and returns when it is gone.
+// Restart brings it back.
 func (c *child) Kill() error {
 	return c.withRunning(func(p *process) error { return p.kill() })
 }
 
-// Restart starts the server again on the same port, after a clean stop if it still runs, and returns when it serves.
+// Restart starts the server again on the same port, after a clean stop if it still runs, and
+// returns when it serves.
 func (c *child) Restart() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,7 +252,8 @@ func (p *process) thaw() error {
 	return syscall.Kill(p.pid, syscall.SIGCONT)
 }
 
-// kill ends the process and its children, which for Postgres would outlive it for a while and keep its memory in use.
+// kill ends the process and its children, which for Postgres would outlive it for a while and keep
+// its memory in use.
 func (p *process) kill() error {
 	p.serving.Store(false)
 	if err := p.freeze(); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -274,7 +280,8 @@ func (p *process) signalChildren(s syscall.Signal) error {
 	return nil
 }
 
-// runWith runs a command to its end, or kills it when ctx ends. It returns the last lines of what the command said.
+// runWith runs a command to its end, or kills it when ctx ends. It returns the last lines of what
+// the command said.
 func runWith(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	said := &output{log: slog.New(slog.DiscardHandler)}
 	cmd.Stdout, cmd.Stderr = said, said
@@ -287,7 +294,8 @@ func runWith(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	return said.tail(), errors.Join(ctx.Err(), err)
 }
 
-// ProgramConfig is a program that runs like a server: it says when it serves, and ends cleanly on SIGTERM.
+// ProgramConfig is a program that runs like a server: it says when it serves, and ends cleanly on
+// SIGTERM.
 type ProgramConfig struct {
 	Name    string
 	Command func() *exec.Cmd // made anew for every start

@@ -16,13 +16,15 @@ type Backend struct {
 	Health string // address of its /readyz
 }
 
-// HAProxy is a load balancer on 127.0.0.1 that asks /readyz of its backends every 200 ms, as docs/operating.md says.
+// HAProxy is a load balancer on 127.0.0.1 that asks /readyz of its backends every 200 ms, as
+// docs/operating.md says.
 type HAProxy struct {
 	*child
 	port int
 }
 
-// StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be installed; Available says how.
+// StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be
+// installed; Available says how.
 func StartHAProxy(dir string, backends ...Backend) (*HAProxy, error) {
 	program, err := findProgram(HAProxyServer)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// orphanVariable makes the test binary start a server and wait to be killed, instead of testing.
+	// orphanVariable makes the test binary start a server and wait to be killed, instead of
+	// testing.
 	orphanVariable = "DEVSTACK_TEST_ORPHAN"
 	dirVariable    = "DEVSTACK_TEST_DIR"
 

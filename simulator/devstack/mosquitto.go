@@ -25,18 +25,20 @@ type MosquittoConfig struct {
 	ServiceUser     string // Defaults to mosquitto.ServiceUser
 	ServicePassword string // Defaults to none: the service cannot connect
 
-	// WatcherPassword lets the account WatcherUser read every topic, on the service's listener. Production has no such
-	// account. Defaults to none.
+	// WatcherPassword lets the account WatcherUser read every topic, on the service's listener.
+	// Production has no such account. Defaults to none.
 	WatcherPassword string
 
-	// GatewayPassword lets the account GatewayUser speak for every unit, on the service's listener. Production has no such
-	// account. Defaults to none.
+	// GatewayPassword lets the account GatewayUser speak for every unit, on the service's listener.
+	// Production has no such account. Defaults to none.
 	GatewayPassword string
 
-	// MaxUnitConnections replaces max_connections of the units' listener. Defaults to that of mosquitto.conf.
+	// MaxUnitConnections replaces max_connections of the units' listener. Defaults to that of
+	// mosquitto.conf.
 	MaxUnitConnections int
 
-	// CertFile and KeyFile are for TLS on the units' listener. Defaults to no TLS: the broker is on loopback.
+	// CertFile and KeyFile are for TLS on the units' listener. Defaults to no TLS: the broker is on
+	// loopback.
 	CertFile, KeyFile string
 
 	Logger *slog.Logger // Defaults to silence
@@ -45,18 +47,21 @@ type MosquittoConfig struct {
 // WatcherUser may read everything that passes, where a test wants that.
 const WatcherUser = "watcher"
 
-// GatewayUser may hear and say what every unit may, where a measurement wants a fleet without its connections. It has the topics
-// below bench/, too: what does not concern the service is measured there.
+// GatewayUser may hear and say what every unit may, where a measurement wants a fleet without its
+// connections. It has the topics below bench/, too: what does not concern the service is measured
+// there.
 const GatewayUser = "gateway"
 
-// Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen, killed and restarted.
+// Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen,
+// killed and restarted.
 type Mosquitto struct {
 	*child
 	cfg                    MosquittoConfig
 	unitsPort, servicePort int
 }
 
-// StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed; Available says how.
+// StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed;
+// Available says how.
 func StartMosquitto(cfg MosquittoConfig) (*Mosquitto, error) {
 	program, err := findProgram(MosquittoServer)
 	if err != nil {
@@ -96,8 +101,8 @@ func (m *Mosquitto) UnitsURL() string {
 // ServiceURL is where the service connects.
 func (m *Mosquitto) ServiceURL() string { return fmt.Sprintf("tcp://127.0.0.1:%d", m.servicePort) }
 
-// SetUnits replaces the units and their passwords without a restart. It returns before the broker has read them; it then
-// disconnects those whose password is no longer valid.
+// SetUnits replaces the units and their passwords without a restart. It returns before the broker
+// has read them; it then disconnects those whose password is no longer valid.
 func (m *Mosquitto) SetUnits(passwords map[string]string) error {
 	if err := m.writePasswords("units.passwd", passwords); err != nil {
 		return fmt.Errorf("change the units' passwords: %w", err)
@@ -165,7 +170,8 @@ func (m *Mosquitto) configuration() (string, error) {
 		conf = changed
 	}
 	if os.Geteuid() == 0 {
-		// Else it becomes another user, who may not read the folder, and which makes the kernel forget to end it with us.
+		// Else it becomes another user, who may not read the folder, and which makes the kernel
+		// forget to end it with us.
 		conf += "\nuser root\n"
 	}
 	return conf, nil

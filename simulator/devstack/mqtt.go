@@ -20,25 +20,28 @@ type MQTTConfig struct {
 	UnitsAccess   string // text of a Mosquitto access file. Defaults to mosquitto.UnitsACL
 	ServiceAccess string // text of a Mosquitto access file. Defaults to mosquitto.ServiceACL
 
-	// UnitPassword returns a unit's password; false if there is no such unit. It is asked at every connect, from any goroutine,
-	// so the fleet may change at any time. Defaults to no units.
+	// UnitPassword returns a unit's password; false if there is no such unit. It is asked at every
+	// connect, from any goroutine, so the fleet may change at any time. Defaults to no units.
 	UnitPassword func(user string) (string, bool)
 
 	ServiceUser     string // Defaults to mosquitto.ServiceUser
 	ServicePassword string // Defaults to none: the service cannot connect
 
-	// NothingShared reports whether shared subscriptions are granted and get nothing at the moment, as with MQTT brokers that do not know
-	// them. It is called from any goroutine. Defaults to never
+	// NothingShared reports whether shared subscriptions are granted and get nothing at the moment,
+	// as with MQTT brokers that do not know them. It is called from any goroutine. Defaults to
+	// never
 	NothingShared func() bool
 
 	Logger *slog.Logger // Defaults to silence
 }
 
-// MQTT is an MQTT broker in this process that behaves as the production Mosquitto does: two listeners, each with its own accounts and
-// access file; forced client ids for units [TOP-4]; what is denied is dropped in silence and acknowledged all the same.
+// MQTT is an MQTT broker in this process that behaves as the production Mosquitto does: two
+// listeners, each with its own accounts and access file; forced client ids for units [TOP-4]; what
+// is denied is dropped in silence and acknowledged all the same.
 //
-// It is stricter in one point: Mosquitto grants every subscription and then withholds the messages, the embedded broker refuses
-// the subscription, so that no client can join a shared group whose messages it may not read [TOP-3].
+// It is stricter in one point: Mosquitto grants every subscription and then withholds the messages,
+// the embedded broker refuses the subscription, so that no client can join a shared group whose
+// messages it may not read [TOP-3].
 type MQTT struct {
 	server  *mochi.Server
 	units   *mqttListener
@@ -46,7 +49,8 @@ type MQTT struct {
 	close   sync.Once
 }
 
-// StartMQTT returns when the broker accepts connections. The error for an address in use is a syscall.EADDRINUSE.
+// StartMQTT returns when the broker accepts connections. The error for an address in use is a
+// syscall.EADDRINUSE.
 func StartMQTT(cfg MQTTConfig) (*MQTT, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	hook, err := newMQTTHook(cfg, log)
@@ -65,7 +69,8 @@ func StartMQTT(cfg MQTTConfig) (*MQTT, error) {
 
 	server := mochi.New(&mochi.Options{
 		Capabilities: capabilities(),
-		// The hook says what a reader of the log can use; the library's own lines dump whole packets.
+		// The hook says what a reader of the log can use; the library's own lines dump whole
+		// packets.
 		Logger:                 slog.New(slog.DiscardHandler),
 		SysTopicResendInterval: 10,
 	})
@@ -91,11 +96,13 @@ func (m *MQTT) serve(hook *mqttHook) error {
 
 func capabilities() *mochi.Capabilities {
 	c := mochi.NewDefaultServerCapabilities()
-	// Room for the service to fall behind thousands of cars. It is allocated for every client (32 KiB each).
+	// Room for the service to fall behind thousands of cars. It is allocated for every client (32
+	// KiB each).
 	c.MaximumClientWritesPending = 4096
 	c.MaximumInflight = 65535
 	c.MaximumPacketSize = maxPacketSize
-	// By default the library forgets what is retained after a day: a car that sleeps for a weekend would lose its presence.
+	// By default the library forgets what is retained after a day: a car that sleeps for a weekend
+	// would lose its presence.
 	const year = 365 * 24 * 60 * 60
 	c.MaximumMessageExpiryInterval = year
 	c.MaximumSessionExpiryInterval = 60 * 60 // as persistent_client_expiration in mosquitto.conf

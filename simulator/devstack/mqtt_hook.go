@@ -58,8 +58,8 @@ func (h *mqttHook) Provides(event byte) bool {
 	}, event) >= 0
 }
 
-// OnConnectAuthenticate lets a client in, under the client id that it is entitled to. The broker looks for
-// the connection to replace right after.
+// OnConnectAuthenticate lets a client in, under the client id that it is entitled to. The broker
+// looks for the connection to replace right after.
 func (h *mqttHook) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
 	user := string(cl.Properties.Username)
 	if !h.knows(cl.Net.Listener, user, pk.Connect.Password) {
@@ -93,8 +93,9 @@ func (h *mqttHook) knows(listener, user string, password []byte) bool {
 	return ok && want != "" && subtle.ConstantTimeCompare([]byte(want), password) == 1
 }
 
-// OnACLCheck is asked for every subscription and again for every delivery. Publishing is left to OnPublish, since here a refusal
-// would disconnect the client, where Mosquitto acknowledges and drops.
+// OnACLCheck is asked for every subscription and again for every delivery. Publishing is left to
+// OnPublish, since here a refusal would disconnect the client, where Mosquitto acknowledges and
+// drops.
 func (h *mqttHook) OnACLCheck(cl *mochi.Client, filter string, writing bool) bool {
 	return writing || h.may(cl, read, filter)
 }

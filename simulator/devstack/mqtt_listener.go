@@ -15,15 +15,17 @@ import (
 const (
 	// connectTimeout is how long a connection may stay open without saying CONNECT.
 	connectTimeout = 10 * time.Second
-	// writeTimeout is how long a client may refuse to read. The library holds a lock of the client while it writes to it, and
-	// a publisher to that client waits for the lock: a frozen client must not freeze the others.
+	// writeTimeout is how long a client may refuse to read. The library holds a lock of the client
+	// while it writes to it, and a publisher to that client waits for the lock: a frozen client
+	// must not freeze the others.
 	writeTimeout = 2 * time.Second
 	// acceptPause follows a failed accept (out of file descriptors, mostly).
 	acceptPause = 50 * time.Millisecond
 )
 
-// mqttListener is one of the broker's two listeners. It knows when a connection's last trace is gone, which the library's own
-// listeners do not, and closes connections that have not introduced themselves.
+// mqttListener is one of the broker's two listeners. It knows when a connection's last trace is
+// gone, which the library's own listeners do not, and closes connections that have not introduced
+// themselves.
 type mqttListener struct {
 	net.Listener
 	id  string
@@ -140,8 +142,9 @@ type mqttSessions struct {
 
 func newMQTTSessions() *mqttSessions { return &mqttSessions{holder: map[string]*mqttConn{}} }
 
-// take gives a client its id and returns when the connection that held it is gone. Left to the library, the
-// end of the old connection can remove the new one from its tables, which then looks connected and hears nothing.
+// take gives a client its id and returns when the connection that held it is gone. Left to the
+// library, the end of the old connection can remove the new one from its tables, which then looks
+// connected and hears nothing.
 func (s *mqttSessions) take(cl *mochi.Client) {
 	conn, id := cl.Net.Conn.(*mqttConn), cl.ID
 	s.mu.Lock()

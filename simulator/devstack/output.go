@@ -18,7 +18,8 @@ type output struct {
 	mu      sync.Mutex // guards what follows
 	partial []byte     // the line that is not complete yet
 	lines   []string   // the last ones
-	first   []string   // a busy server soon says more than is kept: it may be ready before the caller looks
+	// A busy server soon says more than is kept: it may be ready before the caller looks.
+	first []string
 }
 
 func (o *output) Write(b []byte) (int, error) {

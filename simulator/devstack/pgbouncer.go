@@ -19,8 +19,8 @@ type PgBouncer struct {
 	dir    string
 }
 
-// StartPgBouncer returns when it serves. The mode is session, transaction or statement. It accepts every user, so it is for tests. It needs
-// pgbouncer to be installed; Available says how.
+// StartPgBouncer returns when it serves. The mode is session, transaction or statement. It accepts
+// every user, so it is for tests. It needs pgbouncer to be installed; Available says how.
 func StartPgBouncer(ctx context.Context, p *Postgres, mode string) (*PgBouncer, error) {
 	program, err := findProgram(PgBouncerServer)
 	if err != nil {

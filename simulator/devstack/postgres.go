@@ -30,13 +30,16 @@ const (
 
 // PostgresConfig says where a PostgreSQL keeps its data.
 type PostgresConfig struct {
-	Dir    string       // holds the cluster and its password between runs; created if need be
-	Port   int          // Defaults to a free port
-	Fsync  bool         // wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself crashes
+	Dir  string // holds the cluster and its password between runs; created if need be
+	Port int    // Defaults to a free port
+	// Wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself
+	// crashes.
+	Fsync  bool
 	Logger *slog.Logger // Defaults to silence
 }
 
-// Postgres is a PostgreSQL server on 127.0.0.1 whose data stays between runs. It can be frozen, killed and restarted.
+// Postgres is a PostgreSQL server on 127.0.0.1 whose data stays between runs. It can be frozen,
+// killed and restarted.
 type Postgres struct {
 	*child
 	cluster *cluster
@@ -45,11 +48,12 @@ type Postgres struct {
 	once    sync.Once
 }
 
-// StartPostgres returns when the server answers queries. It uses the installed programs; where there are none it installs or
-// downloads them, which can take minutes, or says how to get them.
+// StartPostgres returns when the server answers queries. It uses the installed programs; where
+// there are none it installs or downloads them, which can take minutes, or says how to get them.
 //
-// Started by root, the server runs as an unprivileged user; DataDir tells where the data are meanwhile if that user cannot reach cfg.Dir.
-// The error for a port in use is a syscall.EADDRINUSE. A folder serves one server at a time.
+// Started by root, the server runs as an unprivileged user; DataDir tells where the data are
+// meanwhile if that user cannot reach cfg.Dir. The error for a port in use is a syscall.EADDRINUSE.
+// A folder serves one server at a time.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Port != 0 {
@@ -106,9 +110,10 @@ func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Lo
 			command: func() (*exec.Cmd, error) { return p.command(cfg.Fsync) },
 			ready:   p.answers,
 			within:  postgresReady,
-			stop:    syscall.SIGINT,  // "fast": rolls back what is open, and does not wait for clients
-			orphan:  syscall.SIGQUIT, // "immediate": there is no client to wait for
-			log:     log,
+			// "fast": rolls back what is open, and does not wait for clients.
+			stop:   syscall.SIGINT,
+			orphan: syscall.SIGQUIT, // "immediate": there is no client to wait for
+			log:    log,
 		})
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "pre-existing shared memory block") {
 			return err
@@ -171,7 +176,8 @@ func (p *Postgres) URL() string { return p.urlOf(postgresDatabase) }
 // DataDir is where the data lies.
 func (p *Postgres) DataDir() string { return p.cluster.dataDir() }
 
-// Close stops the server and returns when it is gone. The data stay, in PostgresConfig.Dir if its file system has them.
+// Close stops the server and returns when it is gone. The data stay, in PostgresConfig.Dir if its
+// file system has them.
 func (p *Postgres) Close() error {
 	err := p.child.Close()
 	p.once.Do(func() {
@@ -183,8 +189,8 @@ func (p *Postgres) Close() error {
 	return err
 }
 
-// Discard stops the server and removes its data, wherever they lie. It is what a test wants: removing its temporary folder is not
-// enough when the data are not in it.
+// Discard stops the server and removes its data, wherever they lie. It is what a test wants:
+// removing its temporary folder is not enough when the data are not in it.
 func (p *Postgres) Discard() error {
 	err := errors.Join(p.child.Close(), p.cluster.remove())
 	p.once.Do(p.unlock)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// account is the unprivileged user as whom the server runs when we are root, since PostgreSQL refuses to run as root.
-// A nil account is ourselves.
+// account is the unprivileged user as whom the server runs when we are root, since PostgreSQL
+// refuses to run as root. A nil account is ourselves.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -41,8 +41,8 @@ func serverAccounts() ([]*account, error) {
 	return accounts, nil
 }
 
-// ownerOf returns the account to which a private folder belongs. It is an error if it is none of ours: in /var/tmp
-// any user may have made the folder, to read what we put there.
+// ownerOf returns the account to which a private folder belongs. It is an error if it is none of
+// ours: in /var/tmp any user may have made the folder, to read what we put there.
 func ownerOf(path string) (*account, error) {
 	accounts, err := serverAccounts()
 	if err != nil {
@@ -79,7 +79,8 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// owns reports whether path is a real folder that belongs to the account and that no other user may enter.
+// owns reports whether path is a real folder that belongs to the account and that no other user may
+// enter.
 func (a *account) owns(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {

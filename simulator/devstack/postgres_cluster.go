@@ -35,8 +35,9 @@ type cluster struct {
 // orphanTimeout is how long a server whose parent was killed may take to end.
 const orphanTimeout = 10 * time.Second
 
-// LockFolder makes sure that no other process works in dir, which is created if need be. The kernel frees the lock of a process
-// that was killed, so a server that still runs in a folder whose lock is free is an orphan.
+// LockFolder makes sure that no other process works in dir, which is created if need be. The kernel
+// frees the lock of a process that was killed, so a server that still runs in a folder whose lock
+// is free is an orphan.
 func LockFolder(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, err
@@ -50,13 +51,15 @@ func LockFolder(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("folder %s is in use by another process: %w", dir, err)
 	}
 	return func() {
-		// A child process that is just being started shares the open file, so closing alone may keep the lock for a moment.
+		// A child process that is just being started shares the open file, so closing alone may
+		// keep the lock for a moment.
 		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 		_ = file.Close()
 	}, nil
 }
 
-// openCluster finds the cluster that belongs to dir, or makes one. The caller holds the lock of dir.
+// openCluster finds the cluster that belongs to dir, or makes one. The caller holds the lock of
+// dir.
 func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) (*cluster, error) {
 	dir, err := realPath(dir)
 	if err != nil {
@@ -175,8 +178,9 @@ func (c *cluster) moveOutside(dir string) error {
 	return nil
 }
 
-// moveHome moves the data back into the folder that they belong to, so that removing it leaves nothing elsewhere. Where it
-// was removed already, they are removed, too. Between two file systems they stay where they are. The server must not run.
+// moveHome moves the data back into the folder that they belong to, so that removing it leaves
+// nothing elsewhere. Where it was removed already, they are removed, too. Between two file systems
+// they stay where they are. The server must not run.
 func (c *cluster) moveHome() error {
 	if c.root == c.home || !exists(c.root) {
 		return nil
@@ -194,7 +198,8 @@ func (c *cluster) moveHome() error {
 	return err
 }
 
-// create makes the cluster under another name first, so that a half-made one is never taken for a whole.
+// create makes the cluster under another name first, so that a half-made one is never taken for a
+// whole.
 func (c *cluster) create(ctx context.Context, fsync bool) error {
 	unfinished, passwords := filepath.Join(c.root, "data.new"), filepath.Join(c.root, "password.tmp")
 	if err := os.WriteFile(passwords, []byte(c.password+"\n"), 0o600); err != nil {
@@ -215,7 +220,8 @@ func (c *cluster) create(ctx context.Context, fsync bool) error {
 	return os.Rename(unfinished, c.dataDir())
 }
 
-// program is a command of PostgreSQL, run as the server's user, deaf to the PG* variables of our environment.
+// program is a command of PostgreSQL, run as the server's user, deaf to the PG* variables of our
+// environment.
 func (c *cluster) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.programs.bin, name), args...)
 	cmd.Dir = c.root
@@ -226,7 +232,8 @@ func (c *cluster) program(name string, args ...string) *exec.Cmd {
 
 func (c *cluster) dataDir() string { return filepath.Join(c.root, "data") }
 
-// major is the PostgreSQL version that made the data: only it can read them. anyMajor if there are none.
+// major is the PostgreSQL version that made the data: only it can read them. anyMajor if there are
+// none.
 func (c *cluster) major() (int, error) {
 	if c.root == "" {
 		return anyMajor, nil
@@ -242,8 +249,9 @@ func (c *cluster) major() (int, error) {
 	return major, nil
 }
 
-// endOrphan stops a server that outlived its parent, and removes a lock file that no process holds. Postgres takes any living process with
-// the recorded number, if it has the same user, for the owner of its lock: after a crash in a small container there often is one.
+// endOrphan stops a server that outlived its parent, and removes a lock file that no process holds.
+// Postgres takes any living process with the recorded number, if it has the same user, for the
+// owner of its lock: after a crash in a small container there often is one.
 func (c *cluster) endOrphan() error {
 	lock := filepath.Join(c.dataDir(), "postmaster.pid")
 	text, err := os.ReadFile(lock)
@@ -295,7 +303,8 @@ func keptPassword(path string) (string, error) {
 // insideOf is where the cluster of a folder lies if the server's user can reach it.
 func insideOf(dir string) string { return filepath.Join(dir, "cluster") }
 
-// outsideOf is where the cluster of a folder lies that the server's user cannot reach. Not /tmp: it may be emptied at boot.
+// outsideOf is where the cluster of a folder lies that the server's user cannot reach. Not /tmp: it
+// may be emptied at boot.
 func outsideOf(dir string) string {
 	return fmt.Sprintf("/var/tmp/motorpool-postgres-%x", sha256.Sum256([]byte(dir)))[:len("/var/tmp/motorpool-postgres-")+16]
 }

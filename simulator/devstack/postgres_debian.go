@@ -25,7 +25,8 @@ func isDebian() bool {
 	return err == nil && exists("/etc/debian_version")
 }
 
-// installDebianPackage installs PostgreSQL without leaving a running service or a cluster behind. It needs root.
+// installDebianPackage installs PostgreSQL without leaving a running service or a cluster behind.
+// It needs root.
 func installDebianPackage(ctx context.Context) (err error) {
 	if !exists(policyFile) { // an existing policy is the administrator's
 		if err := os.WriteFile(policyFile, []byte(policy), 0o755); err != nil {

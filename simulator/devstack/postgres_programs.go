@@ -102,7 +102,8 @@ func numberIn(path string) int {
 	return n
 }
 
-// inspect returns an error unless a folder has the server: pg_config may come with the client library alone.
+// inspect returns an error unless a folder has the server: pg_config may come with the client
+// library alone.
 func inspect(bin string) (programs, error) {
 	if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
 		return programs{}, err

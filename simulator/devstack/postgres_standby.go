@@ -15,16 +15,19 @@ import (
 
 // StandbyConfig is a copy of a Postgres that follows it.
 type StandbyConfig struct {
-	Dir     string       // holds its data; empty, or created
-	Primary string       // host:port where it reaches the primary, such as that of a line that can be cut. Defaults to the primary's own
+	Dir string // holds its data; empty, or created
+	// host:port where it reaches the primary, such as that of a line that can be cut. Defaults to
+	// the primary's own.
+	Primary string
 	Logger  *slog.Logger // Defaults to silence
 }
 
 // standbyApplication is the name by which the primary knows the standby.
 const standbyApplication = "motorpool_standby"
 
-// StartStandby copies the server with pg_basebackup, and starts the copy as an asynchronous standby that takes reads. It has the
-// primary's users, passwords and settings. Promote makes a primary of it.
+// StartStandby copies the server with pg_basebackup, and starts the copy as an asynchronous standby
+// that takes reads. It has the primary's users, passwords and settings. Promote makes a primary of
+// it.
 func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	unlock, err := LockFolder(cfg.Dir)

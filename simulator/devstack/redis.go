@@ -15,7 +15,8 @@ import (
 // Miniredis is a Redis in this process.
 type Miniredis struct{ server *miniredis.Miniredis }
 
-// StartMiniredis listens on addr, such as 127.0.0.1:0 for a free port. The error for an address in use is a syscall.EADDRINUSE.
+// StartMiniredis listens on addr, such as 127.0.0.1:0 for a free port. The error for an address in
+// use is a syscall.EADDRINUSE.
 func StartMiniredis(addr string) (*Miniredis, error) {
 	server := miniredis.NewMiniRedis()
 	if err := server.StartAddr(addr); err != nil {
@@ -38,13 +39,15 @@ func (m *Miniredis) Close() error {
 	return nil
 }
 
-// Redis is a redis-server on 127.0.0.1 that forgets everything when it ends. It can be frozen, killed and restarted.
+// Redis is a redis-server on 127.0.0.1 that forgets everything when it ends. It can be frozen,
+// killed and restarted.
 type Redis struct {
 	*child
 	port int
 }
 
-// StartRedis returns when the server serves. It needs redis-server to be installed; Available says how. Its working folder is dir.
+// StartRedis returns when the server serves. It needs redis-server to be installed; Available says
+// how. Its working folder is dir.
 func StartRedis(dir string) (*Redis, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// RedisCluster is a Redis Cluster on 127.0.0.1: masters that share the slots out in equal ranges, and a replica of each. It needs
-// redis-server 7 and redis-cli.
+// RedisCluster is a Redis Cluster on 127.0.0.1: masters that share the slots out in equal ranges,
+// and a replica of each. It needs redis-server 7 and redis-cli.
 type RedisCluster struct {
 	Masters, Replicas []*Redis // the replica of a master has its index
 }
@@ -25,7 +25,8 @@ const (
 	clusterWithin  = 30 * time.Second // of being formed
 )
 
-// StartRedisCluster returns when all slots are served and each master has its replica. A part that has failed leaves the others serving.
+// StartRedisCluster returns when all slots are served and each master has its replica. A part that
+// has failed leaves the others serving.
 func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {

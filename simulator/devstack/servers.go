@@ -1,15 +1,18 @@
-// Package devstack runs the servers of a whole development world on this machine: an MQTT broker, Redis and PostgreSQL.
+// Package devstack runs the servers of a whole development world on this machine: an MQTT broker,
+// Redis and PostgreSQL.
 //
-// Each comes in the form that its purpose needs, and both forms of a server have the same surface (URLs, Close):
+// Each comes in the form that its purpose needs, and both forms of a server have the same surface
+// (URLs, Close):
 //
 //	          in this process      as a child process
 //	MQTT      StartMQTT            StartMosquitto
 //	Redis     StartMiniredis       StartRedis
 //	SQL                            StartPostgres
 //
-// The embedded broker obeys the access files of the production broker, so what the tests learn about one holds for the other;
-// package mosquitto attacks both. The children can be frozen, killed and restarted on the same port, which is how outages are
-// staged. All listen on loopback alone, and none outlives its parent: the kernel ends a child whose parent was killed.
+// The embedded broker obeys the access files of the production broker, so what the tests learn
+// about one holds for the other; package mosquitto attacks both. The children can be frozen, killed
+// and restarted on the same port, which is how outages are staged. All listen on loopback alone,
+// and none outlives its parent: the kernel ends a child whose parent was killed.
 //
 // The production service never links this package.
 package devstack
@@ -31,11 +34,12 @@ const (
 	HAProxyServer   = "haproxy"
 )
 
-// RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets it.
+// RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets
+// it.
 const RequireServers = "REQUIRE_SERVERS"
 
-// NotRunFile is the environment variable that names a file to which NeedServer adds a line for each test that did not run: go test
-// itself says nothing of a skipped one.
+// NotRunFile is the environment variable that names a file to which NeedServer adds a line for each
+// test that did not run: go test itself says nothing of a skipped one.
 const NotRunFile = "NOT_RUN_FILE"
 
 // TB is what NeedServer needs of a *testing.T or *testing.B.
@@ -46,8 +50,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// NeedServer skips the test if a real server is not installed, and says what did not run. With REQUIRE_SERVERS=1 it fails it.
-// Need is the only place where that is decided.
+// NeedServer skips the test if a real server is not installed, and says what did not run. With
+// REQUIRE_SERVERS=1 it fails it. Need is the only place where that is decided.
 func NeedServer(tb TB, server string) {
 	tb.Helper()
 	Need(tb, Available(server))
@@ -81,7 +85,8 @@ func noteNotRun(test string, why error) error {
 	return errors.Join(err, file.Close())
 }
 
-// Available returns nil if a real server can be started from what lies on this machine, else an error that says how to get it.
+// Available returns nil if a real server can be started from what lies on this machine, else an
+// error that says how to get it.
 func Available(server string) error {
 	if server == PostgresServer {
 		_, err := findPostgres(anyMajor)
@@ -91,7 +96,8 @@ func Available(server string) error {
 	return err
 }
 
-// findProgram looks where servers lie, too: a user's PATH often lacks those folders. Debian's packages have the names of the programs.
+// findProgram looks where servers lie, too: a user's PATH often lacks those folders. Debian's
+// packages have the names of the programs.
 func findProgram(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

@@ -95,7 +95,8 @@ func TestAPaymentFollowsItsLifecycle(t *testing.T) {
 	const wrong = "payment_intent_unexpected_state"
 
 	direct, held, dropped := b.intent(customer), b.intent(customer, "capture_method", "manual"), b.intent(customer)
-	b.post(path(direct, "/confirm"), "off_session", "true").wants(400, "invalid_request_error", wrong) // with which card?
+	// With which card?
+	b.post(path(direct, "/confirm"), "off_session", "true").wants(400, "invalid_request_error", wrong)
 	b.post(path(direct, "/confirm"), "payment_method", visa, "off_session", "true").wants(200, "", "")
 	b.post(path(direct, "/confirm"), "payment_method", visa).wants(400, "invalid_request_error", wrong)
 	b.post(path(direct, "/cancel")).wants(400, "invalid_request_error", wrong)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// published are the cards that Stripe publishes for tests (https://docs.stripe.com/testing), by the id under which each
-// is attached. It is a new payment method each time, of the same card.
+// published are the cards that Stripe publishes for tests (https://docs.stripe.com/testing), by the
+// id under which each is attached. It is a new payment method each time, of the same card.
 var published = map[string]card{
 	"pm_card_visa":               {Brand: "visa", Number: "4242424242424242"},
 	"pm_card_visa_debit":         {Brand: "visa", Number: "4000056655665556", Funding: "debit"},

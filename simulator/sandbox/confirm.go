@@ -2,8 +2,8 @@ package sandbox
 
 import "net/http"
 
-// confirm tries a card. With the secret key the owner is absent, or the request says that they are present; with a publishable key and the
-// payment's client secret it is the owner who confirms.
+// confirm tries a card. With the secret key the owner is absent, or the request says that they are
+// present; with a publishable key and the payment's client secret it is the owner who confirms.
 func confirm(l *ledger, r *request) (view, *failure) {
 	token, away := r.params.text("payment_method"), r.params.yes("off_session")
 	r.params.text("return_url")

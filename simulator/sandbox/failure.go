@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// Types and codes of errors (https://docs.stripe.com/api/errors, https://docs.stripe.com/error-codes).
+// Types and codes of errors (https://docs.stripe.com/api/errors,
+// https://docs.stripe.com/error-codes).
 const (
 	cardError        = "card_error"
 	invalidRequest   = "invalid_request_error"

@@ -35,7 +35,8 @@ type Fault struct {
 	Kind FaultKind
 	// Method is that of the requests it is for. Defaults to any.
 	Method string
-	// Path is that of the requests it is for, as path.Match has it: /v1/payment_intents/*/confirm. Defaults to any.
+	// Path is that of the requests it is for, as path.Match has it: /v1/payment_intents/*/confirm.
+	// Defaults to any.
 	Path string
 	// Times is how many of them; negative: all, until Heal. Defaults to 1.
 	Times int
@@ -107,8 +108,8 @@ func (s *Server) Fired() map[FaultKind]int {
 	return maps.Clone(s.faults.fired)
 }
 
-// take returns the order for a request; its kind is empty where there is none. What has its answer is not carried out, so
-// it cannot fail while it is.
+// take returns the order for a request; its kind is empty where there is none. What has its answer
+// is not carried out, so it cannot fail while it is.
 func (o *faults) take(method, target string, answered bool) Fault {
 	o.mu.Lock()
 	defer o.mu.Unlock()

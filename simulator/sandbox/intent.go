@@ -120,7 +120,8 @@ func createIntent(l *ledger, r *request) (view, *failure) {
 	return i.view(), nil
 }
 
-// intentOf returns the payment that the path names, to whom may see it: who has the secret key, or the payment's own.
+// intentOf returns the payment that the path names, to whom may see it: who has the secret key, or
+// the payment's own.
 func (l *ledger) intentOf(r *request) (*intent, *failure) {
 	secret := r.params.text("client_secret")
 	i := l.Intents[r.id]

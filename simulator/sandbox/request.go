@@ -60,8 +60,8 @@ func nowhere(*ledger, *request) (view, *failure) {
 
 const maxBody = 1 << 20
 
-// api returns the handler of an operation: key, parameters, orders to break, idempotency, the object's lock, and then the
-// change with its answer, which are one.
+// api returns the handler of an operation: key, parameters, orders to break, idempotency, the
+// object's lock, and then the change with its answer, which are one.
 func (s *Server) api(open bool, op operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Request-Id", newID("req"))

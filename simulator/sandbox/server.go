@@ -1,5 +1,6 @@
-// Package sandbox is a payment processor for development and tests: an HTTP server that speaks the part of Stripe's API that the
-// adapter rental/stripe uses, remembers what it did, and breaks on demand. The production service never links it.
+// Package sandbox is a payment processor for development and tests: an HTTP server that speaks the
+// part of Stripe's API that the adapter rental/stripe uses, remembers what it did, and breaks on
+// demand. The production service never links it.
 //
 //	POST                                                       GET
 //	/v1/customers, /v1/customers/{id}                          /v1/customers/{id}
@@ -7,16 +8,20 @@
 //	/v1/payment_intents, …/{id}/confirm, …/capture, …/cancel   /v1/payment_intents, /v1/payment_intents/{id}
 //	/v1/refunds                                                /v1/refunds, /v1/refunds/{id}
 //
-// Requests are form-encoded, answers are JSON, errors have Stripe's types and codes; a parameter that is not known here is an
-// error, as it is there. Cards are those that Stripe publishes for tests (pm_card_visa …): see cards.go.
+// Requests are form-encoded, answers are JSON, errors have Stripe's types and codes; a parameter
+// that is not known here is an error, as it is there. Cards are those that Stripe publishes for
+// tests (pm_card_visa …): see cards.go.
 //
 // # As at Stripe
 //
-//   - A request under an idempotency key is carried out once. Its answer is repeated, a 500 too; other parameters under
-//     the key are an error, and so is a second request while the first is being carried out.
-//   - One object is changed by one request at a time; a request that waits too long gets a 429 (lock_timeout).
-//   - A card whose owner must confirm is refused in the owner's absence. The owner confirms with the payment's client secret and
-//     a publishable key (pk_test_…); here that is all that the owner has to do.
+//   - A request under an idempotency key is carried out once. Its answer is repeated, a 500 too;
+//     other parameters under the key are an error, and so is a second request while the first is
+//     being carried out.
+//   - One object is changed by one request at a time; a request that waits too long gets a 429
+//     (lock_timeout).
+//   - A card whose owner must confirm is refused in the owner's absence. The owner confirms with
+//     the payment's client secret and a publishable key (pk_test_…); here that is all that the
+//     owner has to do.
 //   - Events are posted with a signature, again until they are taken, in no promised order.
 //   - Amounts of three-decimal currencies end in 0, those of ISK and UGX in 00.
 //
@@ -25,8 +30,9 @@
 //   - Keys and events are kept for ever, there is no smallest amount, and a hold does not expire.
 //   - Nothing is expanded, and there is only one account.
 //
-// What breaks is ordered by [Server.Break] or under /sandbox/, which is for this machine alone: /sandbox/faults,
-// /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every movement of money.
+// What breaks is ordered by [Server.Break] or under /sandbox/, which is for this machine alone:
+// /sandbox/faults, /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every movement
+// of money.
 package sandbox
 
 import (
@@ -45,7 +51,8 @@ import (
 type Config struct {
 	// Addr is where it listens. Defaults to a free port of 127.0.0.1.
 	Addr string
-	// File keeps the ledger over restarts; its folder must exist. Without one it is in memory alone.
+	// File keeps the ledger over restarts; its folder must exist. Without one it is in memory
+	// alone.
 	File string
 	// Key is the secret key that requests must carry. Defaults to DefaultKey.
 	Key string
@@ -55,9 +62,11 @@ type Config struct {
 	WebhookSecret string
 	// Disorder delays events at random, and posts some of them twice.
 	Disorder bool
-	// LockWait is how long a request waits for another that changes the same object. Defaults to 1 s.
+	// LockWait is how long a request waits for another that changes the same object. Defaults to 1
+	// s.
 	LockWait time.Duration
-	// RefundDelay is after what time a refund that is not settled immediately is. Defaults to 200 ms.
+	// RefundDelay is after what time a refund that is not settled immediately is. Defaults to 200
+	// ms.
 	RefundDelay time.Duration
 	// Logger takes a line for each request, at the level debug. Defaults to silence.
 	Logger *slog.Logger
@@ -125,7 +134,8 @@ func (s *Server) Key() string { return s.cfg.Key }
 // WebhookSecret returns what events are signed with.
 func (s *Server) WebhookSecret() string { return s.cfg.WebhookSecret }
 
-// SetWebhook sets where events are posted from now on, those that were not taken yet included; empty: nowhere.
+// SetWebhook sets where events are posted from now on, those that were not taken yet included;
+// empty: nowhere.
 func (s *Server) SetWebhook(url string) { s.mail.setURL(url) }
 
 func (s *Server) listen() error {
@@ -146,7 +156,8 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Kill cuts all connections and listens no more. The ledger lives on, and so does what was being carried out. Restart brings it back.
+// Kill cuts all connections and listens no more. The ledger lives on, and so does what was being
+// carried out. Restart brings it back.
 func (s *Server) Kill() error {
 	s.life.Lock()
 	defer s.life.Unlock()

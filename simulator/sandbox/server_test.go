@@ -56,7 +56,8 @@ func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
 		t.Errorf("%v", refund.body)
 	}
 	was := b.Ledger()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // by itself, for who is killed
+	// The process was killed, so nothing else closes it.
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), refund.text("id")) {
 			break
 		}

@@ -92,7 +92,8 @@ func (k *Keys) read(ctx context.Context) (*knownKeys, error) {
 	k.mu.Lock()
 	changes := k.changes
 	k.mu.Unlock()
-	known := &knownKeys{at: k.now(), byID: map[string]knownKey{}} // before: what changes meanwhile is not known
+	// Before: what changes meanwhile is not known.
+	known := &knownKeys{at: k.now(), byID: map[string]knownKey{}}
 	rows, err := k.rows(ctx)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,8 @@ func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
 		age       time.Duration
 		forgotten bool
 	}{
-		{telematics.BulkFor + 10*time.Second, false}, // the last command may still be made, with three calls of the record, by another clock
+		// The last command may still be made, with three calls of the record, by another clock.
+		{telematics.BulkFor + 10*time.Second, false},
 		{telematics.BulkFor + 20*time.Second, true},
 	} {
 		b := newBulk(1)

@@ -17,7 +17,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// claimColumns are what is written down of an accepted command. A version that is null is not to be checked.
+// claimColumns are what is written down of an accepted command. A version that is null is not to be
+// checked.
 var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
 	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
@@ -47,28 +48,30 @@ func claimRow(c *telematics.Command) []any {
 type claimed struct {
 	delivery.Claim
 	stale bool // the vehicle's record has another version than the command
-	// err says that there is no such vehicle, or why the occupant of a lane was not found, though lanes
-	// of the same batch were taken.
+	// err says that there is no such vehicle, or why the occupant of a lane was not found, though
+	// lanes of the same batch were taken.
 	err error
 }
 
 func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale }
 
-// claimAttempts bounds how often a lane may be released between the attempt to take it and the read of
-// its occupant. Each time another command had it, so more than two are needed only if many callers
-// settle immediately what they have claimed.
+// claimAttempts bounds how often a lane may be released between the attempt to take it and the read
+// of its occupant. Each time another command had it, so more than two are needed only if many
+// callers settle immediately what they have claimed.
 const claimAttempts = 64
 
 var errLaneFlaps = errors.New("the lane changes hands too fast")
 
-// errStale means that the vehicle's record has another version than the command, and that nothing was written.
+// errStale means that the vehicle's record has another version than the command, and that nothing
+// was written.
 var errStale = errors.New("the vehicle's record has changed")
 
-// Claim writes an accepted command with its idempotency key, and takes its lane, in one step. The command is on disk when
-// it returns [LAW-1]. If the cached record of the vehicle by which its order was accepted is out of date, Claim removes it
-// from the cache, has the order accepted anew, and claims the command that accept returns. That was accepted a moment ago, so
-// it is not checked again: a record that changes all the time delays no command. If the context ends before Claim returns, the
-// command may be open.
+// Claim writes an accepted command with its idempotency key, and takes its lane, in one step. The
+// command is on disk when it returns [LAW-1]. If the cached record of the vehicle by which its
+// order was accepted is out of date, Claim removes it from the cache, has the order accepted anew,
+// and claims the command that accept returns. That was accepted a moment ago, so it is not checked
+// again: a record that changes all the time delays no command. If the context ends before Claim
+// returns, the command may be open.
 func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := s.claimVersion(ctx, command)
 	switch {
@@ -78,7 +81,8 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 		}
 		return claim, nil
 	case !errors.Is(err, errStale):
-		s.cache.Forget(command.Vehicle) // it was not confirmed; and the next order fails before it claims
+		// It was not confirmed; and the next order fails before it claims.
+		s.cache.Forget(command.Vehicle)
 		return claim, err
 	}
 	s.cache.Forget(command.Vehicle)
@@ -90,8 +94,8 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 	return s.claimVersion(ctx, &accepted)
 }
 
-// claimVersion claims a command. One that has a version is refused with errStale unless its vehicle's record has that version,
-// too, by a read that is not older than the claim.
+// claimVersion claims a command. One that has a version is refused with errStale unless its
+// vehicle's record has that version, too, by a read that is not older than the claim.
 func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := s.claims.Do(ctx, c)
 	for range claimAttempts - 1 {
@@ -140,17 +144,20 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 	return results, nil
 }
 
-// takeLanes writes down the commands whose lanes are free [LAW-5] and returns their
-// numbers, with what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the others the lanes are taken.
+// takeLanes writes down the commands whose lanes are free [LAW-5] and returns their numbers, with
+// what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the
+// others the lanes are taken.
 //
 // Claims of one vehicle go one after another, whichever instance makes them: each
 // draws its number only when it holds the vehicle. Otherwise one could draw a number,
 // wait for the lane, and take it after a command with a greater number has come and gone.
 //
-// What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what stands with its unit as it was when the
-// statement began: as true as if it had been read before. A command that passed has a unit, so a vehicle without one has no version.
+// What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what
+// stands with its unit as it was when the statement began: as true as if it had been read before. A
+// command that passed has a unit, so a vehicle without one has no version.
 //
-// All vehicles are held, in order, before the first row is inserted: to sort them takes them all. Where several want one lane, the first has it.
+// All vehicles are held, in order, before the first row is inserted: to sort them takes them all.
+// Where several want one lane, the first has it.
 //
 // A key that is in use fails the statement, which then has done nothing. Keys are inserted
 // in order, so that no two batches can wait for each other.

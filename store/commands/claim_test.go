@@ -96,7 +96,8 @@ func TestAClaimForNoVehicleSpoilsNoOther(t *testing.T) {
 	}
 }
 
-// The database knows the actions and lanes, too: see "Add a control action" in docs/architecture.md.
+// The database knows the actions and lanes, too: see "Add a control action" in
+// docs/architecture.md.
 func TestConstraints_AcceptEveryAction(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB) // with every capability

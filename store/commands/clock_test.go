@@ -16,8 +16,8 @@ import (
 	"motorpool/telematics"
 )
 
-// shiftPostgres returns the address of a database by which its clock differs from that of this process by so much: now() and
-// clock_timestamp() are found in a schema before Postgres's own.
+// shiftPostgres returns the address of a database by which its clock differs from that of this
+// process by so much: now() and clock_timestamp() are found in a schema before Postgres's own.
 func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 	t.Helper()
 	for _, statement := range []string{
@@ -41,7 +41,8 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 
 func quoted(d time.Duration) string { return fmt.Sprintf("interval ''%d seconds''", int(d.Seconds())) }
 
-// An instance whose clock is a day, or a month, ahead of Postgres's must remove nothing that is not outdated by Postgres's own.
+// An instance whose clock is a day, or a month, ahead of Postgres's must remove nothing that is not
+// outdated by Postgres's own.
 const unknownUnitsTable = `strangers`
 
 func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {

@@ -136,8 +136,8 @@ func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleI
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
-// Updates returns those of the commands that are not open any more, and of the unheard ones also those that a
-// unit has received.
+// Updates returns those of the commands that are not open any more, and of the unheard ones also
+// those that a unit has received.
 func (s *Store) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
 	if len(unheard)+len(received) == 0 {
 		return nil, nil

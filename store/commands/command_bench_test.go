@@ -15,7 +15,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// commandRecord is a record that waits for the disk at each commit, and a fleet with a free lane for each call of a round.
+// commandRecord is a record that waits for the disk at each commit, and a fleet with a free lane
+// for each call of a round.
 type commandRecord struct {
 	*instance
 	b     *testing.B
@@ -120,8 +121,9 @@ func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, c
 	})
 }
 
-// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each step alone, and both
-// one after the other, as each command makes them, while others' steps share the disk.
+// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each
+// step alone, and both one after the other, as each command makes them, while others' steps share
+// the disk.
 func BenchmarkCommandRecord(b *testing.B) {
 	r := newCommandRecord(b)
 	claims, settlements := countBatches(r.DB, &r.claims, r.claim), countBatches(r.DB, &r.settlements, r.settle)

@@ -159,7 +159,8 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	}
 }
 
-// A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of the day has first.
+// A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of
+// the day has first.
 func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for id := range telematics.VehicleID(3) {

@@ -41,9 +41,9 @@ func (k KillSwitch) Halts(ctx context.Context) (telematics.Halts, error) {
 	return halts, nil
 }
 
-// Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the same
-// reason stays as it is, and adds no entry to the activity history; another reason replaces the former
-// one. It reports false where there is no such agency.
+// Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the
+// same reason stays as it is, and adds no entry to the activity history; another reason replaces
+// the former one. It reports false where there is no such agency.
 func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
 	row, done, err := k.changeHalts(ctx, `
 		with changed as (
@@ -57,7 +57,8 @@ func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.A
 	return row.halt(), done, unavailable.Wrap("halt commands", err)
 }
 
-// Resume lifts a halt, with its entry in the activity history. It reports false where there was none.
+// Resume lifts a halt, with its entry in the activity history. It reports false where there was
+// none.
 func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	_, done, err := k.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
@@ -65,7 +66,8 @@ func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by t
 	return done, unavailable.Wrap("resume commands", err)
 }
 
-// changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one step.
+// changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one
+// step.
 func (k KillSwitch) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
 	var row haltRow
 	err := k.DB.Pool.GetContext(ctx, &row, change+`, recorded as (

@@ -156,8 +156,9 @@ func TestNothingDeadlocks(t *testing.T) {
 	}
 }
 
-// The note that a command was sent may be written while its settlement waits for the row: the settlement must use what
-// the row says then, or the answer would be lost until the vehicle repeats it.
+// The note that a command was sent may be written while its settlement waits for the row: the
+// settlement must use what the row says then, or the answer would be lost until the vehicle repeats
+// it.
 func TestSettle_UsesTheStateThatItLocks(t *testing.T) {
 	for _, with := range []int{0, 1} {
 		t.Run(fmt.Sprintf("with %d others", with), func(t *testing.T) { settleDuringNote(t, with) })

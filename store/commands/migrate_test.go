@@ -65,7 +65,8 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 	}
 }
 
-// Numbers of commands that there are already come under their new index while commands are written, and where an earlier attempt was broken off.
+// Numbers of commands that there are already come under their new index while commands are written,
+// and where an earlier attempt was broken off.
 func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 17
@@ -200,7 +201,8 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	}
 }
 
-// A row that no version writes, but an operator may have by hand, stops the migration and nothing else.
+// A row that no version writes, but an operator may have by hand, stops the migration and nothing
+// else.
 func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
 	id, unit := storetest.AddVehicle(t, p.DB, 1)

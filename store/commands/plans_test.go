@@ -68,7 +68,8 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
-	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report) // looks the unit up
+	// Looks the unit up.
+	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report)
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})

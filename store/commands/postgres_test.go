@@ -176,7 +176,8 @@ func TestTheTimeIsThatOfPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const reading = 10 * time.Millisecond // by which two readings of one clock may contradict each other
+	// Two readings of one clock may contradict each other by that much.
+	const reading = 10 * time.Millisecond
 	if after := time.Now(); theirs.Before(before.Add(-reading)) || theirs.After(after.Add(reading)) {
 		t.Errorf("Time = %s, asked from %s to %s; on one machine there is one clock", theirs, before, after)
 	}
@@ -211,8 +212,9 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locking.Rollback()                                                                //nolint:errcheck // nothing was written
-	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil { // a list takes long
+	defer locking.Rollback() //nolint:errcheck // nothing was written
+	// A list takes long.
+	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

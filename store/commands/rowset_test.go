@@ -10,7 +10,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// What a statement is given must be the same to Postgres, whether it comes as one row or with others.
+// What a statement is given must be the same to Postgres, whether it comes as one row or with
+// others.
 func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	row := pg.RowSet{Name: "row", Columns: []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}

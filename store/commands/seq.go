@@ -10,8 +10,9 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Numbering is the state of the sequence that numbers commands. A vehicle refuses a command whose number is not greater than its last, so the
-// sequence jumps ahead at the first number that is drawn after each start or promotion of Postgres: see migration 24.
+// Numbering is the state of the sequence that numbers commands. A vehicle refuses a command whose
+// number is not greater than its last, so the sequence jumps ahead at the first number that is
+// drawn after each start or promotion of Postgres: see migration 24.
 type Numbering struct {
 	Last     int64     `db:"last"`      // the number drawn last; 0: none yet
 	Next     int64     `db:"next"`      // a number near the one that a jump would lead to now
@@ -38,8 +39,9 @@ func (n Numbers) Read(ctx context.Context) (Numbering, error) {
 	return row.Numbering, unavailable.Wrap("read the numbering of commands", err)
 }
 
-// Raise raises the sequence that numbers commands, where that was not done since Postgres started or was promoted, or always. It
-// returns the number that the sequence had, and the one that it has; zero: it was not raised. It is safe while commands are numbered.
+// Raise raises the sequence that numbers commands, where that was not done since Postgres started
+// or was promoted, or always. It returns the number that the sequence had, and the one that it has;
+// zero: it was not raised. It is safe while commands are numbered.
 func (n Numbers) Raise(ctx context.Context, always bool) (before, after int64, err error) {
 	err = n.DB.Pool.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -16,7 +16,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// maxExact is the greatest number that a unit's JSON parser may read as a float without losing a digit.
+// maxExact is the greatest number that a unit's JSON parser may read as a float without losing a
+// digit.
 const maxExact = 1 << 53
 
 // claimSettled claims and settles a command of a vehicle, and returns its number.
@@ -47,7 +48,8 @@ func TestCommandNumbers_GrowByOneWhileTheServerRuns(t *testing.T) {
 	}
 }
 
-// A restored copy, or a promoted standby that was behind, begins with an earlier value of the sequence.
+// A restored copy, or a promoted standby that was behind, begins with an earlier value of the
+// sequence.
 func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartPostgres(t, false)
@@ -139,7 +141,8 @@ func TestRaiseNumbers(t *testing.T) {
 	}
 }
 
-// Commands of a version that knows nothing of the jump, and of a role that may do no more than its work.
+// Commands of a version that knows nothing of the jump, and of a role that may do no more than its
+// work.
 func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)

@@ -23,9 +23,9 @@ func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*te
 	return settled, settled != nil, unavailable.Wrap("settle command", err)
 }
 
-// settle applies settlements in their order, and returns the commands that changed, nil where nothing did. One statement sees a row once, so a
-// command that comes again waits for the next round. All rounds are one transaction:
-// a batch that fails must have done nothing.
+// settle applies settlements in their order, and returns the commands that changed, nil where
+// nothing did. One statement sees a row once, so a command that comes again waits for the next
+// round. All rounds are one transaction: a batch that fails must have done nothing.
 func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
@@ -94,7 +94,8 @@ func settlementRow(s *delivery.Settlement) []any {
 	}
 }
 
-// allowed lists what the lifecycle allows, as an array of Postgres: a state, a space, and one that may follow [LAW-3].
+// allowed lists what the lifecycle allows, as an array of Postgres: a state, a space, and one that
+// may follow [LAW-3].
 var allowed = transitions()
 
 func transitions() string {
@@ -172,11 +173,13 @@ func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, erro
 	return &c, nil
 }
 
-// settleKind says what a statement that settles has to do. What it need not do would cost it all the same: Postgres sets each part of a
-// plan up anew.
+// settleKind says what a statement that settles has to do. What it need not do would cost it all
+// the same: Postgres sets each part of a plan up anew.
 type settleKind struct {
-	one   bool // command
-	known bool // only what may have changed, and is not in the settlements, is returned: most of the rest takes longer to read than to write
+	one bool // command
+	// Only what may have changed, and is not in the settlements, is returned: most of the rest
+	// takes longer to read than to write.
+	known bool
 	frees bool // there may be keys that are free now
 }
 
@@ -195,7 +198,9 @@ var settleStatements = func() map[settleKind]string {
 
 func (k settleKind) statement() string {
 	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
-	if k.one { // the update waits for the transaction that changes it, and looks at it anew; for whom it need not wait, nothing it wants is possible later, either
+	if k.one {
+		// The update waits for the transaction that changes it, and looks at it anew; for whom it
+		// need not wait, nothing it wants is possible later, either.
 		source, from, state = settlementColumns.One(), `settlement as s`, `c.state`
 	}
 	text := `with ` + source + `, settled as (

@@ -1,5 +1,5 @@
-// Package commands is the record of commands in Postgres: claims, settlements, progress, commands for many vehicles, idempotency
-// keys, halts, and the numbers of commands.
+// Package commands is the record of commands in Postgres: claims, settlements, progress, commands
+// for many vehicles, idempotency keys, halts, and the numbers of commands.
 package commands
 
 import (
@@ -18,7 +18,8 @@ type Store struct {
 	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
 }
 
-// Cache holds the records of vehicles by which orders are accepted. A claim finds out whether one is out of date.
+// Cache holds the records of vehicles by which orders are accepted. A claim finds out whether one
+// is out of date.
 type Cache interface {
 	// Confirm reports that the record of a vehicle has a version now.
 	Confirm(telematics.VehicleID, int64)

@@ -24,8 +24,9 @@ type unrecordedRow struct {
 	Outcome    string     `json:"outcome"`
 }
 
-// StoreUnrecorded writes an answer down where its command is not on record and its unit has a vehicle: once, with its audit log entry, and
-// no more than delivery.MaxUnrecorded of a unit within an hour, or a few more where instances do so at the same moment.
+// StoreUnrecorded writes an answer down where its command is not on record and its unit has a
+// vehicle: once, with its audit log entry, and no more than delivery.MaxUnrecorded of a unit within
+// an hour, or a few more where instances do so at the same moment.
 func (s *Store) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	fate, err := s.unrecorded.Do(ctx, u)
 	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
@@ -47,7 +48,8 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 		unit    string
 		command uuid.UUID
 	}
-	places := make(map[answer]int, len(answers)) // an answer that comes twice in a batch counts once
+	// An answer that comes twice in a batch counts once.
+	places := make(map[answer]int, len(answers))
 	var rows []unrecordedRow
 	for i, u := range answers {
 		a := answer{string(u.Unit), u.Answer.Command}

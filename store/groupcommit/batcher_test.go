@@ -227,7 +227,8 @@ func TestWhatIsBegunGoesWithTheOthersAndWaitsForItsResult(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		for n, begun := range []*Call[int, string]{first, second} {
-			if result, err := g.Wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil { // it is there
+			// It is there.
+			if result, err := g.Wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil {
 				t.Errorf("wait = %q, %v", result, err)
 			}
 		}

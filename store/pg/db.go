@@ -27,8 +27,11 @@ import (
 
 // Config says how to reach Postgres.
 type Config struct {
-	URL      string        // postgres://user:password@host:port/database?sslmode=…; several servers as host:port,host:port
-	Durable  bool          // refuse a server that runs without fsync or full_page_writes. Defaults to no
+	// postgres://user:password@host:port/database?sslmode=…; several servers as
+	// host:port,host:port.
+	URL string
+	// Refuse a server that runs without fsync or full_page_writes. Defaults to no.
+	Durable  bool
 	MaxConns int           // Defaults to 20
 	Timeout  time.Duration // of one statement. Defaults to 3 s
 	MaxBatch int           // calls that share one statement. Defaults to 256

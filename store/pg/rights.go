@@ -34,7 +34,8 @@ var Rights = []struct{ Table, Privileges string }{
 	{"units", "select update"},
 	{"unrecorded_answers", "select insert"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them
-	{"vehicles", "select update"},                      // to lock them, and to tell whether they are booked
+	// Updates lock them, and store whether they are booked.
+	{"vehicles", "select update"},
 }
 
 // Allowed says which rights are missing, once the schema is there; nil: none.

@@ -106,7 +106,8 @@ func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe s
 	if err := rows.Next(row); err != nil {
 		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
 	}
-	started, unsafe = fmt.Sprintf("%s", row[len(row)-2]), fmt.Sprintf("%s", row[len(row)-1]) // bytes or a string
+	// Bytes or a string.
+	started, unsafe = fmt.Sprintf("%s", row[len(row)-2]), fmt.Sprintf("%s", row[len(row)-1])
 	if err := rows.Next(row); !errors.Is(err, io.EOF) {
 		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
 	}
@@ -198,9 +199,11 @@ func (p *DB) Unsafe(ctx context.Context) (settings string, err error) {
 
 // Standbys are the servers that copy this one.
 type Standbys struct {
-	Asynchronous int  `db:"asynchronous"` // a failover to one of these loses what it does not have yet
-	Hidden       int  `db:"hidden"`       // the database's role may not see of what kind they are: grant it pg_read_all_stats
-	Synchronous  bool `db:"synchronous"`  // commits wait for a standby
+	// A failover to one of these loses what it does not have yet.
+	Asynchronous int `db:"asynchronous"`
+	// The database's role may not see of what kind they are: grant it pg_read_all_stats.
+	Hidden      int  `db:"hidden"`
+	Synchronous bool `db:"synchronous"` // commits wait for a standby
 }
 
 // Standbys counts those that are connected now.

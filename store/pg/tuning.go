@@ -4,9 +4,15 @@ import "time"
 
 // Defaults of Config.
 const (
-	defaultConns   = 20              // of one instance; Postgres itself allows 100 by default. Half: lists wait for each other; double: 8 instances do not fit
-	defaultTimeout = 3 * time.Second // of a statement. Half: a busy disk fails commands; double: a frozen server holds commands beyond their budgets
-	defaultBatch   = 256             // calls in a statement. Half: more commits under load; double: no gain, and more work is undone by one bad row
+	// Connections of one instance; Postgres itself allows 100 by default. Half: lists wait for each
+	// other; double: 8 instances do not fit.
+	defaultConns = 20
+	// Time of a statement. Half: a busy disk fails commands; double: a frozen server holds commands
+	// beyond their budgets.
+	defaultTimeout = 3 * time.Second
+	// Calls in a statement. Half: more commits under load; double: no gain, and more work is undone
+	// by one bad row.
+	defaultBatch = 256
 )
 
 const (
@@ -22,6 +28,7 @@ const (
 	// locks in a row still fit.
 	LockShare = 6
 
-	connLifetime = 30 * time.Minute // after a failover, connections to the former primary are gone by then at the latest
+	// After a failover, connections to the former primary are gone by then at the latest.
+	connLifetime = 30 * time.Minute
 	idleConnTime = 5 * time.Minute
 )

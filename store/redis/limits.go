@@ -23,8 +23,9 @@ var errNotCounted = unavailable.Mark(errors.New("count request: redis did not an
 // Limits counts requests in Redis, for all instances together. While Redis is unavailable requests
 // pass uncounted. It is safe for concurrent use.
 type Limits struct {
-	db      *DB
-	takes   *groupcommit.Batcher[[]telematics.Limit, taken] // from limits whose entries are in one place
+	db *DB
+	// From limits whose entries are in one place.
+	takes   *groupcommit.Batcher[[]telematics.Limit, taken]
 	timeout time.Duration
 	breaker *unavailable.Breaker
 }

@@ -204,7 +204,8 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 					t.Errorf("Take took %v, at most %v may be", took, within)
 				}
 			}
-			const slack = 10 * time.Second // of a busy machine; 1000 requests that wait take minutes
+			// A busy machine: 1000 requests that wait take minutes.
+			const slack = 10 * time.Second
 			refused(ReadTimeout + slack)
 			start := time.Now()
 			for range 1_000 {
@@ -300,7 +301,8 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			actor, vehicle := telematics.Limit{Key: "admin:1:a", Rate: perMinute(4), Cost: 1}, telematics.Limit{Key: "vehicle:1", Rate: perMinute(2), Cost: 1}
-			for i, want := range []struct{ actor, vehicle int }{{3, 1}, {2, 0}, {1, -1}, {0, -1}, {-1, -2}, {-1, -2}} { // -1: over, -2: not counted
+			// -1: over, -2: not counted.
+			for i, want := range []struct{ actor, vehicle int }{{3, 1}, {2, 0}, {1, -1}, {0, -1}, {-1, -2}, {-1, -2}} {
 				quotas, err := l.Take(t.Context(), actor, vehicle)
 				if err != nil {
 					t.Fatal(err)

@@ -36,7 +36,8 @@ type pendingRow struct {
 }
 
 func encodePending(p *delivery.Pending) string {
-	entry, _ := json.Marshal(pendingRow{p.Command, p.Vehicle, p.Unit, p.Instance, p.Deadline.UnixMilli()}) // cannot fail
+	// Cannot fail.
+	entry, _ := json.Marshal(pendingRow{p.Command, p.Vehicle, p.Unit, p.Instance, p.Deadline.UnixMilli()})
 	return string(entry)
 }
 
@@ -117,7 +118,8 @@ func (t *PendingTable) Contains(ctx context.Context, commands []delivery.Pending
 		entries := make([]*redis.IntCmd, len(trip))
 		_, err := t.db.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, p := range trip {
-				entries[i] = pipe.Exists(ctx, pendingKey(p.Unit, p.Command)) // one by one: a cluster has them apart
+				// One by one: a cluster has them apart.
+				entries[i] = pipe.Exists(ctx, pendingKey(p.Unit, p.Command))
 			}
 			return nil
 		})

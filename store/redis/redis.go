@@ -26,9 +26,10 @@ type Config struct {
 	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. With
 	// ?addr=host2:port2[&addr=…] it names the nodes of a cluster, and with
 	// ?master_name=… the Sentinels that know the master.
-	URL     string
-	Timeout time.Duration // of connecting, writing, reading and waiting for a connection. Defaults to 1 s
-	Logger  *slog.Logger  // Defaults to silence
+	URL string
+	// Time of connecting, writing, reading and waiting for a connection. Defaults to 1 s.
+	Timeout time.Duration
+	Logger  *slog.Logger // Defaults to silence
 }
 
 // LogValue hides the password.
@@ -203,7 +204,8 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 }
 
 // Retry calls once, which returns when it has lost Redis, again and again, with growing pauses,
-// until the context ends. once calls its parameter when Redis has answered. lost logs why it returned.
+// until the context ends. once calls its parameter when Redis has answered. lost logs why it
+// returned.
 func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	for {

@@ -39,7 +39,8 @@ func TestAChangeIsWrittenWhole(t *testing.T) {
 	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 || extended.Charges[2].Amount != 3_300 {
 		t.Errorf("extended: %+v", extended)
 	}
-	fined := w.amend(rental.BookingFee, booking.ID, noon.Add(time.Hour), fineOf(4_550)) // as of noon: before the extension
+	// As of noon: before the extension.
+	fined := w.amend(rental.BookingFee, booking.ID, noon.Add(time.Hour), fineOf(4_550))
 	if fee := fined.Charges[2]; fee.Fee != "cleaning" || fee.Reason != "dog hair" || fee.Amount != 4_550 || fee.Number != 1 {
 		t.Errorf("fee %+v", fee)
 	}
@@ -281,7 +282,8 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 
 func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 	w := newRentalWorld(t)
-	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} { // deadlock, no serial order
+	// Deadlock, no serial order.
+	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} {
 		attempts := 0
 		err := retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error {
 			if attempts++; attempts < changeAttempts {
@@ -320,7 +322,8 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 		done <- err
 	}()
 	storetest.WaitForLock(t, w.there.DB)
-	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`) // one of the two is given up
+	// One of the two is given up.
+	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`)
 	_ = tx.Rollback()
 	if err := <-done; err != nil && !unavailable.Is(err) {
 		t.Error(err)

@@ -74,7 +74,8 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 			return added, err
 		}
 	}
-	if renewed { // behind the charges: who is at one of them locks it, and then the method that it names
+	if renewed {
+		// Behind the charges: who is at one of them locks it, and then the method that it names.
 		if err := renewMethod(ctx, tx, added.Method); err != nil {
 			return added, err
 		}

@@ -190,7 +190,8 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	some := func(here cardholder) rental.MethodID { // that its caller was shown; others may be faster
+	// A method that its caller has read; others may be faster.
+	some := func(here cardholder) rental.MethodID {
 		methods, err := here.Methods(t.Context(), c.client.ID)
 		if err != nil || len(methods) == 0 {
 			t.Errorf("%d methods, %v", len(methods), err)

@@ -20,9 +20,10 @@ import (
 
 // observation is one observation of a unit, or several merged into one.
 type observation struct {
-	delivery.Observation                      // with a report where there are readings
-	readings             telematics.Snapshot  // each with its own time
-	vehicle              telematics.VehicleID // that they are of; zero: that of the unit, whichever it is
+	delivery.Observation                     // with a report where there are readings
+	readings             telematics.Snapshot // each with its own time
+	// The vehicle that they are of; zero: the one that has the unit.
+	vehicle telematics.VehicleID
 }
 
 func newObservation(o delivery.Observation) observation {

@@ -83,7 +83,8 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	twins.flushRedis(t.Context(), nil)
-	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // or an hour of silence
+	// Or an hour of silence.
+	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	flushedEarly := 0
@@ -113,7 +114,8 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
 
 func TestFlushRedis_PublishesToTheAgencyOfNow(t *testing.T) {
 	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
-	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7)) // Redis is unavailable
+	// Redis is unavailable.
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
 		if _, err := twins.stored.Pool.Exec(change); err != nil {
 			t.Fatal(err)
@@ -216,7 +218,8 @@ func TestFlushRedis_WhatRedisDroppedIsNotPublishedAgain(t *testing.T) {
 	observed(t, here, unit, statusAt(start, 7))
 	here.flushPostgres(t.Context(), 1)
 	here.flushRedis(t.Context(), nil)
-	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil { // as after an hour of silence
+	// As after an hour of silence.
+	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)

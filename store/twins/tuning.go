@@ -11,10 +11,14 @@ const (
 	// defaultFlushEvery is between two flushes to Postgres while reports come. Half: more commits
 	// of the same vehicles; double: an instance that dies together with Redis loses more.
 	defaultFlushEvery = 2 * time.Second
-	idleChecks        = 8 // in that time, whether reports still come. Half: idle vehicles are written later; double: more timers
+	// Checks in that time whether reports still come. Half: idle vehicles are written later;
+	// double: more timers.
+	idleChecks = 8
 
-	postgresBatch = 512 // vehicles in a transaction. Half: more commits; double: locks are held longer
-	redisBatch    = 256 // vehicles in a trip. Half: more trips; double: longer pauses for other clients of Redis
+	// Vehicles in a transaction. Half: more commits; double: locks are held longer.
+	postgresBatch = 512
+	// Vehicles in a trip. Half: more trips; double: longer pauses for other clients of Redis.
+	redisBatch = 256
 	// redisRounds bounds how often a section is written in a row that other instances keep
 	// changing. It is queued again.
 	redisRounds = 8
@@ -24,17 +28,26 @@ const (
 	// Redis it is more where a caller waits.
 	postgresShare = 4
 	redisShare    = 2
-	longestPause  = 5 * time.Second      // between two flushes. Double: a slow server is found to be fast again later
-	awaitedPause  = 5 * time.Millisecond // between two flushes to Redis all the same where a caller waits. Half: more trips; double: callers wait longer
+	// Between two flushes. Double: a slow server is found to be fast again later.
+	longestPause = 5 * time.Second
+	// Between two flushes to Redis all the same where a caller waits. Half: more trips; double:
+	// callers wait longer.
+	awaitedPause = 5 * time.Millisecond
 
 	// sharedWithin is how long an awaited report may take to be in Redis: the caller has time for
 	// Postgres then.
 	sharedWithin = redis.ReadTimeout / 2
-	stateTTL     = time.Hour // of a silent vehicle's state in Redis; Postgres has it permanently. Half: more reads of Postgres alone; double: more memory
+	// Time for which Redis has a silent vehicle's state; Postgres has it permanently. Half: more
+	// reads of Postgres alone; double: more memory.
+	stateTTL = time.Hour
 
-	cachedStates     = 1 << 16 // of vehicles that are in no outbox, at about 4 KB. Half: states of a larger fleet are loaded again
-	evictionAttempts = 16      // states that are looked at for one that may be evicted
-	maxUnresolved    = 1 << 17 // units that could not be looked up. Half: a larger fleet loses reports while Postgres is unavailable
+	// States of vehicles that are in no outbox, at about 4 KB. Half: states of a larger fleet are
+	// loaded again.
+	cachedStates     = 1 << 16
+	evictionAttempts = 16 // states that are looked at for one that may be evicted
+	// Units that could not be looked up. Half: a larger fleet loses reports while Postgres is
+	// unavailable.
+	maxUnresolved = 1 << 17
 
 	cachedOwners = 1 << 17 // units, with and without a vehicle
 	// ownerTTL is how long an instance may not notice that a unit was built into another vehicle.
@@ -49,5 +62,6 @@ const (
 	// must not get their events.
 	movesEvery = time.Second
 
-	cachedRecords = 1 << 15 // vehicles, at up to 1 KB. Half: orders to a larger fleet read the record first
+	// Vehicles, at up to 1 KB. Half: orders to a larger fleet read the record first.
+	cachedRecords = 1 << 15
 )

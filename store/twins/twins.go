@@ -38,8 +38,9 @@ type Twins struct {
 	flushEvery time.Duration
 	log        *slog.Logger
 
-	owners  *owners
-	records *lru.Cache[telematics.VehicleID, *telematics.Twin] // what orders depend on, as it was last read here
+	owners *owners
+	// What orders depend on, as it was last read here.
+	records *lru.Cache[telematics.VehicleID, *telematics.Twin]
 
 	cache      *cache
 	unresolved *unresolved
@@ -51,8 +52,9 @@ type Twins struct {
 
 	reading, writing *unavailable.Breaker // of Redis
 
-	lookups   *groupcommit.Batcher[delivery.Observation, lookedUp] // of awaited reports
-	fallbacks *groupcommit.Batcher[delivery.Observation, fallback] // likewise, that Redis does not have
+	lookups *groupcommit.Batcher[delivery.Observation, lookedUp] // of awaited reports
+	// Observations that Redis did not take.
+	fallbacks *groupcommit.Batcher[delivery.Observation, fallback]
 }
 
 // New assembles the twins. What Observe takes is written by Run.

@@ -228,7 +228,9 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis    sharedAfter
 		uncached bool // the owner of the unit
-		asked    bool // the unit answers what its vehicle was requested, and its owner was cached for some seconds too long
+		// The unit answers what its vehicle was requested, and its owner was cached for some
+		// seconds too long.
+		asked    bool
 		open     bool // Redis failed before
 		postgres error
 		takes    time.Duration
@@ -441,7 +443,8 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
 	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
 	_, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
-	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1)) // not in Postgres yet
+	// Not in Postgres yet.
+	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1))
 	for _, wanted := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
 		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: wanted})
 		if err != nil {
@@ -473,7 +476,8 @@ func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	observed(t, moved, unit, statusAt(at, 101))
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
-		if got := mileage(t, one, err); got != 100 { // what was written of the vehicle stays its own
+		// What was written of the vehicle stays its own.
+		if got := mileage(t, one, err); got != 100 {
 			t.Errorf("the first vehicle reads %v", got)
 		}
 		two, err := reader.Twin(t.Context(), second)

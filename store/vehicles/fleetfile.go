@@ -22,8 +22,9 @@ type FleetFile struct {
 	Agencies []telematics.Agency
 	Stations []telematics.Station
 	Vehicles []telematics.Vehicle
-	Terms    map[telematics.AgencyID]rental.Terms // of one that is not in it: nothing but the default currency
-	Rates    map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
+	// An agency that is not in it has nothing but the default currency.
+	Terms map[telematics.AgencyID]rental.Terms
+	Rates map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
 }
 
 // ParseFleetFile reads a fleet file:

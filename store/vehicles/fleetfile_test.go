@@ -87,7 +87,8 @@ func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
 		{``, `, "hourly_rate": 15.000, "deposit": 2e2`, eur, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
 		{``, `, "hourly_rate": 0.07`, eur, &rental.Rate{Hourly: 7}},
 		{``, `, "hourly_rate": 0`, eur, &rental.Rate{}},
-		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}}, // more than a float's digits would keep of its products
+		// More than a float's digits would keep of its products.
+		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}},
 		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
 		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
 		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour, UnlockGrace: time.Hour}, nil},
@@ -108,7 +109,8 @@ func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
 
 func TestMoneyThatMakesNoSenseIsNamedWithItsPlace(t *testing.T) {
 	for _, c := range []struct{ agency, vehicle, says string }{
-		{`, "currency": "eur"`, `, "hourly_rate": 1.505`, `agencies[0].currency: "eur": want an ISO 4217 code such as EUR`}, // and nothing of the rate: its digits are not known
+		// Nothing is said of the rate: its digits are not known.
+		{`, "currency": "eur"`, `, "hourly_rate": 1.505`, `agencies[0].currency: "eur": want an ISO 4217 code such as EUR`},
 		{`, "currency": 978`, ``, `agencies[0].currency: 978: want a string` + "\n" + `agencies[0].currency: "": want an ISO 4217 code such as EUR`},
 		{`, "tax_percent": 101`, ``, `agencies[0].tax_percent: 101: must be at most 100`},
 		{`, "tax_percent": 19.00001`, ``, `agencies[0].tax_percent: 19.00001: must have at most 4 decimals`},

@@ -137,7 +137,8 @@ func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
 			t.Errorf("%v, want %v", is, want)
 		}
 	}
-	file.Vehicles[3].Status, file.Vehicles[4].Status = telematics.Available, telematics.Available // back in service
+	// Back in service.
+	file.Vehicles[3].Status, file.Vehicles[4].Status = telematics.Available, telematics.Available
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}

@@ -58,8 +58,8 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 	return unavailable.Wrap("note units without a vehicle", err)
 }
 
-// UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is also
-// the position in the page: one that sends more keeps its place.
+// UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is
+// also the position in the page: one that sends more keeps its place.
 func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
 	units, err := pg.List(ctx, f.db.Lists, unknownUnitRow.unit, `
 		select no, serial, first_seen, last_seen, messages

@@ -40,7 +40,8 @@ func TestUnknownUnits_AreKeptUntilTheyBelongToAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	later := morning.Add(time.Minute)
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
-	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2}) // another instance, which heard it before
+	// Another instance, which heard it before.
+	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2})
 	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != 1 {
 		t.Fatalf("unknown units %+v", list)

@@ -100,7 +100,8 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 	}
 	statuses := []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline}
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
-	for id := range telematics.VehicleID(len(statuses)*len(instants)*len(instants) + 1) { // one for each combination, and a bare one
+	// One for each combination, and a bare one.
+	for id := range telematics.VehicleID(len(statuses)*len(instants)*len(instants) + 1) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
 			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Status: telematics.Available, Powertrain: telematics.Electric,
 		})

@@ -8,13 +8,15 @@ import (
 
 // Observation is one sign of a unit: that it was heard, and what it said.
 type Observation struct {
-	Unit     telematics.Unit
-	Protocol telematics.Protocol  // in which the unit spoke; another than its record's does not count
+	Unit telematics.Unit
+	// The protocol in which the unit spoke; another than its record's does not count.
+	Protocol telematics.Protocol
 	At       time.Time            // of arrival
 	Report   *telematics.Report   // nil: none
 	Presence *telematics.Presence // nil: none
 	Retained bool                 // the presence is the MQTT broker's memory
-	Asked    telematics.VehicleID // that was asked something, which the unit answers; zero: it says so by itself
+	// The vehicle that got the command which this answers; zero: the unit reports by itself.
+	Asked telematics.VehicleID
 }
 
 // Contact returns a contact after the observation.
@@ -31,8 +33,9 @@ func (o Observation) Contact(c telematics.Contact) telematics.Contact {
 
 // Seen is what observations have led to.
 type Seen struct {
-	Unknown []telematics.Unit   // that belong to no vehicle, each once
-	Foreign []telematics.Unit   // that spoke another protocol than their record names, each once; nothing of it counts
+	Unknown []telematics.Unit // that belong to no vehicle, each once
+	// Units that spoke another protocol than their record names, each once; it is ignored.
+	Foreign []telematics.Unit
 	Changes []telematics.Change // new to the whole installation, not only to this instance
 
 	Ghosts    int // last wills of older connections, which did not count [PRE-1]

@@ -27,7 +27,8 @@ func TestPresenceThatDoesNotCountIsCounted(t *testing.T) {
 	var seen Seen
 	var contact telematics.Contact
 	for _, p := range []telematics.Presence{
-		{Status: telematics.Offline, Session: "z"}, // of a unit of which nothing is recorded: it counts
+		// Nothing is recorded of the unit: it counts.
+		{Status: telematics.Offline, Session: "z"},
 		{Status: telematics.Online, Session: "a", At: at},
 		{Status: telematics.Offline, Session: "z"}, // a ghost
 		{Status: telematics.Online, Session: "b", At: at.Add(time.Second)},

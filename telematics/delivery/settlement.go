@@ -15,9 +15,10 @@ type Settlement struct {
 	Reason   string
 	Detail   string
 	Reported *telematics.Report
-	At       time.Time           // by Motorpool's clock
-	Known    *telematics.Command // as it was claimed, so that it need not be read; nil: not known here
-	Progress                     // so far, as it is known here
+	At       time.Time // by Motorpool's clock
+	// The command as it was claimed, so that it need not be read; nil: not cached here.
+	Known    *telematics.Command
+	Progress // so far, as it is known here
 }
 
 // Progress is how far a command has come on its way to a final answer.
@@ -51,8 +52,10 @@ type Unrecorded struct {
 
 // UnrecordedResult says what became of an answer that may be to a command that is not on record.
 type UnrecordedResult struct {
-	Unknown bool                 // the command is not on record, and the answer was not written down before
-	Noted   bool                 // it was written down now; else the unit has had its share of the hour
+	// The command is not on record, and the answer was not written down before.
+	Unknown bool
+	// It was written down now; else the unit has had its share of the hour.
+	Noted   bool
 	Vehicle telematics.VehicleID // of the unit, where Unknown
 }
 

@@ -28,9 +28,10 @@ type Keychain []FleetKey
 // FleetKey is a key of the keychain, and what happened to it as far as is known.
 type FleetKey struct {
 	Key
-	Created     time.Time // zero: not known
-	Activated   time.Time // when it was made the active key, last. Zero: never, or not known
-	Deactivated time.Time // when another one was made so in its place. Zero: not since, or not known
+	Created   time.Time // zero: not known
+	Activated time.Time // when it was made the active key, last. Zero: never, or not known
+	// When another one was made so in its place. Zero: not since, or not known.
+	Deactivated time.Time
 
 	origin jwk.Key // as it was read, with members of others; nil: new
 }
@@ -218,7 +219,8 @@ func (k FleetKey) idle(now time.Time) error {
 	switch {
 	case k.Activated.IsZero() && k.Deactivated.IsZero() && !k.Created.IsZero():
 		return nil // it never signed
-	case k.Deactivated.IsZero() || k.Deactivated.Before(k.Activated): // a plain JWKS, or keys reordered by hand
+	case k.Deactivated.IsZero() || k.Deactivated.Before(k.Activated):
+		// A plain JWKS, or keys reordered by hand.
 		return errors.New("may have signed a moment ago: the file does not say when it stopped")
 	}
 	if free := k.Deactivated.Add(RetireAfter); now.Before(free) {

@@ -172,7 +172,8 @@ func TestAKeychainReadsAsItWasWritten(t *testing.T) {
 		if err != nil || !sameKeys(again, c) {
 			t.Fatalf("%v, %v\n%s", again, err, text)
 		}
-		if c, err = again.Activate("a", monday.Add(time.Hour)); err != nil { // members must go as they come
+		// Members must go as they come.
+		if c, err = again.Activate("a", monday.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

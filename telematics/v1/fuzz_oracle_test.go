@@ -79,7 +79,8 @@ func checkSameAs(t *testing.T, message []byte, said map[string]any, r telematics
 		t.Fatal(err)
 	}
 	again, droppedAgain, err := RereadReport(text.Bytes(), received)
-	again.Answers, r.Answers = nil, nil // their names may be in other letters, and then the order counts
+	// Their names may be in other letters, and then the order counts.
+	again.Answers, r.Answers = nil, nil
 	withoutAnswers := func(d telematics.Dropped) bool { return d.Field == "commands" }
 	dropped = slices.DeleteFunc(slices.Clone(dropped), withoutAnswers)
 	droppedAgain = slices.DeleteFunc(droppedAgain, withoutAnswers)

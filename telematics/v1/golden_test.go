@@ -121,7 +121,8 @@ func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
 	for file, want := range map[string]telematics.Presence{
 		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState)},
 		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
-		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"}, // a last will bears no time
+		// A last will bears no time.
+		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"},
 	} {
 		got, err := DecodePresence(wiretest.Golden(t, file, EncodePresence(want)), now.Add(2*minute))
 		if err != nil || !reflect.DeepEqual(got, want) {

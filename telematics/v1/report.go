@@ -184,7 +184,8 @@ func (d *reportDecoder) pairPosition() {
 		d.drop("location", "latitude and longitude only come together")
 		return
 	}
-	if hasLat && lat == nil { // no position, so no time of one; a time alone says that the last one still stands
+	if hasLat && lat == nil {
+		// No position, so no time of one; a time alone says that the last one still stands.
 		values[telematics.LocatedAt] = nil
 	}
 	if at, ok := values[telematics.LocatedAt].(time.Time); ok && at.After(d.report.At.Add(telematics.MaxAhead)) {

@@ -187,7 +187,8 @@ func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
 		{lat + `,"longitude":181`, map[telematics.Field]any{}, []string{"location.longitude", "location"}},
 		{lat + `,"longitude":null`, map[telematics.Field]any{}, []string{"location"}},
 		{`"latitude":null,"longitude":null`, map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil}, nil},
-		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil}, // the last position still stands, and since then
+		// The last position still stands, and since then.
+		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil},
 		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
 		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
 		{`"heading":1`, map[telematics.Field]any{telematics.Heading: 1.0}, nil},
@@ -324,7 +325,8 @@ func TestWhatStaysOfAReport(t *testing.T) {
 		{name: "an older one that is the only one to say something", message: atEarlier + `"telemetry":{"speed_kmh":20,"sunroof":"open"}}`,
 			news: telematics.Snapshot{telematics.Sunroof: {Value: "open", At: earlier}}},
 		{name: "one of the same instant", message: `{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":true,"ignition":"off"}}`,
-			news: telematics.Snapshot{telematics.IsLocked: {Value: true, At: now}}}, // the greater text; "off" is less than "on"
+			// The greater text; "off" is less than "on".
+			news: telematics.Snapshot{telematics.IsLocked: {Value: true, At: now}}},
 
 		// Of the future, and of before the fleet: [TEL-5].
 		{name: "one of years ahead", message: `{"at":"2031-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},

@@ -35,7 +35,8 @@ var counted = func() string {
 	return "?" + query.Encode()
 }()
 
-// ReadCounts reads the metrics of a process at the URL of its endpoint. That takes a millisecond of the process.
+// ReadCounts reads the metrics of a process at the URL of its endpoint. That takes a millisecond of
+// the process.
 func ReadCounts(ctx context.Context, url string) (Counts, error) {
 	values, err := metrics.Read(ctx, http.DefaultClient, url+counted)
 	return Counts(values), err

@@ -1,8 +1,8 @@
-// Package load generates load in separate processes, so that their CPU time does not count as the service's: HTTP requests, the
-// units of vehicles, telemetry reports, subscribers of events.
+// Package load generates load in separate processes, so that their CPU time does not count as the
+// service's: HTTP requests, the units of vehicles, telemetry reports, subscribers of events.
 //
-// A Job is what one process does. Do and Serve run this program once more, with the job's settings as JSON; there, Run does the job
-// and prints its result as JSON.
+// A Job is what one process does. Do and Serve run this program once more, with the job's settings
+// as JSON; there, Run does the job and prints its result as JSON.
 package load
 
 import (
@@ -21,17 +21,19 @@ import (
 
 // Job is the work of one process. Its exported fields are its settings.
 type Job interface {
-	// Do works until it is done, or until the context ends, and returns the result. A job that serves calls ready once with
-	// its address when it does.
+	// Do works until it is done, or until the context ends, and returns the result. A job that
+	// serves calls ready once with its address when it does.
 	Do(ctx context.Context, ready func(address string)) (result any, err error)
 }
 
-// Command is the command of this program that runs a job: its arguments are the job's name and settings.
+// Command is the command of this program that runs a job: its arguments are the job's name and
+// settings.
 const Command = "job"
 
 func nameOf(job Job) string { return reflect.Indirect(reflect.ValueOf(job)).Type().Name() }
 
-// Run does one of some jobs in this process, until its standard input ends, which happens when the process that started it ends.
+// Run does one of some jobs in this process, until its standard input ends, which happens when the
+// process that started it ends.
 func Run(ctx context.Context, name, settings string, jobs ...Job) error {
 	for _, job := range jobs {
 		if nameOf(job) == name {
@@ -51,7 +53,8 @@ func run(ctx context.Context, job Job) error {
 		cancel()
 	}()
 	out := json.NewEncoder(os.Stdout)
-	result, err := job.Do(ctx, func(address string) { _ = out.Encode(address) }) // the reader may have ended
+	// The reader may have ended.
+	result, err := job.Do(ctx, func(address string) { _ = out.Encode(address) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", nameOf(job), err)
 	}

@@ -19,9 +19,11 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Reports publishes telemetry reports of vehicles in turn, over one connection. Its result is Published.
+// Reports publishes telemetry reports of vehicles in turn, over one connection. Its result is
+// Published.
 //
-// Without a rate, at most Window reports are between the publisher and their end: the fastest rate at which no queue overflows.
+// Without a rate, at most Window reports are between the publisher and their end: the fastest rate
+// at which no queue overflows.
 type Reports struct {
 	Broker   Broker
 	Counts   string // URL at which the receiver counts reports
@@ -42,8 +44,9 @@ type Published struct {
 
 const (
 	reportsPerWrite = 100
-	// rateTick is between two calculations of how many reports are due at a rate. Within a window the counts are read when about half of it
-	// is used up, but not more often and not less often than these, since each reading takes CPU time of the service.
+	// rateTick is between two calculations of how many reports are due at a rate. Within a window
+	// the counts are read when about half of it is used up, but not more often and not less often
+	// than these, since each reading takes CPU time of the service.
 	rateTick    = 5 * time.Millisecond
 	leastTick   = 50 * time.Millisecond
 	mostTick    = 500 * time.Millisecond
@@ -132,7 +135,8 @@ const (
 
 var reportPad = strings.Repeat("x", ReportSize)
 
-// Report is the report of a vehicle with a sequence number. The mileage has the number, position and speed change with it.
+// Report is the report of a vehicle with a sequence number. The mileage has the number, position
+// and speed change with it.
 func Report(sequence int, at string) []byte {
 	b := fmt.Appendf(make([]byte, 0, ReportSize), report, sequence*17%100_000, at, 10+sequence%100, firstMileage+float64(sequence)/10)
 	b = append(b, reportPad[:max(0, ReportSize-len(reportEnd)-len(b))]...)
@@ -142,8 +146,8 @@ func Report(sequence int, at string) []byte {
 // SequenceOf returns the sequence number of the report with a mileage.
 func SequenceOf(mileage float64) int { return int(math.Round((mileage - firstMileage) * 10)) }
 
-// gateway is one MQTT connection that carries the reports of all vehicles. A client library would take more CPU time than what is
-// measured: here an acknowledgement is counted by its four bytes.
+// gateway is one MQTT connection that carries the reports of all vehicles. A client library would
+// take more CPU time than what is measured: here an acknowledgement is counted by its four bytes.
 type gateway struct {
 	conn   net.Conn
 	from   *bufio.Reader

@@ -22,8 +22,9 @@ const (
 	StatusPath = "/api/v1/admin/vehicles/%d/status"
 )
 
-// Requests sends requests about vehicles in turn, a number at a time, each on a keep-alive connection. Its result is Called. Its client
-// is fasthttp's, because the CPU time of the client is missing from what is measured.
+// Requests sends requests about vehicles in turn, a number at a time, each on a keep-alive
+// connection. Its result is Called. Its client is fasthttp's, because the CPU time of the client is
+// missing from what is measured.
 type Requests struct {
 	URLs     []string
 	Token    string
@@ -72,8 +73,9 @@ func send(client *fasthttp.HostClient, request *fasthttp.Request, response *fast
 	return nil
 }
 
-// Waiters locks each vehicle once, on an HTTP connection each, all begun within Over, so that the commands wait together. The connections stay
-// open until the last command is answered. Its result is Waited.
+// Waiters locks each vehicle once, on an HTTP connection each, all begun within Over, so that the
+// commands wait together. The connections stay open until the last command is answered. Its result
+// is Waited.
 type Waiters struct {
 	URL      string
 	Token    string
@@ -81,7 +83,8 @@ type Waiters struct {
 	Over     time.Duration // from the first request to the last
 }
 
-// Waited is the result of Waiters. Times are microseconds since the epoch, by vehicle; zero: not answered.
+// Waited is the result of Waiters. Times are microseconds since the epoch, by vehicle; zero: not
+// answered.
 type Waited struct {
 	Answered  int     `json:"answered"`
 	Refused   int     `json:"refused"`
@@ -95,8 +98,8 @@ type Waited struct {
 const (
 	// waitTimeout is when Waiters stop waiting, after its last request.
 	waitTimeout = telematics.MaxBudget + 30*time.Second
-	// connectionsPerAddress is how many callers share a local address: the kernel's search for a free port becomes slow where half of an
-	// address's ports are in use.
+	// connectionsPerAddress is how many callers share a local address: the kernel's search for a
+	// free port becomes slow where half of an address's ports are in use.
 	connectionsPerAddress = 2000
 )
 

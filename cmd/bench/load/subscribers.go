@@ -15,8 +15,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Subscribers subscribe to the live events, divided among the URLs. The job is ready when all are subscribed, and runs until Finish. Its
-// result is Delivered.
+// Subscribers subscribe to the live events, divided among the URLs. The job is ready when all are
+// subscribed, and runs until Finish. Its result is Delivered.
 type Subscribers struct {
 	URLs   []string
 	Token  string
@@ -98,7 +98,8 @@ func subscribe(ctx context.Context, url, token string) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// read reads events until the stream ends, and calls onTime with the vehicle's time in some of them.
+// read reads events until the stream ends, and calls onTime with the vehicle's time in some of
+// them.
 func (r *Received) read(stream io.ReadCloser, onTime func(time.Time)) {
 	defer stream.Close()
 	sum := fnv.New64a()

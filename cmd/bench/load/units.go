@@ -18,8 +18,9 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Units are the units of vehicles. With a keyring each verifies its commands, executes each once, and answers with what changed; without one
-// it returns each message, as the floor needs it. The job is ready when all units are subscribed, and runs until Finish. Its result is Heard.
+// Units are the units of vehicles. With a keyring each verifies its commands, executes each once,
+// and answers with what changed; without one it returns each message, as the floor needs it. The
+// job is ready when all units are subscribed, and runs until Finish. Its result is Heard.
 type Units struct {
 	Broker      Broker
 	Root        string // of the topics
@@ -35,14 +36,16 @@ type Units struct {
 
 // Heard is what all units received.
 type Heard struct {
-	Executed int64   `json:"executed"`
-	Repeated int64   `json:"repeated"` // commands received again, and not executed again
-	Refused  int64   `json:"refused"`
-	Answered []int64 `json:"answered"` // when the last command was first answered, by index of the vehicle; microseconds since the epoch
+	Executed int64 `json:"executed"`
+	Repeated int64 `json:"repeated"` // commands received again, and not executed again
+	Refused  int64 `json:"refused"`
+	// When the last command was first answered, by index of the vehicle; microseconds since the
+	// epoch.
+	Answered []int64 `json:"answered"`
 }
 
-// Network is the median of a mobile network's latency, which is log-normal between two fifths and twice the median; zero: none. A median of 5 s
-// means 2 to 10 s, for which the service is made.
+// Network is the median of a mobile network's latency, which is log-normal between two fifths and
+// twice the median; zero: none. A median of 5 s means 2 to 10 s, for which the service is made.
 type Network time.Duration
 
 const networkSigma = 0.5
@@ -164,7 +167,8 @@ func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
 	}
 }
 
-// execute verifies a command, executes it once, and returns the answer; nil: the command is refused.
+// execute verifies a command, executes it once, and returns the answer; nil: the command is
+// refused.
 func (u *Units) execute(by *unit, is telematics.Unit, message []byte) (command telematics.CommandID, answer []byte, repeated bool) {
 	by.mu.Lock()
 	defer by.mu.Unlock()
@@ -202,10 +206,12 @@ func (by *unit) answerFirst(command telematics.CommandID, publish func()) {
 	publish()
 }
 
-// publish retries while a busy connection does not take the message, if there is a network: then many units share a connection.
+// publish retries while a busy connection does not take the message, if there is a network: then
+// many units share a connection.
 func (u *Units) publish(client mqtt.Client, topic string, message []byte) {
 	for {
-		err := client.Publish(topic, 1, false, message).Error() // the caller reports a missing answer
+		// The caller reports a missing answer.
+		err := client.Publish(topic, 1, false, message).Error()
 		if err == nil || u.Network == 0 || !client.IsConnected() {
 			return
 		}

@@ -34,8 +34,8 @@ func VehicleIn(topic, root string) int {
 	return n
 }
 
-// Vehicles are those that take part in a load: Count of them, with the ids 1, 1+Every, 1+2*Every and so on, so that what is read and
-// written for them is spread over the whole fleet.
+// Vehicles are those that take part in a load: Count of them, with the ids 1, 1+Every, 1+2*Every
+// and so on, so that what is read and written for them is spread over the whole fleet.
 type Vehicles struct{ Count, Every int }
 
 // Spread returns a number of vehicles, spread over a fleet.
@@ -53,7 +53,8 @@ func (v Vehicles) Index(id int) (int, bool) {
 	return n, id == v.ID(n) && n >= 0 && n < v.Count
 }
 
-// Turns returns a function that returns the ids of a worker's vehicles in turn. No vehicle belongs to two workers.
+// Turns returns a function that returns the ids of a worker's vehicles in turn. No vehicle belongs
+// to two workers.
 func (v Vehicles) Turns(worker, workers int) func() int {
 	next := worker
 	return func() int {

@@ -111,7 +111,8 @@ type traffic struct {
 	processes meters
 }
 
-// newTraffic returns traffic in a new world, whose vehicles have been locked before: the first command to a vehicle costs more.
+// newTraffic returns traffic in a new world, whose vehicles have been locked before: the first
+// command to a vehicle costs more.
 func (s Setup) newTraffic(ctx context.Context, vehicles int, r *Results) (*traffic, error) {
 	w, err := s.newWorld(ctx, vehicles, r)
 	if err != nil {
@@ -128,7 +129,8 @@ func (s Setup) newTraffic(ctx context.Context, vehicles int, r *Results) (*traff
 	return t, nil
 }
 
-// startTraffic starts instances of the service, and the units of vehicles, each with an MQTT connection.
+// startTraffic starts instances of the service, and the units of vehicles, each with an MQTT
+// connection.
 func (w *testWorld) startTraffic(ctx context.Context, vehicles load.Vehicles, instances int) (*traffic, error) {
 	t := &traffic{world: w, vehicles: vehicles}
 	for range instances {

@@ -35,18 +35,21 @@ func (db database) exec(ctx context.Context, statements ...string) error {
 // walSegments is how many segments of its log, of 16 MB, Postgres keeps by default.
 const walSegments = 32
 
-// makeUsed brings a new cluster to the state of one that is in use: with segments of the log to write over. Otherwise commits wait for
-// tens of milliseconds, again and again, while Postgres creates one.
+// makeUsed brings a new cluster to the state of one that is in use: with segments of the log to
+// write over. Otherwise commits wait for tens of milliseconds, again and again, while Postgres
+// creates one.
 func (db database) makeUsed(ctx context.Context) error {
 	for range walSegments {
-		if err := db.exec(ctx, `select pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()`); err != nil { // an empty segment is not switched
+		// An empty segment is not switched.
+		if err := db.exec(ctx, `select pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()`); err != nil {
 			return err
 		}
 	}
 	return db.exec(ctx, `checkpoint`)
 }
 
-// connectUnits records that all units are connected. Otherwise the first message of each changes that, once in its life.
+// connectUnits records that all units are connected. Otherwise the first message of each changes
+// that, once in its life.
 func (db database) connectUnits(ctx context.Context) error {
 	return db.exec(ctx, `update units set status = 'online', session = 'bench', said_at = now(), changed_at = now(), last_seen = now(), announced = 'online'`)
 }
@@ -63,7 +66,8 @@ const (
 	statusAction = "status.read"
 )
 
-// entriesSince returns a function that counts the entries that are added to the audit log, of one action and executed.
+// entriesSince returns a function that counts the entries that are added to the audit log, of one
+// action and executed.
 func (db database) entriesSince(ctx context.Context, action string) (count func() (int64, error), err error) {
 	var last, n int64
 	err = db.GetContext(ctx, &last, `select coalesce(max(id), 0) from activity`)
@@ -73,7 +77,8 @@ func (db database) entriesSince(ctx context.Context, action string) (count func(
 	}, err
 }
 
-// stored counts the vehicles whose last report, by sequence number, is not stored, and returns when the latest was.
+// stored counts the vehicles whose last report, by sequence number, is not stored, and returns when
+// the latest was.
 func (db database) stored(ctx context.Context, last []int) (stale int, at time.Time, err error) {
 	var rows []struct {
 		Vehicle int     `db:"vehicle_id"`
@@ -103,8 +108,8 @@ func (db database) stored(ctx context.Context, last []int) (stale int, at time.T
 // entriesPerStatement bounds the statements of addHistory.
 const entriesPerStatement = 100_000
 
-// addHistory adds entries of the last 90 days to the audit log, spread over a fleet: two of five are of commands, which are added, too, and
-// the others of status reads.
+// addHistory adds entries of the last 90 days to the audit log, spread over a fleet: two of five
+// are of commands, which are added, too, and the others of status reads.
 func (db database) addHistory(ctx context.Context, entries, vehicles int) error {
 	writers, ctx := errgroup.WithContext(ctx)
 	writers.SetLimit(runtime.NumCPU())

@@ -21,16 +21,17 @@ type Events struct {
 
 // EventsResult is what Events measured.
 type EventsResult struct {
-	Subscribers int              `json:"readers"`
-	Instances   int              `json:"instances"`
-	Published   int64            `json:"published"`
-	Rate        float64          `json:"published_per_second"`
-	Events      int64            `json:"events"`        // of the first subscriber
-	Uneven      int              `json:"uneven"`        // subscribers that received other events, or in another order
-	Fewest      int64            `json:"fewest_events"` // of one subscriber
-	Resets      int              `json:"resets"`
-	Late        load.Quantiles   `json:"late"` // from the vehicle's time to the subscriber
-	Used        map[string]Usage `json:"used"`
+	Subscribers int     `json:"readers"`
+	Instances   int     `json:"instances"`
+	Published   int64   `json:"published"`
+	Rate        float64 `json:"published_per_second"`
+	Events      int64   `json:"events"` // of the first subscriber
+	// Subscribers that received other events, or in another order.
+	Uneven int              `json:"uneven"`
+	Fewest int64            `json:"fewest_events"` // of one subscriber
+	Resets int              `json:"resets"`
+	Late   load.Quantiles   `json:"late"` // from the vehicle's time to the subscriber
+	Used   map[string]Usage `json:"used"`
 }
 
 // lull is how long no event comes when all have.
@@ -54,7 +55,8 @@ func (c *Events) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 			return err
 		}
 		instances, job.URLs = append(instances, n), append(job.URLs, n.Public)
-		if i == 0 { // before others receive a part: the first report of a vehicle changes everything
+		if i == 0 {
+			// Before others receive a part: the first report of a vehicle changes everything.
 			if err := reports.reportOnce(ctx, n); err != nil {
 				return err
 			}

@@ -28,8 +28,8 @@ import (
 // answerTimeout is how long a floor waits for an answer, in addition to the budget of a command.
 const answerTimeout = 5 * time.Second
 
-// EchoFloor is the floor of commands: it publishes messages to units with the service's MQTT client, and waits for each to come back. Its result
-// is load.Called.
+// EchoFloor is the floor of commands: it publishes messages to units with the service's MQTT
+// client, and waits for each to come back. Its result is load.Called.
 type EchoFloor struct {
 	Broker   load.Broker
 	Vehicles load.Vehicles
@@ -98,8 +98,9 @@ func (w *waiters) receive(root string) mqtt.MessageHandler {
 	}
 }
 
-// FairFloor is the fair floor of commands: a handler with the service's HTTP library, MQTT client and codec, that checks the token, signs the
-// command, publishes it and waits for the answer. It stores nothing.
+// FairFloor is the fair floor of commands: a handler with the service's HTTP library, MQTT client
+// and codec, that checks the token, signs the command, publishes it and waits for the answer. It
+// stores nothing.
 type FairFloor struct {
 	Broker load.Broker
 	Dir    string // of the world, with its keys
@@ -187,7 +188,8 @@ func bodyOf(c telematics.Command, a telematics.Answer) map[string]any {
 	}
 }
 
-// StaticFloor is the floor of status reads and of the start: a handler with the service's HTTP library that returns a constant.
+// StaticFloor is the floor of status reads and of the start: a handler with the service's HTTP
+// library that returns a constant.
 type StaticFloor struct{ Body string }
 
 // Do implements load.Job.
@@ -199,7 +201,8 @@ func (f *StaticFloor) Do(ctx context.Context, ready func(string)) (any, error) {
 	return nil, load.ServeHTTP(ctx, e, ready)
 }
 
-// SubscriberFloor is the floor of ingest: a client with the service's kind of subscription that counts reports.
+// SubscriberFloor is the floor of ingest: a client with the service's kind of subscription that
+// counts reports.
 type SubscriberFloor struct{ Broker load.Broker }
 
 // Do implements load.Job.
@@ -215,6 +218,7 @@ func (f *SubscriberFloor) Do(ctx context.Context, ready func(string)) (any, erro
 	}
 	defer client.Disconnect(0)
 	return nil, load.ServeHTTP(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "%s %[2]d\n%[3]s %[2]d\n%[4]s %[5]d\n", load.ReportsReceived, n.Load(), load.ReportsMerged, load.LastReport, last.Load()) // the caller may be gone
+		// The caller may be gone.
+		_, _ = fmt.Fprintf(w, "%s %[2]d\n%[3]s %[2]d\n%[4]s %[5]d\n", load.ReportsReceived, n.Load(), load.ReportsMerged, load.LastReport, last.Load())
 	}), ready)
 }

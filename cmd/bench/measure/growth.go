@@ -10,8 +10,8 @@ import (
 	"motorpool/cmd/bench/load"
 )
 
-// Growth measures whether a command costs more with a large fleet, a long history, many connected vehicles, or two instances. Each round has
-// a round of a small world, which stays as it is.
+// Growth measures whether a command costs more with a large fleet, a long history, many connected
+// vehicles, or two instances. Each round has a round of a small world, which stays as it is.
 type Growth struct {
 	Vehicles  []int         `default:"1000,10000,100000" placeholder:"N,…" help:"Sizes of the fleet; the first one is also that of the small world (default ${default})."`
 	History   int           `default:"5000000" placeholder:"N" help:"Entries of the audit log, with the largest fleet (default ${default})."`

@@ -11,7 +11,8 @@ import (
 	"motorpool/cmd/internal/world"
 )
 
-// Ingest measures how many reports a second the service stores, against a subscriber that counts them.
+// Ingest measures how many reports a second the service stores, against a subscriber that counts
+// them.
 type Ingest struct {
 	Vehicles []int         `default:"1000,10000" placeholder:"N,…" help:"Sizes of the fleet (default ${default})."`
 	Duration time.Duration `default:"8s" placeholder:"DURATION" help:"Of one round (default ${default})."`
@@ -184,8 +185,9 @@ func (l *reportLoad) publish(ctx context.Context, p *load.Published, counts stri
 	return usageAtEnd(state), nil
 }
 
-// awaitEnd returns the counts that were added, how many vehicles are stale, and when the last report was stored, when every report has ended and no
-// vehicle is stale, or when nothing has changed for endTimeout.
+// awaitEnd returns the counts that were added, how many vehicles are stale, and when the last
+// report was stored, when every report has ended and no vehicle is stale, or when nothing has
+// changed for endTimeout.
 func awaitEnd(ctx context.Context, url string, before load.Counts, p load.Published, s stored) (added load.Counts, left int, at time.Time, err error) {
 	changed, progress := time.Now(), ""
 	for ctx.Err() == nil {

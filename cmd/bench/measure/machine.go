@@ -21,7 +21,8 @@ type Machine struct {
 	Load     float64   `json:"load"` // of the minute before
 	Postgres string    `json:"postgres"`
 
-	SessionGroups bool `json:"session_groups"` // Linux schedules each session, so each connection of Postgres, as a group
+	// Linux schedules each session, so each connection of Postgres, as a group.
+	SessionGroups bool `json:"session_groups"`
 }
 
 // ThisMachine describes this machine.
@@ -41,8 +42,8 @@ func ThisMachine() Machine {
 	return m
 }
 
-// sessionGroups reports whether autogroups are on (sched(7)) and this process is in no cgroup that has a share of the processor, so
-// that they apply.
+// sessionGroups reports whether autogroups are on (sched(7)) and this process is in no cgroup that
+// has a share of the processor, so that they apply.
 func sessionGroups(proc procfs.FS) bool {
 	enabled, err := proc.SysctlInts("kernel.sched_autogroup_enabled")
 	if err != nil || !slices.Contains(enabled, 1) {
@@ -67,8 +68,8 @@ func sessionGroups(proc procfs.FS) bool {
 	return true
 }
 
-// openFiles returns how many files a process may open, and allows as many to the processes that this one starts: Go raises the limit for its own
-// process only.
+// openFiles returns how many files a process may open, and allows as many to the processes that
+// this one starts: Go raises the limit for its own process only.
 func openFiles() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

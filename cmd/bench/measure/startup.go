@@ -12,8 +12,8 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// Startup measures how soon the service is ready, and what it uses when it is idle. Its floor is a process with the same HTTP library that connects
-// to nothing.
+// Startup measures how soon the service is ready, and what it uses when it is idle. Its floor is a
+// process with the same HTTP library that connects to nothing.
 type Startup struct {
 	Vehicles int           `default:"1000" placeholder:"N" help:"Of the fleet (default ${default})."`
 	Idle     time.Duration `default:"5s" placeholder:"DURATION" help:"Without load (default ${default})."`
@@ -77,7 +77,8 @@ func (c *Startup) Measure(ctx context.Context, s Setup, r *Results) (err error) 
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// startUntilReady returns how long an instance took until it was ready. Its readiness is polled from the start, so its port is chosen here.
+// startUntilReady returns how long an instance took until it was ready. Its readiness is polled
+// from the start, so its port is chosen here.
 func (w *testWorld) startUntilReady(ctx context.Context) (*world.Instance, time.Duration, error) {
 	port, err := devstack.FreePort()
 	if err != nil {

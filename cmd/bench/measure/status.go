@@ -10,7 +10,8 @@ import (
 	"motorpool/cmd/bench/load"
 )
 
-// Status measures reading a vehicle's status, each with its audit log entry. The floor returns the same bytes.
+// Status measures reading a vehicle's status, each with its audit log entry. The floor returns the
+// same bytes.
 type Status struct {
 	Vehicles    int           `default:"1000" placeholder:"N" help:"All of which have reported (default ${default})."`
 	Connections []int         `default:"1,64" placeholder:"N,…" help:"Keep-alive connections, each with one request at a time (default ${default})."`

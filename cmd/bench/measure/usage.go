@@ -53,7 +53,8 @@ func usageAtEnd(state *os.ProcessState) Usage {
 // meters are processes by name.
 type meters map[string]int
 
-// start reads the usage of the processes, and returns a function that returns what they have used since.
+// start reads the usage of the processes, and returns a function that returns what they have used
+// since.
 func (m meters) start() (used func() (map[string]Usage, error), err error) {
 	before, err := m.read()
 	return func() (map[string]Usage, error) {
@@ -92,7 +93,8 @@ func residentOf(pid int) (int64, error) {
 
 const residentInterval = 50 * time.Millisecond
 
-// watchResident reads the resident memory of a process until stop is called, which returns the first, the largest and the last value.
+// watchResident reads the resident memory of a process until stop is called, which returns the
+// first, the largest and the last value.
 func watchResident(ctx context.Context, pid int) (stop func() (first, most, last int64, err error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

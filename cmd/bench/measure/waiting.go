@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Waiting measures very many concurrent commands that wait for their vehicles: memory of each, and how long an answer takes to its caller. Its
-// floor is the fair floor of commands.
+// Waiting measures very many concurrent commands that wait for their vehicles: memory of each, and
+// how long an answer takes to its caller. Its floor is the fair floor of commands.
 type Waiting struct {
 	Vehicles    int           `default:"20000" placeholder:"N" help:"That are locked concurrently, each over an HTTP connection (default ${default})."`
 	Connections int           `default:"20" placeholder:"N" help:"MQTT connections of the vehicles (default ${default})."`
@@ -22,13 +22,14 @@ type Waiting struct {
 
 // WaitingResult is what Waiting measured.
 type WaitingResult struct {
-	Wanted   int            `json:"vehicles_wanted"`
-	Vehicles int            `json:"vehicles"` // as many as files may be open
-	Ramp     float64        `json:"ramp_seconds"`
-	Network  float64        `json:"network_seconds"`
-	Hold     float64        `json:"hold_seconds"` // that every vehicle takes in addition to the network
-	Floor    []WaitingRound `json:"fair_floor"`
-	Service  []WaitingRound `json:"service"`
+	Wanted   int     `json:"vehicles_wanted"`
+	Vehicles int     `json:"vehicles"` // as many as files may be open
+	Ramp     float64 `json:"ramp_seconds"`
+	Network  float64 `json:"network_seconds"`
+	// The time that every vehicle takes in addition to the network.
+	Hold    float64        `json:"hold_seconds"`
+	Floor   []WaitingRound `json:"fair_floor"`
+	Service []WaitingRound `json:"service"`
 }
 
 // WaitingRound is one load of commands that waited.
@@ -40,13 +41,16 @@ type WaitingRound struct {
 	Entries  int64 `json:"history_lines"` // of the audit log
 
 	// Resident bytes: idle without connections, the largest, and idle again.
-	Before int64   `json:"memory_before_bytes"`
-	Most   int64   `json:"memory_most_bytes"`
-	After  int64   `json:"memory_after_bytes"`
-	Each   float64 `json:"kib_each"` // of a waiting command: largest less before, by the peak in flight
+	Before int64 `json:"memory_before_bytes"`
+	Most   int64 `json:"memory_most_bytes"`
+	After  int64 `json:"memory_after_bytes"`
+	// The memory of a waiting command: the largest less that before, by the peak in flight.
+	Each float64 `json:"kib_each"`
 
-	Added   load.Quantiles   `json:"vehicle_to_caller"`          // from the unit's publication of its answer
-	Settled load.Quantiles   `json:"settled_to_caller,omitzero"` // of the service: from when the command was completed, as its answer says
+	// From the unit's publication of its answer.
+	Added load.Quantiles `json:"vehicle_to_caller"`
+	// The part of the service: from when the command was completed, as its answer says.
+	Settled load.Quantiles   `json:"settled_to_caller,omitzero"`
 	Used    map[string]Usage `json:"used"`
 }
 
@@ -55,11 +59,13 @@ const (
 	rampSlack   = 2 * time.Second // between the last command and the first answer
 	answerSlack = 4 * time.Second // between the last answer and the end of its command's budget
 	restTime    = 3 * time.Second // before idle memory is read
-	// reservedFiles is how many open files the service needs in addition to its callers' connections.
+	// reservedFiles is how many open files the service needs in addition to its callers'
+	// connections.
 	reservedFiles = 1000
 )
 
-// hold is how long units wait in addition to the network, so that the first answers after the last command.
+// hold is how long units wait in addition to the network, so that the first answers after the last
+// command.
 func (c *Waiting) hold() time.Duration {
 	return max(c.Ramp+rampSlack-load.Network(c.Network).Least(), 0)
 }
@@ -188,7 +194,8 @@ func (c *Waiting) load(ctx context.Context, w *testWorld, r *WaitingRound, root,
 	return errors.Join(err, failure)
 }
 
-// between returns the latencies between two times of each vehicle, in microseconds since the epoch. Vehicles without the later one are left out.
+// between returns the latencies between two times of each vehicle, in microseconds since the epoch.
+// Vehicles without the later one are left out.
 func between(from, to []int64) (load.Quantiles, error) {
 	all := load.NewLatencies()
 	for v, end := range to {

@@ -1,9 +1,10 @@
-// Package measure measures the service and its floors: what the same machine does in the same run, on the same servers, without
-// the service.
+// Package measure measures the service and its floors: what the same machine does in the same run,
+// on the same servers, without the service.
 //
-// Each Experiment builds a world: Mosquitto, Redis and Postgres as in production, a fleet of one agency, and instances of the service with
-// rate limits on. Floor and service take turns, round by round; load comes from the jobs of package load. An experiment returns an error
-// where a command, an audit log entry or a report was lost.
+// Each Experiment builds a world: Mosquitto, Redis and Postgres as in production, a fleet of one
+// agency, and instances of the service with rate limits on. Floor and service take turns, round by
+// round; load comes from the jobs of package load. An experiment returns an error where a command,
+// an audit log entry or a report was lost.
 package measure
 
 import (
@@ -24,7 +25,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Experiment measures one thing, and adds what it measured to the results, also where it returns an error.
+// Experiment measures one thing, and adds what it measured to the results, also where it returns an
+// error.
 type Experiment interface {
 	Measure(ctx context.Context, s Setup, r *Results) error
 }
@@ -39,7 +41,8 @@ type Setup struct {
 // agency owns all vehicles; its administrator sends all requests.
 const agency = telematics.AgencyID(1)
 
-// settings of the service: limits are counted, and so high that the load passes; Postgres must wait for its disk; everything else is default.
+// settings of the service: limits are counted, and so high that the load passes; Postgres must wait
+// for its disk; everything else is default.
 var settings = []string{
 	"MOTORPOOL_VEHICLE_RATE=1000000", "MOTORPOOL_REFRESH_RATE=1000000", "MOTORPOOL_ADMIN_RATE=1000000", "MOTORPOOL_BULK_RATE=1000000",
 	"MOTORPOOL_ADMIN_STREAMS=10000", "MOTORPOOL_ALLOW_UNSAFE_POSTGRES=false", "MOTORPOOL_PROFILES=true",
@@ -120,7 +123,8 @@ func (w *testWorld) service() load.Broker {
 	return load.Broker{URL: w.Mosquitto.ServiceURL(), User: mosquitto.ServiceUser, Password: w.ServicePassword}
 }
 
-// serve starts an instance of the service, with settings in addition to those of all, and returns when it is ready. Close closes it at the latest.
+// serve starts an instance of the service, with settings in addition to those of all, and returns
+// when it is ready. Close closes it at the latest.
 func (w *testWorld) serve(ctx context.Context, more ...string) (*world.Instance, error) {
 	n, err := w.StartInstance(ctx, world.InstanceConfig{Settings: append(more, settings...)})
 	if err != nil {

@@ -14,7 +14,8 @@ const (
 	pictureHeight = 5 * vg.Inch
 )
 
-// Picture draws the latency of commands by the number in flight, both on logarithmic axes, into an SVG file.
+// Picture draws the latency of commands by the number in flight, both on logarithmic axes, into an
+// SVG file.
 func Picture(file string, r *measure.CommandResult) error {
 	p := plot.New()
 	p.Title.Text = "Latency of one command by commands in flight"

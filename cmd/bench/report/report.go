@@ -48,7 +48,8 @@ func Tables(w io.Writer, r *measure.Results) error {
 	return to.Flush()
 }
 
-// costs lists the CPU time of all processes, each and in all, in microseconds for each of a number of calls.
+// costs lists the CPU time of all processes, each and in all, in microseconds for each of a number
+// of calls.
 func costs(used map[string]measure.Usage, calls int64) string {
 	var each []string
 	all := 0.0

@@ -4,10 +4,11 @@ import "motorpool/telematics"
 
 // answersAreTrue checks every HTTP answer, including replayed ones:
 //
-//   - executed: it names its command, of the requested vehicle and action; the command's state is succeeded; and it
-//     started and ended successfully in its car before the answer came.
-//   - not_executed: its command never starts, before or after. Without a command in the answer, no command of the call
-//     ever starts. (command_in_progress and idempotency_in_progress name the command of another call.)
+//   - executed: it names its command, of the requested vehicle and action; the command's state is
+//     succeeded; and it started and ended successfully in its car before the answer came.
+//   - not_executed: its command never starts, before or after. Without a command in the answer,
+//     no command of the call ever starts. (command_in_progress and idempotency_in_progress name the
+//     command of another call.)
 //   - failed: its command did not end successfully in any car.
 //   - unknown: nothing; see unknownSettles.
 //

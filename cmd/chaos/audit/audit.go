@@ -32,10 +32,12 @@ var laws = []struct {
 }
 
 const (
-	// clockReading is by how much two times of the machine's clock may contradict the order of events: Postgres stores
-	// milliseconds, and a process may be interrupted between reading the clock and using the time.
+	// clockReading is by how much two times of the machine's clock may contradict the order of
+	// events: Postgres stores milliseconds, and a process may be interrupted between reading the
+	// clock and using the time.
 	clockReading = 10 * time.Millisecond
-	// outageReading is the accuracy of the times at which a server was unavailable, which is polled.
+	// outageReading is the accuracy of the times at which a server was unavailable, which is
+	// polled.
 	outageReading = time.Second
 )
 

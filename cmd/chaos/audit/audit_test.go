@@ -297,7 +297,8 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			line.At, line.Outcome = r.Completed, telematics.NotExecuted
 			c := e.call(lostOne)
 			c.Status, c.Code, c.Outcome, c.End = 503, telematics.TelematicsUnavailable, telematics.NotExecuted, at.Add(ms(5))
-			w := &world{Evidence: *e, n: len(e.Commands), line: 2000} // and the next one in the lane, a moment later
+			// The next command in the lane comes a moment later.
+			w := &world{Evidence: *e, n: len(e.Commands), line: 2000}
 			w.add(order{vehicle: 2, action: telematics.Lock, at: at.Add(time.Second), end: telematics.Succeeded})
 			*e = w.Evidence
 		}},
@@ -441,7 +442,8 @@ func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
 	}
 }
 
-// A law that compares each command with each of the others does not end within the time of go test: a run has sixty thousand.
+// A law that compares each command with each of the others does not end within the time of go test:
+// a run has sixty thousand.
 func TestCheck_JudgesAWholeRun(t *testing.T) {
 	w := &world{}
 	const vehicles, commands = 300, 60_000

@@ -8,13 +8,14 @@ import (
 
 // logComplete checks that the audit log is complete [LAW-9]:
 //
-//   - a settled command has one entry, with the outcome of its state; one that a late answer has settled again has two:
-//     the first outcome, then that of the late answer, marked late.
+//   - a settled command has one entry, with the outcome of its state; one that a late answer has
+//     settled again has two: the first outcome, then that of the late answer, marked late.
 //   - an answered call has an entry with its request id.
 //
-// Exempt from the second are calls that were refused before authentication (401, and because of the path or
-// the size of the body); replays and idempotency_in_progress, whose entry is that of the first call; and refusals
-// of an instance that could not reach Postgres at some time during the call, and so could not store an entry.
+// Exempt from the second are calls that were refused before authentication (401, and because of the
+// path or the size of the body); replays and idempotency_in_progress, whose entry is that of the
+// first call; and refusals of an instance that could not reach Postgres at some time during the
+// call, and so could not store an entry.
 func logComplete(chk *checker) {
 	for i := range chk.Commands {
 		chk.settlementLogged(&chk.Commands[i])
@@ -71,9 +72,10 @@ func (v *view) reached(c *Call) bool {
 	return covers(stretches, c.Start.Add(-outageReading), c.End.Add(outageReading))
 }
 
-// logAppendOnly checks that entries are only added [LAW-9]: every attempt to change or delete one was refused, each
-// entry that was read while commands ran is still there and the same, no two entries have one id, and no settlement of a
-// command has two entries. (One outcome may have two if the second is a late answer: expired, then rejected.)
+// logAppendOnly checks that entries are only added [LAW-9]: every attempt to change or delete one
+// was refused, each entry that was read while commands ran is still there and the same, no two
+// entries have one id, and no settlement of a command has two entries. (One outcome may have two if
+// the second is a late answer: expired, then rejected.)
 func logAppendOnly(chk *checker) {
 	chk.must(true, subject{}, "") // the attempts
 	for _, attempt := range chk.Tampered {

@@ -15,13 +15,14 @@ type ClockFault struct {
 	Ahead    time.Duration
 }
 
-// clockNoticed is how long an instance may need to notice that its clock is wrong: a comparison that hangs ends after 3 s, and the
-// next one follows. Meanwhile each of its messages is checked.
+// clockNoticed is how long an instance may need to notice that its clock is wrong: a comparison
+// that hangs ends after 3 s, and the next one follows. Meanwhile each of its messages is checked.
 const clockNoticed = 5 * time.Second
 
-// signedWithACorrectClock checks that no message is dated further ahead of its arrival than an instance's clock may be wrong [LAW-11], and
-// that an instance with a wrong clock publishes nothing after it had time to notice. Nothing is exempt from the first. A message that
-// arrives later than that was published later if nothing delayed it for long enough, as in haltHolds.
+// signedWithACorrectClock checks that no message is dated further ahead of its arrival than an
+// instance's clock may be wrong [LAW-11], and that an instance with a wrong clock publishes nothing
+// after it had time to notice. Nothing is exempt from the first. A message that arrives later than
+// that was published later if nothing delayed it for long enough, as in haltHolds.
 func signedWithACorrectClock(chk *checker) {
 	for i := range chk.Published {
 		m := &chk.Published[i]
@@ -44,13 +45,15 @@ func signedWithACorrectClock(chk *checker) {
 	}
 }
 
-// clockBehindAllowed is by how much a unit's clock must be behind if it rejects a command of a correct instance as clock_behind: check 6
-// of [CMD-4] allows 5 s, and the instance may be ahead by broker.MaxSkew.
+// clockBehindAllowed is by how much a unit's clock must be behind if it rejects a command of a
+// correct instance as clock_behind: check 6 of [CMD-4] allows 5 s, and the instance may be ahead by
+// broker.MaxSkew.
 const clockBehindAllowed = 5*time.Second - broker.MaxSkew
 
-// freshIsNotRefused checks that no unit rejects a command as expired that had not expired, by true time or by the unit's own clock, nor as
-// clock_behind unless its clock is behind: an instance with a wrong clock does not lock a unit out of the commands of the others. Only the
-// first answer counts: later ones repeat it.
+// freshIsNotRefused checks that no unit rejects a command as expired that had not expired, by true
+// time or by the unit's own clock, nor as clock_behind unless its clock is behind: an instance with
+// a wrong clock does not lock a unit out of the commands of the others. Only the first answer
+// counts: later ones repeat it.
 func freshIsNotRefused(chk *checker) {
 	type rejection struct {
 		unit    telematics.Unit
@@ -85,8 +88,9 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// corrected returns commands and log entries with the times of wrong clocks corrected, and by how much each command was dated ahead. An
-// instance dates a command before it compares its clock with Postgres, so the row of an unpublished command may have a wrong date.
+// corrected returns commands and log entries with the times of wrong clocks corrected, and by how
+// much each command was dated ahead. An instance dates a command before it compares its clock with
+// Postgres, so the row of an unpublished command may have a wrong date.
 func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telematics.CommandID]time.Duration) {
 	rows, entries = append(rows, e.Commands...), append(entries, e.AuditLog...)
 	ahead = map[telematics.CommandID]time.Duration{}

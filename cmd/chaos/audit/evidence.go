@@ -1,7 +1,7 @@
-// Package audit compares four independent accounts of the same commands: the callers'
-// (HTTP answers), Postgres's (commands and audit log), Redis's (pending commands) and the cars'
-// flight recorders' (executions, by true time). It checks them against the laws, and prints the timeline of each
-// command that violates one.
+// Package audit compares four independent accounts of the same commands: the callers' (HTTP
+// answers), Postgres's (commands and audit log), Redis's (pending commands) and the cars' flight
+// recorders' (executions, by true time). It checks them against the laws, and prints the timeline
+// of each command that violates one.
 //
 // It trusts none of them, and does not depend on how they were collected.
 package audit
@@ -27,12 +27,13 @@ type Evidence struct {
 	Tampered []string
 	// Lanes lists times with two open commands in a lane, as read from Postgres.
 	Lanes []LaneConflict
-	// Sampled are audit log entries as they were read while commands ran; they must still be the same.
+	// Sampled are audit log entries as they were read while commands ran; they must still be the
+	// same.
 	Sampled []LogEntry
 	// Published are the messages that a listener received on the command topics.
 	Published []Message
-	// Reach lists when each instance could reach Postgres, by Call.Instance. Up applies to an instance without a
-	// list.
+	// Reach lists when each instance could reach Postgres, by Call.Instance. Up applies to an
+	// instance without a list.
 	Reach map[int][]Interval
 	// Halts lists when commands were halted.
 	Halts []Halt

@@ -8,13 +8,15 @@ import (
 	"motorpool/telematics"
 )
 
-// execution is one run of a command in a car. An interrupted one ends when the unit reports that after its restart.
+// execution is one run of a command in a car. An interrupted one ends when the unit reports that
+// after its restart.
 type execution struct {
 	start *simulator.Event
 	end   time.Time // zero: it never ended
 }
 
-// executions pairs starts with ends, in the order of the starts. The events of each command are in order.
+// executions pairs starts with ends, in the order of the starts. The events of each command are in
+// order.
 func executions(flights map[telematics.CommandID][]*simulator.Event) []execution {
 	var all []execution
 	for _, events := range flights {
@@ -38,10 +40,12 @@ func ends(e *simulator.Event) bool {
 	return e.Kind == simulator.CommandEnded || e.Kind == simulator.CommandAnswered && e.Reason == telematics.Interrupted
 }
 
-// atMostOnce checks that no command starts twice, in the same car or another, and that of all commands of one
-// Idempotency-Key and vehicle at most one starts: a caller that retries with its key gets no second execution.
+// atMostOnce checks that no command starts twice, in the same car or another, and that of all
+// commands of one Idempotency-Key and vehicle at most one starts: a caller that retries with its
+// key gets no second execution.
 //
-// A key may have several commands: one that was not executed frees it. For a call to many vehicles, each is checked separately.
+// A key may have several commands: one that was not executed frees it. For a call to many vehicles,
+// each is checked separately.
 func atMostOnce(chk *checker) {
 	seen := map[telematics.CommandID]bool{}
 	for _, run := range chk.executions {
@@ -106,8 +110,8 @@ func (i *intent) add(id telematics.CommandID) {
 // allowedClockError is how wrong the clock of a unit may be, and so how late a command may start.
 const allowedClockError = 5 * time.Second
 
-// neverLate checks that no command starts more than the allowed clock error after its expiry, in true time, independent of
-// the car's clock. Nothing is exempt.
+// neverLate checks that no command starts more than the allowed clock error after its expiry, in
+// true time, independent of the car's clock. Nothing is exempt.
 func neverLate(chk *checker) {
 	for _, run := range chk.executions {
 		late := run.start.True.Sub(run.start.Expires)
@@ -117,9 +121,10 @@ func neverLate(chk *checker) {
 	}
 }
 
-// oneAtATime checks that there were never two open commands in a lane [LAW-5], and that the executions of a unit and
-// lane neither overlap nor start out of the order of their numbers [CMD-8]. Nothing is exempt: an execution
-// that a restart interrupted ends when the unit reports that.
+// oneAtATime checks that there were never two open commands in a lane [LAW-5], and that the
+// executions of a unit and lane neither overlap nor start out of the order of their numbers
+// [CMD-8]. Nothing is exempt: an execution that a restart interrupted ends when the unit reports
+// that.
 func oneAtATime(chk *checker) {
 	chk.must(true, subject{}, "") // the watcher itself
 	for _, c := range chk.Lanes {

@@ -17,16 +17,18 @@ type Flood struct {
 const (
 	// radioTakes is how long an answer takes at most from a car with a good radio to Mosquitto.
 	radioTakes = 500 * time.Millisecond
-	// floodDelays is how long the service may then take to settle the command and answer its caller. Without faults it is some
-	// milliseconds, on a busy machine hundreds.
+	// floodDelays is how long the service may then take to settle the command and answer its
+	// caller. Without faults it is some milliseconds, on a busy machine hundreds.
 	floodDelays = 1500 * time.Millisecond
-	// floodSpares is the percentage that must be answered within that: a lost message is retransmitted, which takes longer.
+	// floodSpares is the percentage that must be answered within that: a lost message is
+	// retransmitted, which takes longer.
 	floodSpares = 80
 )
 
-// unitFloodDelaysNoOther checks, for the commands of other cars whose units answered during a flood, that each was settled in
-// time with its unit's answer, if that was possible; that most callers got their answer soon after that of the unit; and that
-// the service counts what it dropped by reason. Commands during a stall of the machine are exempt.
+// unitFloodDelaysNoOther checks, for the commands of other cars whose units answered during a
+// flood, that each was settled in time with its unit's answer, if that was possible; that most
+// callers got their answer soon after that of the unit; and that the service counts what it dropped
+// by reason. Commands during a stall of the machine are exempt.
 func unitFloodDelaysNoOther(chk *checker) {
 	for _, flood := range chk.Floods {
 		chk.must(flood.Limited > 0, subject{}, "the service counts no dropped messages of the unit")
@@ -56,7 +58,8 @@ func unitFloodDelaysNoOther(chk *checker) {
 	}
 }
 
-// answeredAfter returns how long after a time the caller of a command got its answer; zero if no caller waited for it.
+// answeredAfter returns how long after a time the caller of a command got its answer; zero if no
+// caller waited for it.
 func (v *view) answeredAfter(r *Row, said time.Time) time.Duration {
 	for _, c := range v.called[r.RequestID] {
 		if c.Status != 0 && c.Status != http.StatusAccepted {
@@ -76,7 +79,8 @@ func (v *view) stalled(r *Row) bool {
 	return false
 }
 
-// ClientFlood is a time in which one client sent far more signed changes than its limit allows, while Redis had little free memory.
+// ClientFlood is a time in which one client sent far more signed changes than its limit allows,
+// while Redis had little free memory.
 type ClientFlood struct {
 	Interval
 	Requests, Limited int // made, and refused for the client's rate
@@ -89,9 +93,10 @@ type ClientFlood struct {
 // maxSignatures is how many signatures of a client are stored at most.
 const maxSignatures = 2000
 
-// clientFloodAffectsNoOther checks that a bounded number of signatures of a client over its limit is stored, that they do not fill
-// Redis, and that meanwhile no command of others is refused because a server is unavailable; and that a signature is
-// accepted once, even if Redis loses its data.
+// clientFloodAffectsNoOther checks that a bounded number of signatures of a client over its limit
+// is stored, that they do not fill Redis, and that meanwhile no command of others is refused
+// because a server is unavailable; and that a signature is accepted once, even if Redis loses its
+// data.
 func clientFloodAffectsNoOther(chk *checker) {
 	f := chk.ClientFlood
 	if f.Requests == 0 {

@@ -7,19 +7,21 @@ import (
 	"motorpool/telematics"
 )
 
-// maxTransit is how long a message may take between an instance and the listener while nothing delays it: the
-// MQTT client of an instance closes a connection that does not accept it within 0.4 s.
+// maxTransit is how long a message may take between an instance and the listener while nothing
+// delays it: the MQTT client of an instance closes a connection that does not accept it within 0.4
+// s.
 const maxTransit = time.Second
 
-// haltHolds checks that no message to a vehicle of a halted agency is published once the halt holds everywhere,
-// broker.HaltWithin after it was stored, until it is lifted; and that a call which was refused because of a halt starts
-// nothing, before or after.
+// haltHolds checks that no message to a vehicle of a halted agency is published once the halt holds
+// everywhere, broker.HaltWithin after it was stored, until it is lifted; and that a call which was
+// refused because of a halt starts nothing, before or after.
 //
-// The listener has the time of arrival, not of publication. A message that arrived later was published later, too, if
-// nothing could delay it for longer than maxTransit without interruption since the halt holds. Messages are delayed while
-// their instance or Mosquitto is frozen, while the line between them is delayed or slow, and while the whole machine
-// stalls. All other faults of lines and processes lose messages. Exempt are messages that an intruder
-// has published, too: they cannot be distinguished.
+// The listener has the time of arrival, not of publication. A message that arrived later was
+// published later, too, if nothing could delay it for longer than maxTransit without interruption
+// since the halt holds. Messages are delayed while their instance or Mosquitto is frozen, while the
+// line between them is delayed or slow, and while the whole machine stalls. All other faults of
+// lines and processes lose messages. Exempt are messages that an intruder has published, too: they
+// cannot be distinguished.
 func haltHolds(chk *checker) {
 	for i := range chk.Published {
 		m := &chk.Published[i]

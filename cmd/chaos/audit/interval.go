@@ -41,7 +41,8 @@ func longest(within []Interval, from, to time.Time) time.Duration {
 	return most
 }
 
-// longestWithout returns the longest part between two times that none of the (joined) intervals touches.
+// longestWithout returns the longest part between two times that none of the (joined) intervals
+// touches.
 func longestWithout(intervals []Interval, from, to time.Time) time.Duration {
 	var most time.Duration
 	for _, i := range intervals {

@@ -8,14 +8,14 @@ import (
 	"motorpool/telematics"
 )
 
-// seqGrows checks that within a vehicle and lane sequence numbers differ, and follow time: a command gets its number when it
-// claims the lane, and the previous one has been settled by then. So the times of the previous one until it was settled
-// first (request, publication, settlement) are not later than those that follow the claim
-// (publication, delivery) of the next one.
+// seqGrows checks that within a vehicle and lane sequence numbers differ, and follow time: a
+// command gets its number when it claims the lane, and the previous one has been settled by then.
+// So the times of the previous one until it was settled first (request, publication, settlement)
+// are not later than those that follow the claim (publication, delivery) of the next one.
 //
-// Other orders are not guaranteed: a request may wait for its lane, so it may be older than the settlement of the previous one; and a
-// settlement that waited for Postgres may be dated before its row was stored. An unpublished command
-// has no time after its claim, and is skipped.
+// Other orders are not guaranteed: a request may wait for its lane, so it may be older than the
+// settlement of the previous one; and a settlement that waited for Postgres may be dated before its
+// row was stored. An unpublished command has no time after its claim, and is skipped.
 func seqGrows(chk *checker) {
 	for _, lane := range chk.lanes() {
 		slices.SortFunc(lane, func(a, b *Row) int { return cmp.Compare(a.Seq, b.Seq) })

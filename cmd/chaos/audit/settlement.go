@@ -12,13 +12,14 @@ import (
 // reported is how many final answers a unit repeats in each of its reports [TEL-3].
 const reported = 8
 
-// unknownSettles checks that no command stays unknown whose final answer its unit still repeats: every unit has reported
-// since. And that settled states agree with the flight recorder: a succeeded command started and ended successfully, a failed one did
-// not end successfully, rejected and expired ones never started, and expired ones were never published.
+// unknownSettles checks that no command stays unknown whose final answer its unit still repeats:
+// every unit has reported since. And that settled states agree with the flight recorder: a
+// succeeded command started and ended successfully, a failed one did not end successfully, rejected
+// and expired ones never started, and expired ones were never published.
 //
-// Exempt are answers that the unit does not store [CMD-4]: to messages that it could not verify, or that were
-// for another unit; and those older than its latest eight, which may all have been lost. A unit with
-// new memory repeats nothing: this law does not allow for that.
+// Exempt are answers that the unit does not store [CMD-4]: to messages that it could not verify, or
+// that were for another unit; and those older than its latest eight, which may all have been lost.
+// A unit with new memory repeats nothing: this law does not allow for that.
 func unknownSettles(chk *checker) {
 	repeats := chk.repeats()
 	for i := range chk.Commands {
@@ -43,8 +44,8 @@ type unitCommand struct {
 	command telematics.CommandID
 }
 
-// repeats returns the commands whose final answers units repeat in their reports at the end: of each unit the latest
-// that have one, in the order in which they first came.
+// repeats returns the commands whose final answers units repeat in their reports at the end: of
+// each unit the latest that have one, in the order in which they first came.
 func (v *view) repeats() map[unitCommand]bool {
 	first := map[unitCommand]*simulator.Event{}
 	final := map[unitCommand]bool{}
@@ -81,12 +82,14 @@ const settledWithin = 5 * time.Second
 // clockTolerance is how inaccurate the recorded times of a restart and a settlement may be.
 const clockTolerance = 250 * time.Millisecond
 
-// finalInTime checks that no command is open at the end, and that none stayed open for more than five seconds after
-// its deadline while the service and Postgres were up [LAW-6]. The time starts again at each restart, as the service must first
-// poll: what counts is the longest interval without interruption.
+// finalInTime checks that no command is open at the end, and that none stayed open for more than
+// five seconds after its deadline while the service and Postgres were up [LAW-6]. The time starts
+// again at each restart, as the service must first poll: what counts is the longest interval
+// without interruption.
 //
-// A command that a late answer settled again was settled first at the time of its first audit log entry. Settlements have the time of
-// the instance, not of Postgres: one that had to wait for Postgres counts from before that.
+// A command that a late answer settled again was settled first at the time of its first audit log
+// entry. Settlements have the time of the instance, not of Postgres: one that had to wait for
+// Postgres counts from before that.
 func finalInTime(chk *checker) {
 	for i := range chk.Commands {
 		r := &chk.Commands[i]
@@ -114,7 +117,8 @@ func (v *view) settledAt(r *Row) time.Time {
 	return first
 }
 
-// maxTTL is that of a key of a command: the longest budget, the minute for late answers, and ten more seconds.
+// maxTTL is that of a key of a command: the longest budget, the minute for late answers, and ten
+// more seconds.
 const maxTTL = 100 * time.Second
 
 // maxSnapshotTTL is that of the reported state of a vehicle.
@@ -129,8 +133,9 @@ func (e RedisKey) isSnapshot() bool { return strings.HasSuffix(e.Key, ":latest")
 // Stays reports whether a key belongs to no command, and is not expected to expire soon.
 func (e RedisKey) Stays() bool { return e.isEventLog() || e.isSnapshot() }
 
-// redisExpires checks that every key in Redis has an expiry, and a short one after everything has settled. Exempt are the event
-// log, which has a limited length, and the reported states of vehicles, which may live longer.
+// redisExpires checks that every key in Redis has an expiry, and a short one after everything has
+// settled. Exempt are the event log, which has a limited length, and the reported states of
+// vehicles, which may live longer.
 func redisExpires(chk *checker) {
 	chk.must(true, subject{}, "") // the reading itself
 	for i := range chk.Pending {

@@ -5,9 +5,9 @@ import (
 	"motorpool/telematics"
 )
 
-// neverForged checks that every start and every published message has a row with the same content: stored before
-// it was sent, for that unit, action and number, with that expiry; that a row's final state is one that its unit reported;
-// and that no message is unsigned or retained.
+// neverForged checks that every start and every published message has a row with the same content:
+// stored before it was sent, for that unit, action and number, with that expiry; that a row's final
+// state is one that its unit reported; and that no message is unsigned or retained.
 //
 // Rows have the time of the request, by the same clock, not that of the insert; nothing is exempt.
 func neverForged(chk *checker) {
@@ -48,11 +48,12 @@ func (chk *checker) finalAnswer(r *Row) {
 	chk.must(said != nil, command(r.ID), "the record says %s, but unit %s never reported it", r.State, r.Unit)
 }
 
-// signedWithAKeyOfTheUnit checks that no unit refuses a command on record because it does not have the key,
-// while keys are rotated: every unit has a key before it signs, and until its last command is over [CMD-1].
+// signedWithAKeyOfTheUnit checks that no unit refuses a command on record because it does not have
+// the key, while keys are rotated: every unit has a key before it signs, and until its last command
+// is over [CMD-1].
 //
-// Exempt are commands that arrive after their expiry: by then the unit may not have the key any more.
-// So is an answer for each copy that the radio has damaged.
+// Exempt are commands that arrive after their expiry: by then the unit may not have the key any
+// more. So is an answer for each copy that the radio has damaged.
 func signedWithAKeyOfTheUnit(chk *checker) {
 	for id, events := range chk.flights {
 		r := chk.rows[id]

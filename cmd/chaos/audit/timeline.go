@@ -22,8 +22,8 @@ type moment struct {
 	text    string
 }
 
-// timeline returns everything in the accounts about a subject, in the order of true time. Times are relative to the
-// request.
+// timeline returns everything in the accounts about a subject, in the order of true time. Times are
+// relative to the request.
 func (v *view) timeline(about subject) string {
 	v.addRelated(&about)
 	var all []moment
@@ -63,8 +63,8 @@ func (v *view) timeline(about subject) string {
 	return b.String()
 }
 
-// addRelated adds the calls that belong to the commands: those that created them, those whose answers name them, and those with
-// the same key; and the commands of these calls.
+// addRelated adds the calls that belong to the commands: those that created them, those whose
+// answers name them, and those with the same key; and the commands of these calls.
 func (v *view) addRelated(about *subject) {
 	keys := map[string]bool{}
 	belongs := func(c *Call) {
@@ -96,7 +96,8 @@ func (v *view) addRelated(about *subject) {
 	slices.Sort(about.requests)
 	about.requests = slices.Compact(about.requests)
 	for _, id := range about.requests {
-		if made := v.made[id]; len(made) <= relatedShown { // of a call for many vehicles, only the given ones
+		// A call for many vehicles has only the given ones.
+		if made := v.made[id]; len(made) <= relatedShown {
 			for _, r := range made {
 				if !slices.Contains(about.commands, r.ID) {
 					about.commands = append(about.commands, r.ID)

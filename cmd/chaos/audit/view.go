@@ -86,7 +86,8 @@ func commandOf(e *RedisKey) telematics.CommandID {
 	return id
 }
 
-// ownCommand returns the command that the call created. A refusal because of another command names that one.
+// ownCommand returns the command that the call created. A refusal because of another command names
+// that one.
 func (c *Call) ownCommand() telematics.CommandID {
 	if c.Code == telematics.CommandInProgress || c.Code == idempotencyInProgress {
 		return telematics.NoCommand
@@ -97,7 +98,8 @@ func (c *Call) ownCommand() telematics.CommandID {
 // idempotencyInProgress means that the first call with the same key is not finished.
 const idempotencyInProgress telematics.Code = "idempotency_in_progress"
 
-// madeBy returns the commands of a call: with its request id and vehicle, requested during the call.
+// madeBy returns the commands of a call: with its request id and vehicle, requested during the
+// call.
 func (v *view) madeBy(c *Call) []*Row {
 	var rows []*Row
 	for _, r := range v.made[c.RequestID] {
@@ -128,8 +130,8 @@ func (v *view) find(id telematics.CommandID, is func(*simulator.Event) bool) *si
 	return nil
 }
 
-// settlements returns the audit log entries of how a command was settled. Entries of other calls may name it,
-// too, and those of a repetition, which has no outcome.
+// settlements returns the audit log entries of how a command was settled. Entries of other calls
+// may name it, too, and those of a repetition, which has no outcome.
 func (v *view) settlements(r *Row) []*LogEntry {
 	var ownCommand []*LogEntry
 	for _, l := range v.entries[r.ID] {

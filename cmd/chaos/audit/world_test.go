@@ -144,9 +144,11 @@ func healthy() Evidence {
 	again.Status, again.Outcome, again.Command, again.Replayed = 200, telematics.Executed, row.ID, true
 	w.Calls = append(w.Calls, again)
 	w.refuse(minute(0).Add(ms(100)), 409, telematics.CommandInProgress, id(doneOne), true)
-	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false) // Postgres is unavailable
+	// Postgres is unavailable.
+	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false)
 	w.refuse(minute(9), 401, "unauthenticated", telematics.NoCommand, false)
-	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}} // the message is on its way
+	// The message is on its way.
+	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}}
 	w.Agencies = map[telematics.Unit]telematics.AgencyID{"unit-1": 1, "unit-2": 1, "unit-3": 2}
 	w.refuse(minute(5).Add(ms(1000)), 503, telematics.CommandsHalted, telematics.NoCommand, true)
 	w.Floods = []Flood{{Interval: Interval{From: minute(1).Add(-ms(1)), To: minute(1).Add(time.Second)}, Limited: 7}}

@@ -10,12 +10,14 @@ import (
 	"motorpool/telematics"
 )
 
-// pace is between two commands to one vehicle: while the standby is behind, fewer are executed than a report repeats [TEL-3].
+// pace is between two commands to one vehicle: while the standby is behind, fewer are executed than
+// a report repeats [TEL-3].
 const pace = 500 * time.Millisecond
 
 const callTimeout = 15 * time.Second
 
-// sendCommands locks and unlocks every vehicle alternately until a time. It returns the number of calls by answer when all are answered.
+// sendCommands locks and unlocks every vehicle alternately until a time. It returns the number of
+// calls by answer when all are answered.
 func (r *round) sendCommands(ctx context.Context, until time.Time) map[string]int {
 	var mu sync.Mutex
 	answers := map[string]int{}

@@ -1,6 +1,7 @@
-// Package failover kills Postgres's primary while commands run, and promotes an asynchronous standby that is seconds behind. Then it
-// checks that no vehicle refuses a command as out of order, and that every executed command is on record, or its answer is stored as one to an
-// unrecorded command.
+// Package failover kills Postgres's primary while commands run, and promotes an asynchronous
+// standby that is seconds behind. Then it checks that no vehicle refuses a command as out of order,
+// and that every executed command is on record, or its answer is stored as one to an unrecorded
+// command.
 //
 //	callers ─ instance 0, 1 ─ line ─ primary ─ line ─ standby
 //	               └─ Mosquitto ─ cars, with a flight recorder
@@ -93,7 +94,8 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	if err := r.Ready(ctx); err != nil {
 		return err
 	}
-	r.Progress("waiting for the answers to lost commands") // before other results push them out of the last eight
+	// Before other results push them out of the last eight.
+	r.Progress("waiting for the answers to lost commands")
 	if err := r.settle(ctx, result); err != nil {
 		return err
 	}

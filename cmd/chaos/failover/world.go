@@ -44,7 +44,8 @@ func (r *round) startServers(ctx context.Context) error {
 	return r.StartServers(ctx, world.ServersConfig{Units: world.Units(r.fleetFile.Vehicles)})
 }
 
-// startInstances lets the program under test migrate the schema, so that an older one can be tested.
+// startInstances lets the program under test migrate the schema, so that an older one can be
+// tested.
 func (r *round) startInstances(ctx context.Context) error {
 	r.OnClose(r.lines.Close)
 	through, err := r.lines.Add(database, r.Postgres.URL())

@@ -1,4 +1,5 @@
-// Package fault is the faults of the fault harness, and the schedule of a round: which fault strikes what, when and for how long.
+// Package fault is the faults of the fault harness, and the schedule of a round: which fault
+// strikes what, when and for how long.
 package fault
 
 import (
@@ -33,10 +34,11 @@ const (
 const (
 	// MaxRadioDelay is how long a message is in flight at most.
 	MaxRadioDelay = 20 * time.Second
-	// minClockFault is how long a clock is wrong at least; mostly longer, so that messages that are still published are noticed.
+	// minClockFault is how long a clock is wrong at least; mostly longer, so that messages that are
+	// still published are noticed.
 	minClockFault = 4 * time.Second
-	// minHalt is how long a halt lasts at least: long enough that a command that was published before would be retransmitted while the
-	// halt holds everywhere.
+	// minHalt is how long a halt lasts at least: long enough that a command that was published
+	// before would be retransmitted while the halt holds everywhere.
 	minHalt = 6 * time.Second
 )
 
@@ -78,10 +80,11 @@ var Kinds = []Kind{
 	{Name: "commands forged", target: cars, mild: true, cars: anyCar},
 }
 
-// A unit that has restarted knows the time only from its clock. If that is far behind, and the first command that the unit
-// receives was delayed for long, the unit cannot notice that the command is late: such a unit violates the protocol's
-// requirement for clocks, and no service can make up for it. So no car both loses the time and restarts; and each executes a command
-// before the faults begin, whose time of issue it then knows.
+// A unit that has restarted knows the time only from its clock. If that is far behind, and the
+// first command that the unit receives was delayed for long, the unit cannot notice that the
+// command is late: such a unit violates the protocol's requirement for clocks, and no service can
+// make up for it. So no car both loses the time and restarts; and each executes a command before
+// the faults begin, whose time of issue it then knows.
 
 func mayLoseTime(car int) bool { return car%3 == 0 }
 
@@ -151,8 +154,10 @@ func lineNames(instances int) []string {
 
 func halts(_ Plan, rng *rand.Rand) string { return Halt(rng.IntN(Agencies + 1)) }
 
-// carTargets is more than there are kinds of faults of cars, so that they rarely wait for each other.
+// carTargets is more than there are kinds of faults of cars, so that they rarely wait for each
+// other.
 const carTargets = 16
 
-// cars returns one of the targets that faults of cars have: those of different targets may strike the same car.
+// cars returns one of the targets that faults of cars have: those of different targets may strike
+// the same car.
 func cars(_ Plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(carTargets)) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Plan is what a schedule depends on: the same Plan has the same schedule, to the millisecond. How the threads of a
-// dozen processes interleave then cannot be repeated.
+// Plan is what a schedule depends on: the same Plan has the same schedule, to the millisecond. How
+// the threads of a dozen processes interleave then cannot be repeated.
 type Plan struct {
 	Seed      uint64
 	Duration  time.Duration
@@ -62,7 +62,8 @@ func (p Plan) Schedule() []Fault {
 	return faults
 }
 
-// deal returns a fault of the first kind of the deck whose target is free, and the index of the kind.
+// deal returns a fault of the first kind of the deck whose target is free, and the index of the
+// kind.
 func (p Plan) deal(deck []*Kind, at, end time.Duration, busy map[string]time.Duration, rng *rand.Rand) (Fault, int, bool) {
 	for i, k := range deck {
 		target := k.target(p, rng)
@@ -91,8 +92,9 @@ func (p Plan) waves() []wave {
 	return waves
 }
 
-// shuffled returns a deck with the faults of processes in its first part, between the others: several wait for the same process, some
-// have a minimum length, and the last of them would come too late in the round.
+// shuffled returns a deck with the faults of processes in its first part, between the others:
+// several wait for the same process, some have a minimum length, and the last of them would come
+// too late in the round.
 func shuffled(rng *rand.Rand) []*Kind {
 	var processes, others, deck []*Kind
 	for i := range Kinds {

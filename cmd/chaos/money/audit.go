@@ -168,7 +168,8 @@ func (a *audit) refunded(c ChargeRow) {
 		good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency, "%v: ledger %+v, failed %+v", c, good, failed)
 }
 
-// recorded checks that everything in the ledger belongs to a stored charge. That includes payments that were prepared, and never made.
+// recorded checks that everything in the ledger belongs to a stored charge. That includes payments
+// that were prepared, and never made.
 func (a *audit) recorded() {
 	for _, m := range a.Ledger {
 		c, ok := a.rows[m.Charge]

@@ -73,7 +73,8 @@ func (a *audit) requested() {
 	}
 }
 
-// booking compares the state of a booking with the answers to its callers, and its price with what was paid.
+// booking compares the state of a booking with the answers to its callers, and its price with what
+// was paid.
 func (a *audit) booking(b BookingRow) {
 	done := a.operations[b.ID]
 	starts, extensions, ends := len(done[Start]), len(done[Extend]), len(done[End])
@@ -110,7 +111,8 @@ func (a *audit) booking(b BookingRow) {
 	}
 }
 
-// entriesOf counts the audit log entries of something that was done; those of repetitions do not count.
+// entriesOf counts the audit log entries of something that was done; those of repetitions do not
+// count.
 func (a *audit) entriesOf(id rental.BookingID, of func(Entry) bool) (n int) {
 	for _, l := range a.entries[id] {
 		if l.Outcome == telematics.Executed && l.Code == "" && of(l) {

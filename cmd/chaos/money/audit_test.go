@@ -12,7 +12,8 @@ import (
 
 var until = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// goodRound is a booking that was started, extended, fined, refunded, captured from and ended, and nothing went wrong.
+// goodRound is a booking that was started, extended, fined, refunded, captured from and ended, and
+// nothing went wrong.
 func goodRound() Evidence {
 	operation := func(kind OperationKind, amount rental.Minor) Operation {
 		return Operation{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}

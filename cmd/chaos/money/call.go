@@ -38,14 +38,16 @@ type answer struct {
 	code   telematics.Code
 }
 
-// definite reports whether an answer says that the request was performed, or that it was not. Repeating it changes nothing.
+// definite reports whether an answer says that the request was performed, or that it was not.
+// Repeating it changes nothing.
 func (s answer) definite() bool {
 	return s.status != 0 && s.status < http.StatusInternalServerError && s.status != http.StatusTooManyRequests &&
 		s.code != telematics.IdempotencyInProgress
 }
 
-// callUntilDefinite repeats a call, at any instance, until the answer is definite. It returns the number of attempts, and the time of the
-// last one without a definite answer, which may still be in flight.
+// callUntilDefinite repeats a call, at any instance, until the answer is definite. It returns the
+// number of attempts, and the time of the last one without a definite answer, which may still be in
+// flight.
 func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (s answer, tries int, open time.Time) {
 	deadline := time.Now().Add(definiteWithin)
 	for retry := firstRetry; ctx.Err() == nil && time.Now().Before(deadline); retry = min(2*retry, lastRetry) {

@@ -12,10 +12,13 @@ import (
 )
 
 const (
-	operationGap    = 1200 * time.Millisecond // between two operations of a booking, at most; less in a short round
-	patientPause    = 500 * time.Millisecond  // between attempts of a patient operation; less in a short round
-	patientTries    = 12
-	changeCardsFrom = 50 // percent of the load, after which clients with a declined card choose another one
+	// Between two operations of a booking, at most; less in a short round.
+	operationGap = 1200 * time.Millisecond
+	// Between attempts of a patient operation; less in a short round.
+	patientPause = 500 * time.Millisecond
+	patientTries = 12
+	// Percent of the load, after which clients with a declined card choose another one.
+	changeCardsFrom = 50
 	maxConcurrent   = 256
 )
 
@@ -100,9 +103,9 @@ func (b booking) call(d *Operation) call {
 // inFlightFor is how long the service may still process a request whose caller has gone.
 const inFlightFor = 6 * time.Second
 
-// retryUnanswered repeats, after all faults, what was refused after attempts without an answer. A refusal frees the key, so an
-// instance that was frozen, or waited for a lock, could still perform such an attempt: a refusal is final only when no
-// attempt is in flight any more.
+// retryUnanswered repeats, after all faults, what was refused after attempts without an answer. A
+// refusal frees the key, so an instance that was frozen, or waited for a lock, could still perform
+// such an attempt: a refusal is final only when no attempt is in flight any more.
 func (r *round) retryUnanswered(ctx context.Context) {
 	r.healed.Store(true)
 	for i, b := range r.bookings {
@@ -119,7 +122,8 @@ func (r *round) retryUnanswered(ctx context.Context) {
 	}
 }
 
-// changeCards makes clients whose first card is always declined, and some others, choose another default.
+// changeCards makes clients whose first card is always declined, and some others, choose another
+// default.
 func (r *round) changeCards(ctx context.Context) {
 	from := r.Duration * changeCardsFrom / 100
 	world.Pause(ctx, from)

@@ -48,8 +48,8 @@ func (s fault) howOften(length time.Duration) int {
 	return max(s.least, int(length/s.every))
 }
 
-// processorFaults are those of the processor during the load, in percent of the requests. It repeats an answer that is a fault for the
-// same key forever.
+// processorFaults are those of the processor during the load, in percent of the requests. It
+// repeats an answer that is a fault for the same key forever.
 var processorFaults = []sandbox.Fault{
 	{Kind: sandbox.HangAfter, Percent: 2, For: time.Second},
 	{Kind: sandbox.HangBefore, Percent: 1, For: time.Second},
@@ -74,7 +74,8 @@ func (r *round) injectFaults(ctx context.Context) {
 		f.Times = -1
 		orders = append(orders, f)
 	}
-	for _, f := range processorFaults { // and each at least twice, so that a short round has all of them
+	// Each comes at least twice, so that a short round has all of them.
+	for _, f := range processorFaults {
 		f.Times, f.Percent = atLeast, certainPercent
 		orders = append(orders, f)
 	}
@@ -148,7 +149,8 @@ func onInstance(strike func(*round, context.Context, *rand.Rand, *instance) erro
 	}
 }
 
-// freeze stops an instance (SIGSTOP) until others have taken over its work, and resumes it in the middle of that work.
+// freeze stops an instance (SIGSTOP) until others have taken over its work, and resumes it in the
+// middle of that work.
 func (r *round) freeze(ctx context.Context, rng *rand.Rand, n *instance) error {
 	if err := n.Pause(); err != nil {
 		return err
@@ -159,7 +161,8 @@ func (r *round) freeze(ctx context.Context, rng *rand.Rand, n *instance) error {
 	return err
 }
 
-// silenceProcessor makes the processor perform the next requests without an answer, until the time-out of the service.
+// silenceProcessor makes the processor perform the next requests without an answer, until the
+// time-out of the service.
 func (r *round) silenceProcessor(context.Context, *rand.Rand) error {
 	var orders []sandbox.Fault
 	for _, path := range []string{

@@ -22,7 +22,8 @@ const (
 	End     OperationKind = "end"
 )
 
-// Operation is a request of a caller about a booking, and its answer. It is repeated with one key until the answer is definite.
+// Operation is a request of a caller about a booking, and its answer. It is repeated with one key
+// until the answer is definite.
 type Operation struct {
 	Kind    OperationKind
 	Booking rental.BookingID
@@ -32,11 +33,13 @@ type Operation struct {
 	Until   time.Time    // of an extension
 	// Wrong operations must be refused in every case.
 	Wrong bool
-	// MayFail operations may be refused though they are not wrong: while a payment is owed, or in progress.
+	// MayFail operations may be refused though they are not wrong: while a payment is owed, or in
+	// progress.
 	MayFail bool
 
-	Tries  int
-	Open   time.Time       // the last attempt without a definite answer, which may still be processed; zero: none
+	Tries int
+	// The last attempt without a definite answer, which may still be processed; zero: none.
+	Open   time.Time
 	Status int             // of the definite answer; zero: none came
 	Code   telematics.Code // likewise
 	// Repeated is the status of a repetition after success; zero: there was none.
@@ -54,7 +57,8 @@ func (d Operation) String() string {
 	return fmt.Sprintf("%s of booking %d (%s, amount %d, answered %d %s after %d tries)", d.Kind, d.Booking, d.Key, d.Amount, d.Status, d.Code, d.Tries)
 }
 
-// refusals are the codes with which each kind may be refused, because of the booking's state. Any other is a violation.
+// refusals are the codes with which each kind may be refused, because of the booking's state. Any
+// other is a violation.
 var refusals = map[OperationKind][]telematics.Code{
 	Start:   {rental.BookingStateConflict},
 	Extend:  {rental.BookingNotExtendable},

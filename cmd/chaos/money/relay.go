@@ -18,8 +18,9 @@ import (
 	"motorpool/cmd/internal/world"
 )
 
-// relay forwards the processor's notices to the service, as a load balancer does: to one instance, or sometimes to all of them. During
-// faults it drops some that are about payments: the service has to poll then.
+// relay forwards the processor's notices to the service, as a load balancer does: to one instance,
+// or sometimes to all of them. During faults it drops some that are about payments: the service has
+// to poll then.
 type relay struct {
 	url      string
 	counters *counters

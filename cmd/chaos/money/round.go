@@ -1,15 +1,17 @@
-// Package money checks that each charge, deposit and refund is made exactly once. It runs instances of the service as processes, with real
-// servers and a simulated payment processor, and leads many bookings through their lives by HTTP: started, extended, fined, refunded,
-// captured from, ended. Meanwhile it kills the instances, Postgres and the processor; and the processor fails by itself: it charges without
-// an answer, and answers with errors that it repeats for the same key.
+// Package money checks that each charge, deposit and refund is made exactly once. It runs instances
+// of the service as processes, with real servers and a simulated payment processor, and leads many
+// bookings through their lives by HTTP: started, extended, fined, refunded, captured from, ended.
+// Meanwhile it kills the instances, Postgres and the processor; and the processor fails by itself:
+// it charges without an answer, and answers with errors that it repeats for the same key.
 //
 //	callers ─HTTP─ instances ─ Postgres, Redis, Mosquitto
 //	                   │  ▲
 //	                   ▼  └─ relay ─┐ notices: to one instance or to all; some are lost
 //	               processor ───────┘
 //
-// Every call is repeated with its key until the answer is definite. When all faults are over and nothing is due any more, the audit compares
-// three accounts: what the callers were answered, what Postgres has stored, and the processor's ledger.
+// Every call is repeated with its key until the answer is definite. When all faults are over and
+// nothing is due any more, the audit compares three accounts: what the callers were answered, what
+// Postgres has stored, and the processor's ledger.
 package money
 
 import (
@@ -30,10 +32,12 @@ import (
 type Config struct {
 	Seed      uint64
 	Bookings  int
-	Instances int           // Defaults to 3
-	Duration  time.Duration // in which the bookings begin, and faults happen. Defaults to a second for ten bookings, and at least 15 s
-	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over. Without it, the round waits
-	// for minutes.
+	Instances int // Defaults to 3
+	// Bookings begin and faults happen for that long. Defaults to a second for ten bookings, and at
+	// least 15 s.
+	Duration time.Duration
+	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over.
+	// Without it, the round waits for minutes.
 	Hurry    bool
 	Progress func(string) // is called at each step. Defaults to nothing
 }
@@ -58,7 +62,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Round builds the world, breaks it, heals it, and checks. An error means that the world itself failed.
+// Round builds the world, breaks it, heals it, and checks. An error means that the world itself
+// failed.
 func Round(ctx context.Context, w *world.World, c Config) (result Result, err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return result, err

@@ -17,7 +17,8 @@ const (
 	progressEach = 30 * time.Second
 )
 
-// openSQL selects charges that a worker still has to process. A deposit that is held is only checked, once a day.
+// openSQL selects charges that a worker still has to process. A deposit that is held is only
+// checked, once a day.
 const openSQL = `(next_attempt_at is not null or lease is not null or coalesce(look_at < clock_timestamp() + interval '30 minutes', false))`
 
 // dueSQL counts what is due, or in progress. A refund that has failed, or was returned, is final.
@@ -33,7 +34,8 @@ var hurrySQL = []string{
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
 }
 
-// settle waits until nothing is due any more. The audit checks what is still due after settleWithin.
+// settle waits until nothing is due any more. The audit checks what is still due after
+// settleWithin.
 func (r *round) settle(ctx context.Context) error {
 	if err := r.Ready(ctx); err != nil {
 		return fmt.Errorf("settle: %w", err)

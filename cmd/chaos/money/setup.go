@@ -33,13 +33,15 @@ type client struct {
 	nextCard rental.MethodID
 }
 
-// wallets are the cards of clients, by the processor's published test ids; the first is the default.
+// wallets are the cards of clients, by the processor's published test ids; the first is the
+// default.
 var wallets = []struct {
 	cards []string
 	next  int // index of the card that becomes the default in the middle of the round; zero: none
 }{
 	{cards: []string{"pm_card_visa"}},
-	{cards: []string{"pm_card_chargeCustomerFail", "pm_card_visa"}, next: 1}, // every charge is declined
+	// Every charge is declined.
+	{cards: []string{"pm_card_chargeCustomerFail", "pm_card_visa"}, next: 1},
 	{cards: []string{"pm_card_mastercard"}},
 	{cards: []string{"pm_card_pendingRefund"}}, // refunds succeed later
 	{cards: []string{"pm_card_amex", "pm_card_discover"}, next: 1},
@@ -56,7 +58,8 @@ type booking struct {
 	end    time.Time
 }
 
-// clientsOf returns the number of clients for a number of bookings: at least one of each wallet in each agency.
+// clientsOf returns the number of clients for a number of bookings: at least one of each wallet in
+// each agency.
 func clientsOf(bookings int) int {
 	perRound := len(agencies) * len(wallets)
 	return perRound * max(1, bookings/20/perRound)

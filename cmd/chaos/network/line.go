@@ -1,4 +1,5 @@
-// Package network is the connections of a test world: TCP proxies that can be cut, silenced, delayed, slowed, reset and torn.
+// Package network is the connections of a test world: TCP proxies that can be cut, silenced,
+// delayed, slowed, reset and torn.
 package network
 
 import (

@@ -66,7 +66,8 @@ func (p *pipe) apply(t toxics.Toxic) {
 	if s, ok := t.(toxics.StatefulToxic); ok {
 		p.stub.State = s.NewState()
 	}
-	go p.stub.Run(&toxics.ToxicWrapper{Toxic: t, Toxicity: 1}) // returns when the pipe ends, or at the next turn
+	// Returns when the pipe ends, or at the next turn.
+	go p.stub.Run(&toxics.ToxicWrapper{Toxic: t, Toxicity: 1})
 }
 
 // turn replaces the toxic, unless the pipe has ended.
@@ -84,8 +85,8 @@ func (p *pipe) turn(t toxics.Toxic) {
 	}
 }
 
-// copy returns when both ends are closed. It reads what the toxic lets through even when it cannot be written: a toxic that
-// still holds data can never be replaced.
+// copy returns when both ends are closed. It reads what the toxic lets through even when it cannot
+// be written: a toxic that still holds data can never be replaced.
 func (p *pipe) copy(to, from net.Conn, end func()) {
 	var reading sync.WaitGroup
 	reading.Go(func() {

@@ -54,8 +54,8 @@ func (r Report) Unchecked() []string {
 	return slices.DeleteFunc(slices.Clone(r.laws), func(law string) bool { return r.Checked[law] > 0 })
 }
 
-// Write prints how often each law was checked and violated, the first violations of each law, why the round proves nothing, if
-// there is a reason, and the number of violations.
+// Write prints how often each law was checked and violated, the first violations of each law, why
+// the round proves nothing, if there is a reason, and the number of violations.
 func (r Report) Write(out io.Writer, worthless string) {
 	fmt.Fprintln(out)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

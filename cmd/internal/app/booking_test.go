@@ -163,7 +163,8 @@ func TestWhatAKilledInstanceHasAnsweredIsCarriedOutByAnother(t *testing.T) {
 			r.Errorf("%d charges were settled by who was killed", n)
 		}
 		r.processor.Heal()
-		_, err := r.db.ExecContext(r.Context(), `update charges set lease_until = clock_timestamp() where lease is not null`) // a minute later
+		// A minute later.
+		_, err := r.db.ExecContext(r.Context(), `update charges set lease_until = clock_timestamp() where lease is not null`)
 		r.must(err)
 
 		i := r.open()

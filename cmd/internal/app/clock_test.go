@@ -19,7 +19,8 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	db, err := sql.Open("postgres", s.database)
 	s.must(err)
 	t.Cleanup(func() { _ = db.Close() })
-	for _, statement := range []string{ // the instance that looks in public first sees another clock of Postgres than the others
+	// The instance that looks in public first sees another clock of Postgres than the others.
+	for _, statement := range []string{
 		`create table clock (ahead interval not null)`,
 		`insert into clock values ('0')`,
 		`create function public.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + ahead from public.clock'`,

@@ -75,17 +75,18 @@ func TestGoodSettingsPass(t *testing.T) {
 
 func TestEachBadSettingIsNamed(t *testing.T) {
 	for flag, change := range map[string]func(*Config){
-		"--http":               func(c *Config) { c.HTTP = "8080" },
-		"--internal":           func(c *Config) { c.Internal = "" },
-		"--health":             func(c *Config) { c.Health = "8082" },
-		"--drain":              func(c *Config) { c.Drain = time.Hour },
-		"--max-connections":    func(c *Config) { c.MaxConnections = -1 },
-		"--database-url":       func(c *Config) { c.DatabaseURL = "mysql://h/db" },
-		"--database-conns":     func(c *Config) { c.DatabaseConns = 1 },
-		"--redis-url":          func(c *Config) { c.RedisURL = "h:6379" },
-		"--mqtt-url":           func(c *Config) { c.MQTTURL = "mqtt://h" },
-		"--mqtt-username":      func(c *Config) { c.MQTTUsername = "" },
-		"--mqtt-ca":            func(c *Config) { c.MQTTURL = "tcp://h:1884" }, // which would encrypt nothing
+		"--http":            func(c *Config) { c.HTTP = "8080" },
+		"--internal":        func(c *Config) { c.Internal = "" },
+		"--health":          func(c *Config) { c.Health = "8082" },
+		"--drain":           func(c *Config) { c.Drain = time.Hour },
+		"--max-connections": func(c *Config) { c.MaxConnections = -1 },
+		"--database-url":    func(c *Config) { c.DatabaseURL = "mysql://h/db" },
+		"--database-conns":  func(c *Config) { c.DatabaseConns = 1 },
+		"--redis-url":       func(c *Config) { c.RedisURL = "h:6379" },
+		"--mqtt-url":        func(c *Config) { c.MQTTURL = "mqtt://h" },
+		"--mqtt-username":   func(c *Config) { c.MQTTUsername = "" },
+		// A URL without TLS would encrypt nothing.
+		"--mqtt-ca":            func(c *Config) { c.MQTTURL = "tcp://h:1884" },
 		"--signing-keys":       func(c *Config) { c.SigningKeys = c.TokenKeys },
 		"--token-keys":         func(c *Config) { c.TokenKeys = "http://id.example.com/jwks" },
 		"--token-issuer":       func(c *Config) { c.TokenIssuer = "" },

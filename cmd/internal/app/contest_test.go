@@ -27,7 +27,8 @@ func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
 			answers := make([]answer, len(rivals))
 			var racing sync.WaitGroup
 			for n, c := range rivals {
-				late := hours{when.from.Add(time.Duration(n) * time.Hour), when.to.Add(time.Duration(n) * time.Hour)} // they overlap
+				// They overlap.
+				late := hours{when.from.Add(time.Duration(n) * time.Hour), when.to.Add(time.Duration(n) * time.Hour)}
 				racing.Go(func() {
 					answers[n] = instances[n].asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(1, late, ""))
 				})

@@ -14,7 +14,8 @@ import (
 // writeBudget is how long a halt, or a change of an agency's key, may take to be written down.
 const writeBudget = 5 * time.Second
 
-// finish completes a change even where its caller hangs up, and returns once it holds at every instance.
+// finish completes a change even where its caller hangs up, and returns once it holds at every
+// instance.
 func finish[T any](ctx context.Context, holdsWithin time.Duration, change func(context.Context) (T, bool, error)) (T, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()

@@ -23,7 +23,8 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 				refusal = r
 			case r.status != 200 || calls > 30:
 				s.Fatalf("call %d: %d %+v", calls+1, r.status, r.Error)
-			case r.header.Get("RateLimit-Limit") == "10": // absent where a busy machine made Redis slow
+			case r.header.Get("RateLimit-Limit") == "10":
+				// Absent where a busy machine made Redis slow.
 				passed++
 			}
 		}

@@ -65,7 +65,8 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 		}
 		var lines []line
 		i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
-		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead }) // of commands with what they changed
+		// Only entries of commands, and of what they changed.
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead })
 		if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
 			s.Errorf("%d lines in the history, want %d", len(lines), want)
 		}

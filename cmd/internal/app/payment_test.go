@@ -24,7 +24,8 @@ func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
 		c := r.newCustomer()
-		bad := c.add(i, "pm_card_chargeCustomerFail", false) // the first is the default whatever it says
+		// The first is the default whatever it says.
+		bad := c.add(i, "pm_card_chargeCustomerFail", false)
 		booking := c.book(i, 1, fromNow(time.Minute), "")
 		i.start(booking).has("data.status", `"active"`) // the car is handed over; the money is owed
 		c.awaitPayment(i, booking, "failed").has("data.payment.method", `"Visa •••• 0341"`, "data.payment.paid_at", "null", "data.can_extend", "false")

@@ -98,7 +98,8 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 		return without.address("1") == "Arnulfstraße 1, München" && one.address("1") == "Arnulfstraße 1, München"
 	})
 	s.eventually(20*time.Second, "a request is sent", func() bool { return len(geocoder.requests()) > 0 })
-	for _, vehicle := range []string{"2", "3", "5"} { // while the geocoder takes its time, a read does not
+	// While the geocoder takes its time, a read does not.
+	for _, vehicle := range []string{"2", "3", "5"} {
 		if got := one.address(vehicle); got != "" {
 			t.Errorf("before there is an answer, vehicle %s is at %q", vehicle, got)
 		}

@@ -81,7 +81,8 @@ func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
 			for sample, n := range i.metrics() {
 				name, _, _ := strings.Cut(sample, "{")
 				switch name {
-				case "motorpool_reports_total", "motorpool_reports_merged_total", "motorpool_events_published_total": // nothing is dropped
+				case "motorpool_reports_total", "motorpool_reports_merged_total", "motorpool_events_published_total":
+					// Nothing is dropped.
 				default:
 					if strings.HasPrefix(name, "motorpool_") && strings.HasSuffix(name, "_total") && n != before[sample] {
 						changed[sample] = n - before[sample]

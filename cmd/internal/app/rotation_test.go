@@ -218,7 +218,9 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 		load.more(15)
 
 		slowest := <-inFlight
-		load.more(2) // the second began after the switch, so what the old key signed is over: no need to wait a minute
+		// The second began after the switch, so what the old key signed is over: no need to wait a
+		// minute.
+		load.more(2)
 		s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
 		everyInstance("units may forget the old key", func(i *instance) bool { return len(i.unitKeys()) == 1 })
 		fleet.SetKeyring(two.unitKeys())

@@ -248,7 +248,8 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 				if status == http.StatusOK {
 					return
 				}
-				if status != http.StatusServiceUnavailable || tries == 3 { // a busy machine makes servers slow
+				if status != http.StatusServiceUnavailable || tries == 3 {
+					// A busy machine makes servers slow.
 					t.Fatalf("%s: %d", name, status)
 				}
 			}

@@ -145,7 +145,8 @@ func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 		}
 		return true
 	})
-	time.Sleep(telematics.DefaultBudget + skew) // until the last expiry has passed, as the promise counts
+	// Until the last expiry has passed, as the promise counts.
+	time.Sleep(telematics.DefaultBudget + skew)
 	tally := reconcile(t, instances[0], &recorder, replies)
 	t.Logf("outcomes: %v", tally)
 	if tally["200 executed"] == 0 || tally["503 telematics_unavailable"] == 0 {

@@ -217,7 +217,8 @@ func TestAnEditWaitsForAnotherNoLongerThanItsCaller(t *testing.T) {
 
 func TestAnEditorThatIsKilledLeavesAWholeFileAndNoKeysLyingAbout(t *testing.T) {
 	file := newFile(t)
-	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished) // the worst moment, for certain
+	// The worst moment, for certain.
+	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished)
 	if err := os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,8 @@ func TestAnEditorThatIsKilledLeavesAWholeFileAndNoKeysLyingAbout(t *testing.T) {
 				t.Fatal("the child edits nothing")
 			}
 		}
-		time.Sleep(time.Duration(round) * 700 * time.Microsecond) // another moment of its work each time
+		// Another moment of its work each time.
+		time.Sleep(time.Duration(round) * 700 * time.Microsecond)
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

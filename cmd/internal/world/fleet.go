@@ -71,7 +71,8 @@ func (w *World) withStore(do func(*pg.DB) error) error {
 	return do(db)
 }
 
-// StartCars runs a simulated fleet until Close. It does not wait for connections. If the fleet ends by itself, fail is called with the reason.
+// StartCars runs a simulated fleet until Close. It does not wait for connections. If the fleet ends
+// by itself, fail is called with the reason.
 func (w *World) StartCars(ctx context.Context, fail func(error), c simulator.FleetConfig, cars ...simulator.Config) *simulator.Fleet {
 	fleet := simulator.NewFleet(c, cars...)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,6 +1,6 @@
-// Package world builds what the programs around the service need: servers, keys and passwords, vehicles, tokens, instances
-// of the service as separate processes, and simulated cars. Package dev runs one for a developer; chaos breaks one; bench
-// measures one.
+// Package world builds what the programs around the service need: servers, keys and passwords,
+// vehicles, tokens, instances of the service as separate processes, and simulated cars. Package dev
+// runs one for a developer; chaos breaks one; bench measures one.
 //
 //	w, err := world.New(dir, log)           // a folder with its secrets
 //	defer w.Close()                         // ends everything in reverse order
@@ -29,7 +29,8 @@ import (
 	"motorpool/telematics"
 )
 
-// World is servers, instances and cars with one folder. Its methods are not safe for concurrent use, those of its parts are.
+// World is servers, instances and cars with one folder. Its methods are not safe for concurrent
+// use, those of its parts are.
 type World struct {
 	Secrets
 	Dir    string
@@ -45,14 +46,15 @@ type World struct {
 	fail context.CancelCauseFunc // of Run
 }
 
-// New opens the secrets of a folder, which must exist, and creates those that are missing. It starts nothing.
+// New opens the secrets of a folder, which must exist, and creates those that are missing. It
+// starts nothing.
 func New(dir string, log *slog.Logger) (*World, error) {
 	s, err := openSecrets(dir)
 	return &World{Secrets: s, Dir: dir, Log: log}, err
 }
 
-// Run opens the secrets of a folder as New does, lets do build and use the world, and closes it. Fail cancels do's context, and
-// is then the reason of its error.
+// Run opens the secrets of a folder as New does, lets do build and use the world, and closes it.
+// Fail cancels do's context, and is then the reason of its error.
 func Run(ctx context.Context, dir, binary string, log *slog.Logger, do func(context.Context, *World) error) (err error) {
 	w, err := New(dir, log)
 	if err != nil {
@@ -98,14 +100,16 @@ func TempDir(prefix string) (string, error) {
 
 // ServersConfig says how the servers differ from those of production.
 type ServersConfig struct {
-	Units   []telematics.Unit // that may connect to Mosquitto, with UnitPassword
-	Watcher bool              // Mosquitto has the account devstack.WatcherUser, with ServicePassword
-	Gateway bool              // Mosquitto has the account devstack.GatewayUser, with ServicePassword
-	Fsync   bool              // Postgres waits for the disk at each commit
+	Units []telematics.Unit // that may connect to Mosquitto, with UnitPassword
+	// Mosquitto has the account devstack.WatcherUser, with ServicePassword.
+	Watcher bool
+	// Mosquitto has the account devstack.GatewayUser, with ServicePassword.
+	Gateway bool
+	Fsync   bool // Postgres waits for the disk at each commit
 }
 
-// StartServers starts Mosquitto, Redis and Postgres, each with a folder in that of the world, and returns when they serve. Close discards
-// their data.
+// StartServers starts Mosquitto, Redis and Postgres, each with a folder in that of the world, and
+// returns when they serve. Close discards their data.
 func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	config := devstack.MosquittoConfig{
 		Dir: w.Path("mosquitto"), Units: map[string]string{}, ServicePassword: w.ServicePassword, Logger: w.LogFile("mosquitto"),
@@ -153,7 +157,8 @@ func (w *World) Close() error {
 // Path is that of a file in the folder.
 func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
 
-// LogFile returns a logger that writes the output of a server or an instance to a file in the folder, line by line.
+// LogFile returns a logger that writes the output of a server or an instance to a file in the
+// folder, line by line.
 func (w *World) LogFile(name string) *slog.Logger {
 	log, file, err := openLog(w.Path(strings.ReplaceAll(name, " ", "-") + ".log"))
 	if err != nil {
@@ -188,7 +193,8 @@ func lineOnly(_ []string, a slog.Attr) slog.Attr {
 // pollInterval is between two checks of a condition.
 const pollInterval = 50 * time.Millisecond
 
-// Eventually waits until a condition holds. The error names the condition that did not hold in time.
+// Eventually waits until a condition holds. The error names the condition that did not hold in
+// time.
 func Eventually(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

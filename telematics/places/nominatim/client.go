@@ -33,7 +33,8 @@ const (
 type Config struct {
 	// URL is the server's, up to /reverse. A query, such as a key, is sent along.
 	URL string
-	// Contact is where the server's operator reaches ours: an e-mail address or a URL. Defaults to none.
+	// Contact is where the server's operator reaches ours: an e-mail address or a URL. Defaults to
+	// none.
 	Contact string
 	// Version is the program's. Defaults to "dev".
 	Version string
@@ -52,7 +53,8 @@ type Client struct {
 func New(config Config) (*Client, error) {
 	base, err := url.Parse(config.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New("want the geocoder's URL as https://host/…") // and say no more: it may hold a key
+		// The URL is not in the message: it may hold a key.
+		return nil, errors.New("want the geocoder's URL as https://host/…")
 	}
 	if !utf8.ValidString(config.Contact) || strings.ContainsFunc(config.Contact, unprintable) {
 		return nil, errors.New("the geocoder's contact must be printable, without ( and )")
