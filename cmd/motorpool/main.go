@@ -31,6 +31,7 @@ type commandLine struct {
 	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
 	Keys   keys   `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
 	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
+	Unit   unit   `cmd:"" help:"Let units in to the MQTT broker, change their credentials, and take them away."`
 	Agency agency `cmd:"" help:"Keep what agencies' apps need."`
 	Sign   sign   `cmd:"" help:"Print the agency's signature of a request, as its app would send it: curl -H \"$(motorpool sign …)\"."`
 

@@ -20,9 +20,9 @@ import (
 
 // remote is a running service.
 type remote struct {
-	URL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
-	Token  string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
-	Output string `enum:"auto,table,json" default:"auto" placeholder:"FORMAT" help:"table, json, or auto: a table on a terminal, json otherwise (default ${default})."`
+	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
+	Token string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
+	presentation
 }
 
 // envelope is what the service answers with.
@@ -137,28 +137,11 @@ func (e envelope) failure() error {
 	return errors.New(strings.Join(append(lines, "request "+e.RequestID), "\n"))
 }
 
-// wantsTable reports whether tables are printed.
-func (r remote) wantsTable() bool {
-	if r.Output == "table" || r.Output == "json" {
-		return r.Output == "table"
-	}
-	to, err := os.Stdout.Stat()
-	return err == nil && to.Mode()&os.ModeCharDevice != 0
-}
-
 // show prints data, as a table with the columns, or, without any, with a line for each member.
 func (r remote) show(e envelope, columns []column) error {
 	fmt.Fprintln(os.Stderr, e.Message)
 	if e.Meta.NextCursor != "" {
 		fmt.Fprintf(os.Stderr, "there are more: --cursor %s\n", e.Meta.NextCursor)
 	}
-	if r.wantsTable() {
-		return printTable(os.Stdout, e.Data, columns)
-	}
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, e.Data, "", "  "); err != nil {
-		return err
-	}
-	fmt.Println(pretty.String())
-	return nil
+	return r.print(e.Data, columns)
 }

@@ -5,11 +5,39 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 )
+
+// presentation is how data is printed.
+type presentation struct {
+	Output string `enum:"auto,table,json" default:"auto" placeholder:"FORMAT" help:"table, json, or auto: a table on a terminal, json otherwise (default ${default})."`
+}
+
+// wantsTable reports whether tables are printed.
+func (p presentation) wantsTable() bool {
+	if p.Output == "table" || p.Output == "json" {
+		return p.Output == "table"
+	}
+	to, err := os.Stdout.Stat()
+	return err == nil && to.Mode()&os.ModeCharDevice != 0
+}
+
+// print prints JSON, or a table with the columns; without any, with a line for each member.
+func (p presentation) print(data json.RawMessage, columns []column) error {
+	if p.wantsTable() {
+		return printTable(os.Stdout, data, columns)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, data, "", "  "); err != nil {
+		return err
+	}
+	fmt.Println(pretty.String())
+	return nil
+}
 
 // column is a column of a table: its head, and where its values are, as members joined by dots.
 type column struct{ head, path string }

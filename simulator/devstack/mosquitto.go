@@ -110,6 +110,12 @@ func (m *Mosquitto) SetUnits(passwords map[string]string) error {
 	return m.signal(syscall.SIGHUP)
 }
 
+// UnitsPasswords is the file with the units' passwords, which an operator may change.
+func (m *Mosquitto) UnitsPasswords() string { return m.path("units.passwd") }
+
+// PIDFile is where the broker writes the number of its process.
+func (m *Mosquitto) PIDFile() string { return m.path("data/mosquitto.pid") }
+
 func (m *Mosquitto) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
 
 func (m *Mosquitto) writeFiles() error {

@@ -32,10 +32,28 @@ func Read(file string) (signing.Keychain, error) {
 	return chain, nil
 }
 
-// Edit replaces the keychain of a file by what change makes of it, with the same mode and
-// owner. It waits for another edit to end, 10 s at most. Where change or anything else
-// fails, the file is as it was.
+// Edit replaces the keychain of a file by what change makes of it, as EditContent does.
 func Edit(ctx context.Context, file string, change func(signing.Keychain) (signing.Keychain, error)) error {
+	return EditContent(ctx, file, func(jwks []byte) ([]byte, error) {
+		chain, err := signing.ParseKeychain(jwks)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if chain, err = change(chain); err != nil {
+			return nil, err
+		}
+		jwks, err = chain.Encode()
+		return append(jwks, '\n'), err
+	}, func(written []byte) error {
+		_, err := signing.ParseKeychain(written)
+		return err
+	})
+}
+
+// EditContent replaces the content of a file by what change makes of it, with the same mode and
+// owner, once check has accepted what was written. It waits for another edit to end, 10 s at most.
+// Where change, check or anything else fails, the file is as it was.
+func EditContent(ctx context.Context, file string, change func([]byte) ([]byte, error), check func(written []byte) error) error {
 	file, err := filepath.EvalSymlinks(file) // a link stays one
 	if err != nil {
 		return err
@@ -45,18 +63,14 @@ func Edit(ctx context.Context, file string, change func(signing.Keychain) (signi
 		return err
 	}
 	defer held.Close()
-	chain, err := Read(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if chain, err = change(chain); err != nil {
+	if content, err = change(content); err != nil {
 		return err
 	}
-	jwks, err := chain.Encode()
-	if err != nil {
-		return err
-	}
-	if err := replace(held, file, append(jwks, '\n')); err != nil {
+	if err := replace(held, file, content, check); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil
@@ -98,7 +112,7 @@ func isStill(file *os.File, path string) bool {
 }
 
 // replace puts a new file in the place of the old one, in one step.
-func replace(old *os.File, path string, content []byte) error {
+func replace(old *os.File, path string, content []byte, check func([]byte) error) error {
 	was, err := old.Stat()
 	if err != nil {
 		return err
@@ -113,6 +127,9 @@ func replace(old *os.File, path string, content []byte) error {
 		return err
 	}
 	err = errors.Join(fill(file, was, content), file.Close())
+	if err == nil {
+		err = readBack(file.Name(), check)
+	}
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
@@ -162,6 +179,14 @@ func fill(file *os.File, was os.FileInfo, content []byte) error {
 		return err
 	}
 	return file.Sync()
+}
+
+func readBack(path string, check func([]byte) error) error {
+	written, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return err
+	}
+	return check(written)
 }
 
 func syncFolder(dir string) error {

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/mosquitto"
+	"motorpool/telematics"
+)
+
+type unit struct {
+	Add    addUnit    `cmd:"" help:"Let units in with new passwords, and print them: once, since only their hashes are kept."`
+	Rotate rotateUnit `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately."`
+	Remove removeUnit `cmd:"" help:"Take units' access away."`
+	List   listUnits  `cmd:"" help:"List the units that may log in."`
+}
+
+// unitAccess is what lets units in at Mosquitto.
+type unitAccess struct {
+	UnitsPasswd      string `default:"units.passwd" placeholder:"FILE" help:"Mosquitto's password file of the units' listener (default ${default})."`
+	MosquittoPIDFile string `name:"mosquitto-pid-file" placeholder:"FILE" help:"Mosquitto's pid_file: it then reads the changed files (default none: you send SIGHUP yourself)."`
+}
+
+// serials are units on the command line.
+type serials struct {
+	Units []string `arg:"" name:"unit" help:"Serials of the units."`
+}
+
+func (s serials) check() error {
+	var problems []error
+	for i, name := range s.Units {
+		if _, err := telematics.ParseUnit(name); err != nil {
+			problems = append(problems, err)
+		}
+		for _, before := range s.Units[:i] {
+			if before == name {
+				problems = append(problems, fmt.Errorf("unit %s is named twice", name))
+			}
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return badUsage("%w", err)
+	}
+	return nil
+}
+
+// edit changes the password file, and has Mosquitto read it. Where change or the way to Mosquitto
+// fails, nothing is changed. Done is called in between: the file is changed, and whatever happens
+// then, the caller's work is not lost.
+func (a unitAccess) edit(ctx context.Context, change func(*mosquitto.Passwords) error, done func() error) error {
+	broker, err := a.broker()
+	if err != nil {
+		return err
+	}
+	err = keyfile.EditContent(ctx, a.UnitsPasswd, func(file []byte) ([]byte, error) {
+		passwords, err := a.parse(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := change(&passwords); err != nil {
+			return nil, failure{exitRefused, err}
+		}
+		return passwords.Encode(), nil
+	}, func(written []byte) error {
+		_, err := mosquitto.ParsePasswords(written)
+		return err
+	})
+	if err != nil {
+		return a.explain(err)
+	}
+	return errors.Join(done(), broker.reload())
+}
+
+func (a unitAccess) parse(file []byte) (mosquitto.Passwords, error) {
+	passwords, err := mosquitto.ParsePasswords(file)
+	if err != nil {
+		return passwords, fmt.Errorf("%s: Mosquitto may end when it reads this file; correct it first\n%w", a.UnitsPasswd, err)
+	}
+	return passwords, nil
+}
+
+func (a unitAccess) explain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--units-passwd: %w (make an empty one that Mosquitto may read: install -m 600 -o mosquitto /dev/null %s)", err, a.UnitsPasswd)
+	}
+	return err
+}
+
+// reloader is the running Mosquitto, or none where the operator reloads it.
+type reloader struct {
+	process *mosquitto.Process
+}
+
+func (a unitAccess) broker() (reloader, error) {
+	if a.MosquittoPIDFile == "" {
+		return reloader{}, nil
+	}
+	process, err := mosquitto.FindProcess(a.MosquittoPIDFile)
+	if err != nil {
+		return reloader{}, fmt.Errorf("--mosquitto-pid-file: %w\nnothing was changed", err)
+	}
+	return reloader{&process}, nil
+}
+
+func (r reloader) reload() error {
+	if r.process == nil {
+		hint("Mosquitto reads the change when you send it SIGHUP.")
+		return nil
+	}
+	if err := r.process.Reload(); err != nil {
+		return fmt.Errorf("%w\nthe files are changed, but Mosquitto has not read them: send it SIGHUP", err)
+	}
+	return nil
+}
+
+// credentials are new passwords, on their way to the operator.
+type credentials struct {
+	PasswordFile string `type:"path" env:"-" placeholder:"FILE" help:"Write the passwords into this new file, mode 0600, instead of printing them."`
+}
+
+// passwordBytes makes 192 random bits, 32 characters: too many to guess, whatever the hash costs.
+const passwordBytes = 24
+
+// draw sets a new password for each unit, and returns lines of unit and password.
+func (credentials) draw(passwords *mosquitto.Passwords, units []string) ([]byte, error) {
+	var lines bytes.Buffer
+	for _, name := range units {
+		random := make([]byte, passwordBytes)
+		if _, err := rand.Read(random); err != nil {
+			return nil, err
+		}
+		password := base64.RawURLEncoding.EncodeToString(random)
+		if err := passwords.Set(name, password); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&lines, "%s %s\n", name, password)
+	}
+	return lines.Bytes(), nil
+}
+
+// set gives the units new passwords where check allows it.
+func (c credentials) set(ctx context.Context, a unitAccess, units []string, check func(*mosquitto.Passwords) error) error {
+	var lines []byte
+	return a.edit(ctx, func(passwords *mosquitto.Passwords) error {
+		if err := check(passwords); err != nil {
+			return err
+		}
+		var err error
+		if lines, err = c.draw(passwords, units); err != nil || c.PasswordFile == "" {
+			return err
+		}
+		// Before they are in force: else a full disk would lose them.
+		return writeNew(c.PasswordFile, lines)
+	}, func() error {
+		if c.PasswordFile != "" {
+			return nil
+		}
+		_, err := os.Stdout.Write(lines)
+		return err
+	})
+}
+
+// writeNew writes a secret to a file that did not exist.
+func writeNew(name string, content []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+type addUnit struct {
+	unitAccess
+	credentials
+	serials
+}
+
+func (u addUnit) Run(ctx context.Context) error {
+	if err := u.check(); err != nil {
+		return err
+	}
+	return u.set(ctx, u.unitAccess, u.Units, func(passwords *mosquitto.Passwords) error {
+		return each(u.Units, func(name string) error {
+			if passwords.Has(name) {
+				return fmt.Errorf("unit %s has a password already; for a new one: motorpool unit rotate %s", name, name)
+			}
+			return nil
+		})
+	})
+}
+
+type rotateUnit struct {
+	unitAccess
+	credentials
+	serials
+}
+
+func (u rotateUnit) Run(ctx context.Context) error {
+	if err := u.check(); err != nil {
+		return err
+	}
+	return u.set(ctx, u.unitAccess, u.Units, func(passwords *mosquitto.Passwords) error {
+		return each(u.Units, func(name string) error {
+			if !passwords.Has(name) {
+				return fmt.Errorf("unit %s has no password; for one: motorpool unit add %s", name, name)
+			}
+			return nil
+		})
+	})
+}
+
+type removeUnit struct {
+	unitAccess
+	serials
+}
+
+func (u removeUnit) Run(ctx context.Context) error {
+	if err := u.check(); err != nil {
+		return err
+	}
+	return u.edit(ctx, func(passwords *mosquitto.Passwords) error {
+		return each(u.Units, func(name string) error {
+			if !passwords.Has(name) {
+				return fmt.Errorf("unit %s has no password: nothing was changed (motorpool unit list)", name)
+			}
+			passwords.Remove(name)
+			return nil
+		})
+	}, func() error {
+		fmt.Println("removed:", strings.Join(u.Units, ", "))
+		return nil
+	})
+}
+
+// each returns all errors together.
+func each(units []string, check func(string) error) error {
+	var problems []error
+	for _, name := range units {
+		problems = append(problems, check(name))
+	}
+	return errors.Join(problems...)
+}
+
+type listUnits struct {
+	unitAccess
+	presentation
+}
+
+// listedUnit is a unit that may log in, in JSON.
+type listedUnit struct {
+	Unit     string `json:"unit"`
+	Password bool   `json:"password"`
+}
+
+func (l listUnits) Run() error {
+	file, err := os.ReadFile(l.UnitsPasswd)
+	if err != nil {
+		return l.explain(err)
+	}
+	passwords, err := l.parse(file)
+	if err != nil {
+		return err
+	}
+	list := []listedUnit{}
+	for _, name := range passwords.Users() {
+		list = append(list, listedUnit{name, true})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return l.print(text, []column{{"UNIT", "unit"}, {"PASSWORD", "password"}})
+}

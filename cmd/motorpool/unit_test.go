@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// unitsFile makes a password file with one unit, and names it by the environment.
+func unitsFile(t *testing.T) string {
+	t.Helper()
+	line, err := mosquitto.PasswordLine("other", "password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "units.passwd")
+	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MOTORPOOL_UNITS_PASSWD", file)
+	return file
+}
+
+// operatedMosquitto is a Mosquitto with the unit "other", which the command line changes and
+// reloads.
+func operatedMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosquitto {
+	t.Helper()
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	cfg.Dir, cfg.Units = t.TempDir(), map[string]string{"other": "password"}
+	broker, err := devstack.StartMosquitto(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	t.Setenv("MOTORPOOL_UNITS_PASSWD", broker.UnitsPasswords())
+	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
+	return broker
+}
+
+// passwordOf returns the password of a unit that a command has printed.
+func passwordOf(t *testing.T, printed, unit string) string {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		if name, password, _ := strings.Cut(strings.TrimSpace(line), " "); name == unit && len(password) == 32 {
+			return password
+		}
+	}
+	t.Fatalf("no password of %s in %q", unit, printed)
+	return ""
+}
+
+// connect logs a unit in, and leaves it connected until the test ends.
+func connect(t *testing.T, broker *devstack.Mosquitto, unit, password string) (simulator.Connection, error) {
+	t.Helper()
+	c, err := simulator.MQTT{Broker: broker.UnitsURL()}.Dial(t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {})
+	if err == nil {
+		t.Cleanup(c.Cut)
+	}
+	return c, err
+}
+
+// connectSoon is for credentials that Mosquitto has been signalled to read.
+func connectSoon(t *testing.T, broker *devstack.Mosquitto, unit, password string) simulator.Connection {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		c, err := connect(t, broker, unit, password)
+		if err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("unit %s cannot connect: %v", unit, err)
+		}
+	}
+}
+
+func awaitLost(t *testing.T, what string, c simulator.Connection) {
+	t.Helper()
+	select {
+	case <-c.Lost():
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: the connection is still open", what)
+	}
+}
+
+func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
+	broker := operatedMosquitto(t, devstack.MosquittoConfig{})
+	other, err := connect(t, broker, "other", "password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, said, err := runTool(t, "unit", "add", "new", "new-2")
+	if err != nil || said != "" {
+		t.Fatalf("add: %q %v", said, err)
+	}
+	first := connectSoon(t, broker, "new", passwordOf(t, added, "new"))
+	connectSoon(t, broker, "new-2", passwordOf(t, added, "new-2"))
+	if _, err := connect(t, broker, "new", "wrong"); err == nil {
+		t.Error("a wrong password lets the unit in")
+	}
+
+	rotated, _, err := runTool(t, "unit", "rotate", "new")
+	if err != nil || passwordOf(t, rotated, "new") == passwordOf(t, added, "new") {
+		t.Fatalf("rotate: %v", err)
+	}
+	awaitLost(t, "with the old password", first)
+	if _, err := connect(t, broker, "new", passwordOf(t, added, "new")); err == nil {
+		t.Error("the old password lets the unit in")
+	}
+	second := connectSoon(t, broker, "new", passwordOf(t, rotated, "new"))
+
+	if printed, _, err := runTool(t, "unit", "remove", "new"); err != nil || printed != "removed: new" {
+		t.Fatalf("remove: %q %v", printed, err)
+	}
+	awaitLost(t, "of a removed unit", second)
+	if _, err := connect(t, broker, "new", passwordOf(t, rotated, "new")); err == nil {
+		t.Error("a removed unit is let in")
+	}
+	select {
+	case <-other.Lost():
+		t.Error("another unit was disconnected")
+	default:
+	}
+	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "true") || !lineHas(list, "new-2", "true") || lineHas(list, "new", "true") {
+		t.Errorf("list: %s %v", list, err)
+	}
+	if list, err := output(t, "unit", "list", "--output", "json"); err != nil || !strings.Contains(list, `"unit": "new-2"`) {
+		t.Errorf("list: %s %v", list, err)
+	}
+}
+
+func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
+	file := unitsFile(t)
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	const operators, each = 8, 5
+	var group sync.WaitGroup
+	for n := range operators {
+		group.Go(func() {
+			for i := range each {
+				u := addUnit{unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}}}
+				if err := u.Run(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwords, err := mosquitto.ParsePasswords(text)
+	if users := passwords.Users(); err != nil || len(users) != 1+operators*each || !slices.Contains(users, "other") {
+		t.Errorf("%d users: %v", len(users), err)
+	}
+	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", is.Mode(), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestUnit_WhatIsRefusedChangesNothing(t *testing.T) {
+	file := unitsFile(t)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	taken := filepath.Join(folder, "taken")
+	if err := os.WriteFile(taken, []byte("of another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stale := filepath.Join(folder, "stale.pid")
+	if err := os.WriteFile(stale, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"there already":        {[]string{"add", "new", "other"}, exitRefused, "motorpool unit rotate other"},
+		"not there, rotate":    {[]string{"rotate", "other", "new"}, exitRefused, "motorpool unit add new"},
+		"not there, remove":    {[]string{"remove", "other", "new"}, exitRefused, "unit new has no password"},
+		"no serial":            {[]string{"add", "a/b"}, exitUsage, "want 1 to 64 letters"},
+		"a wildcard":           {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
+		"twice":                {[]string{"add", "new", "new"}, exitUsage, "named twice"},
+		"a file that is there": {[]string{"add", "new", "--password-file", taken}, exitRefused, "file exists"},
+		"no Mosquitto":         {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed"},
+		"another process":      {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
+		"no password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600"},
+	} {
+		printed, _, err := runTool(t, append([]string{"unit"}, c.args...)...)
+		if exitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || printed != "" {
+			t.Errorf("%s: %d %q %v", name, exitCode(err), printed, err)
+		}
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the file is %q, %v", after, err)
+	}
+	if err := os.WriteFile(file, append(before, "plain:text\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"add", "new"}, {"list"}} {
+		if _, _, err := runTool(t, append([]string{"unit"}, args...)...); err == nil || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "text\"") {
+			t.Errorf("%v of a file with a bad line: %v", args, err)
+		}
+	}
+}
+
+func TestUnit_APasswordFileIsForItsOwnerAlone(t *testing.T) {
+	unitsFile(t)
+	file := filepath.Join(t.TempDir(), "new.password")
+	printed, said, err := runTool(t, "unit", "add", "new", "--password-file", file)
+	if err != nil || printed != "" || !strings.Contains(said, "SIGHUP") {
+		t.Errorf("%q %q %v", printed, said, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwordOf(t, string(text), "new")
+	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", is.Mode(), err)
+	}
+}

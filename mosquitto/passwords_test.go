@@ -1,0 +1,112 @@
+package mosquitto_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+)
+
+func TestPasswords_AFileOfMosquittoPasswdIsRead(t *testing.T) {
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	file := filepath.Join(t.TempDir(), "units.passwd")
+	for i, args := range [][]string{{"-c", "-b"}, {"-b"}, {"-H", "sha512", "-b"}} {
+		args = append(args, file, "unit-"+string(rune('0'+i)), "password")
+		if out, err := exec.Command("mosquitto_passwd", args...).CombinedOutput(); err != nil {
+			t.Fatalf("mosquitto_passwd %v: %v %s", args, err, out)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passwords, err := mosquitto.ParsePasswords(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if users := passwords.Users(); !slices.Equal(users, []string{"unit-0", "unit-1", "unit-2"}) {
+		t.Errorf("users: %v", users)
+	}
+	if encoded := passwords.Encode(); string(encoded) != string(text) {
+		t.Errorf("another file: %s", encoded)
+	}
+}
+
+func TestPasswords_AreSetAndRemovedInPlace(t *testing.T) {
+	passwords, err := mosquitto.ParsePasswords([]byte("# units\n\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"a", "b", "c", "b"} {
+		if err := passwords.Set(user, "password of "+user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passwords.Remove("a")
+	passwords.Remove("unknown")
+	passwords.Remove("")
+	if passwords, err = mosquitto.ParsePasswords(passwords.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	if users := passwords.Users(); !slices.Equal(users, []string{"b", "c"}) || passwords.Has("a") || passwords.Has("") || !passwords.Has("b") {
+		t.Errorf("users: %v", users)
+	}
+	if !strings.HasPrefix(string(passwords.Encode()), "# units\nb:$7$") {
+		t.Errorf("file: %s", passwords.Encode())
+	}
+	if err := passwords.Set("a:b", "password"); err == nil {
+		t.Error("a user name with a colon is accepted")
+	}
+}
+
+func TestPasswords_LinesThatMosquittoMightEndAtAreNamed(t *testing.T) {
+	good, err := mosquitto.PasswordLine("good", "password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := strings.TrimPrefix(good, "good")
+	for name, line := range map[string]string{
+		"no colon": "unit", "no hash": "unit:", "plain text": "unit:password", "no name": hash, "a space after the name": "unit " + hash,
+		"twice": good, "an unknown kind": "unit:$9$101$c2FsdA==$aGFzaA==", "cut off": "unit" + hash[:len(hash)-5], "no iterations": "unit:$7$x$c2FsdA==$aGFzaA==",
+		"no salt": "unit:$6$$" + hash[strings.LastIndex(hash, "$")+1:], "more after it": "unit" + hash + "$x",
+	} {
+		if _, err := mosquitto.ParsePasswords([]byte(good + "\n# comment\n" + line + "\n")); err == nil || !strings.Contains(err.Error(), "line 3") {
+			t.Errorf("%s: %q: %v", name, line, err)
+		}
+	}
+}
+
+func TestFindProcess_RefusesWhatIsNotMosquitto(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mosquitto.pid")
+	for content, want := range map[string]string{
+		"": "want the number", "x": "want the number", "-1": "want the number", "0": "want the number", "1": "want the number",
+		"99999999": "does Mosquitto run",
+	} {
+		if err := os.WriteFile(file, []byte(content+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+	if _, err := mosquitto.FindProcess(file + "-none"); err == nil || !strings.Contains(err.Error(), "pid_file") {
+		t.Errorf("no file: %v", err)
+	}
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	if err := os.WriteFile(file, []byte(strconv.Itoa(other.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), "not mosquitto") {
+		t.Errorf("another program's number: %v", err)
+	}
+}
