@@ -41,6 +41,9 @@ type MosquittoConfig struct {
 	// loopback.
 	CertFile, KeyFile string
 
+	// ServiceTLS is for TLS on the service's listener. Defaults to no TLS.
+	ServiceTLS *ServerTLS
+
 	Logger *slog.Logger // Defaults to silence
 }
 
@@ -99,7 +102,13 @@ func (m *Mosquitto) UnitsURL() string {
 }
 
 // ServiceURL is where the service connects.
-func (m *Mosquitto) ServiceURL() string { return fmt.Sprintf("tcp://127.0.0.1:%d", m.servicePort) }
+func (m *Mosquitto) ServiceURL() string {
+	scheme := "tcp"
+	if m.cfg.ServiceTLS != nil {
+		scheme = "ssl"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.servicePort)
+}
 
 // SetUnits replaces the units and their passwords without a restart. It returns before the broker
 // has read them; it then disconnects those whose password is no longer valid.
@@ -150,9 +159,13 @@ func (m *Mosquitto) writeFiles() error {
 
 // configuration is the production configuration with this machine's ports and paths.
 func (m *Mosquitto) configuration() (string, error) {
+	service := fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)
+	if t := m.cfg.ServiceTLS; t != nil { // as mosquitto/README.md says
+		service += "tls_version tlsv1.2\ncertfile " + t.CertFile + "\nkeyfile " + t.KeyFile + "\ncafile " + t.CAFile + "\nrequire_certificate true\n"
+	}
 	changes := [][2]string{
 		{"\nlistener 8883\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.unitsPort)},
-		{"\nlistener 1884 127.0.0.1\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)},
+		{"\nlistener 1884 127.0.0.1\n", service},
 	}
 	certificate := "\ncertfile /mosquitto/config/tls/server.crt\nkeyfile /mosquitto/config/tls/server.key\n"
 	if m.cfg.CertFile != "" {

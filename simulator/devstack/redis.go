@@ -43,12 +43,27 @@ func (m *Miniredis) Close() error {
 // killed and restarted.
 type Redis struct {
 	*child
-	port int
+	port    int
+	secured bool
 }
 
 // StartRedis returns when the server serves. It needs redis-server to be installed; Available says
 // how. Its working folder is dir.
 func StartRedis(dir string) (*Redis, error) {
+	return startRedisIn(dir, func(program, dir string, port int) (*Redis, error) { return startRedisOn(program, dir, port) })
+}
+
+// StartRedisTLS is like StartRedis, with TLS alone.
+func StartRedisTLS(dir string, t ServerTLS) (*Redis, error) {
+	return startRedisIn(dir, func(program, dir string, port int) (*Redis, error) {
+		r, err := startRedisOn(program, dir, 0, "--tls-port", strconv.Itoa(port), "--tls-cert-file", t.CertFile, "--tls-key-file", t.KeyFile,
+			"--tls-ca-cert-file", t.CAFile, "--tls-auth-clients", "yes")
+		r.port, r.secured = port, true
+		return r, err
+	})
+}
+
+func startRedisIn(dir string, start func(program, dir string, port int) (*Redis, error)) (*Redis, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
@@ -59,7 +74,7 @@ func StartRedis(dir string) (*Redis, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
 	}
-	return onFreePorts(1, func(ports []int) (*Redis, error) { return startRedisOn(program, dir, ports[0]) })
+	return onFreePorts(1, func(ports []int) (*Redis, error) { return start(program, dir, ports[0]) })
 }
 
 func startRedisOn(program, dir string, port int, more ...string) (*Redis, error) {
@@ -71,10 +86,15 @@ func startRedisOn(program, dir string, port int, more ...string) (*Redis, error)
 		},
 		serving: "Ready to accept connections",
 	})
-	return &Redis{c, port}, err
+	return &Redis{child: c, port: port}, err
 }
 
 // URL is where clients connect.
-func (r *Redis) URL() string { return redisURL(fmt.Sprintf("127.0.0.1:%d", r.port)) }
+func (r *Redis) URL() string {
+	if r.secured {
+		return fmt.Sprintf("rediss://127.0.0.1:%d/0", r.port)
+	}
+	return redisURL(fmt.Sprintf("127.0.0.1:%d", r.port))
+}
 
 func redisURL(addr string) string { return "redis://" + addr + "/0" }

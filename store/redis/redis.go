@@ -6,6 +6,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -27,6 +28,7 @@ type Config struct {
 	// ?addr=host2:port2[&addr=…] it names the nodes of a cluster, and with
 	// ?master_name=… the Sentinels that know the master.
 	URL string
+	TLS *tls.Config // with rediss only. Defaults to the system's roots
 	// Time of connecting, writing, reading and waiting for a connection. Defaults to 1 s.
 	Timeout time.Duration
 	Logger  *slog.Logger // Defaults to silence
@@ -85,6 +87,7 @@ func (c Config) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.TLSConfig = c.secure(o.TLSConfig)
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(c.URL)
@@ -93,6 +96,7 @@ func (c Config) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.TLSConfig = c.secure(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		o.ClusterStateReloadInterval = clusterReload
 		return redis.NewClusterClient(o), nil
@@ -103,9 +107,25 @@ func (c Config) client() (redis.UniversalClient, error) {
 		}
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = c.Timeout, c.Timeout, c.Timeout, c.Timeout
 		o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, retries, dials
+		o.TLSConfig = c.secure(o.TLSConfig)
 		o.MaintNotificationsConfig = quiet
 		return redis.NewClient(o), nil
 	}
+}
+
+// secure returns how a connection is secured, from what the library reads in the URL; nil: not at
+// all. Sentinels and the nodes of a cluster name servers that the URL does not, so each server is
+// checked by the name by which it is reached.
+func (c Config) secure(read *tls.Config) *tls.Config {
+	if read == nil {
+		return nil
+	}
+	secured := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLS != nil {
+		secured = c.TLS.Clone()
+	}
+	secured.InsecureSkipVerify = read.InsecureSkipVerify
+	return secured
 }
 
 // silenceLibrary stops the library from writing to standard error what it returns as errors, too.

@@ -4,6 +4,7 @@ package unavailable
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -64,7 +65,8 @@ func IsCause(err error) bool {
 		}
 	}
 	var network net.Error
-	return errors.As(err, &network)
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &network) || errors.As(err, &certificate)
 }
 
 // LockNotAvailable is the SQLSTATE of a lock that was not granted in time.

@@ -2,6 +2,7 @@ package unavailable
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -31,15 +32,16 @@ func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 		driver.ErrBadConn:                                   true,
 		context.DeadlineExceeded:                            true,
 		redis.ErrPoolTimeout:                                true,
-		&pq.Error{Code: "08006"}:                            true, // connection failure
-		&pq.Error{Code: "53300"}:                            true, // too many connections
-		&pq.Error{Code: "57P01"}:                            true, // admin shutdown
-		&pq.Error{Code: "57P03"}:                            true, // cannot connect now
-		&pq.Error{Code: "57014"}:                            true, // statement timeout
-		&pq.Error{Code: "25006"}:                            true, // read only
-		reply("LOADING Redis is loading the dataset in memory"): true,
-		reply("CLUSTERDOWN Hash slot not served"):               true,
-		reply("ERR max number of clients reached"):              true,
+		&tls.CertificateVerificationError{Err: io.ErrNoProgress}: true,
+		&pq.Error{Code: "08006"}:                                 true, // connection failure
+		&pq.Error{Code: "53300"}:                                 true, // too many connections
+		&pq.Error{Code: "57P01"}:                                 true, // admin shutdown
+		&pq.Error{Code: "57P03"}:                                 true, // cannot connect now
+		&pq.Error{Code: "57014"}:                                 true, // statement timeout
+		&pq.Error{Code: "25006"}:                                 true, // read only
+		reply("LOADING Redis is loading the dataset in memory"):  true,
+		reply("CLUSTERDOWN Hash slot not served"):                true,
+		reply("ERR max number of clients reached"):               true,
 
 		context.Canceled:                false, // the caller left
 		errors.New("a defect"):          false,

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +20,8 @@ import (
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
 	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
+	HTTPCert string        `name:"http-cert" default:"" placeholder:"FILE" help:"Certificate of the public API with its chain, as PEM; read again when it changes (default none: plain HTTP, for a proxy with TLS)."`
+	HTTPKey  string        `name:"http-key" default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of metrics, detailed readiness and profiles; only your monitoring may reach it (default ${default})."`
 	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"Address of /healthz and /readyz for load balancers and orchestrators, which may reach it; empty: none (default ${default})."`
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
@@ -32,10 +32,15 @@ type Config struct {
 	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
 	RedisURL      Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/architecture.md (default ${default})."`
+	RedisCA       string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
+	RedisCert     string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
+	RedisKey      string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 	MQTTURL       string        `name:"mqtt-url" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl:// (default ${default})."`
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
+	MQTTCert      string        `name:"mqtt-cert" default:"" placeholder:"FILE" help:"Certificate of the service at the MQTT broker, as PEM; read again when it changes (default none)."`
+	MQTTKey       string        `name:"mqtt-key" default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS; the first one signs. See 'motorpool keys --help' (default ${default})."`
 	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"Public keys of the access tokens' issuer, as JWKS: a file, or an https:// URL (default ${default})."`
 	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
@@ -118,14 +123,14 @@ func (c Config) Check() error {
 
 func (c Config) checkFiles() error {
 	_, signing := c.signingKeys(slog.New(slog.DiscardHandler))
-	_, ca := c.tls()
+	_, certificates := c.tls(slog.New(slog.DiscardHandler))
 	var tokens error
 	if isURL(c.TokenKeys) {
 		tokens = trustworthy("token-keys", c.TokenKeys)
 	} else {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
-	return errors.Join(signing, tokens, ca)
+	return errors.Join(signing, tokens, certificates)
 }
 
 func (c Config) checkHealth() error {
@@ -147,25 +152,6 @@ func (c Config) sealer() (*agencykeys.Sealer, error) {
 		return nil, fmt.Errorf("--agency-secrets-key: %w", err)
 	}
 	return sealer, nil
-}
-
-// tls returns nil where the system's certificates, or no TLS, are wanted.
-func (c Config) tls() (*tls.Config, error) {
-	if c.MQTTCA == "" {
-		return nil, nil
-	}
-	if strings.HasPrefix(c.MQTTURL, "tcp://") {
-		return nil, errors.New("--mqtt-ca: of no use without --mqtt-url ssl://…, and without it nothing is encrypted")
-	}
-	pem, err := os.ReadFile(c.MQTTCA)
-	if err != nil {
-		return nil, fmt.Errorf("--mqtt-ca: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--mqtt-ca: %s holds no PEM certificate", c.MQTTCA)
-	}
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
 func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }

@@ -118,7 +118,10 @@ func (i *instance) pipelined(requests int, path string) []int {
 	return statuses
 }
 
-func host(url string) string { return strings.TrimPrefix(url, "http://") }
+func host(url string) string {
+	_, address, _ := strings.Cut(url, "://")
+	return address
+}
 
 // An instance that drains is not ready, is alive, and answers; towards the end it ends kept
 // connections.

@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// newRegistry returns a registry that has the metrics of the Go runtime, of the process and of its
-// signing key.
-func newRegistry(signing *signingKeys) *prometheus.Registry {
+// newRegistry returns a registry that has the metrics of the Go runtime, of the process, of its
+// signing key and of its certificates.
+func newRegistry(signing *signingKeys, inUse certificates) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing, inUse)
 	return registry
 }
 

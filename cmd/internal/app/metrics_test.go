@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/simulator/devstack"
 )
 
 // The tables of docs/operating.md have each metric with its labels, and no other; and what may be
@@ -22,7 +24,13 @@ import (
 func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
-	i := s.serve(func(c *app.Config) { c.GeocoderURL = "http://127.0.0.1:1" })
+	authority, err := devstack.NewAuthority(filepath.Join(s.dir, "authority"))
+	s.must(err)
+	pair, err := authority.Issue("public")
+	s.must(err)
+	i := s.serve(func(c *app.Config) {
+		c.GeocoderURL, c.HTTPCert, c.HTTPKey = "http://127.0.0.1:1", pair.CertFile, pair.KeyFile
+	})
 	status, text := i.fetch(i.internal + "/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("status %d", status)

@@ -43,11 +43,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	registry := newRegistry(signing)
-	trusted, err := c.tls()
+	secured, err := c.tls(log)
 	if err != nil {
 		return err
 	}
+	registry := newRegistry(signing, secured.inUse)
 	sealer, err := c.sealer()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	defer closeLogged(log, "postgres", postgres.Close)
-	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), Logger: log})
+	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), TLS: secured.redis, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer money.Close()
 
 	mqtt := link.New(link.Config{
-		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: trusted,
+		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
 		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Logger: log,
 	})
@@ -131,6 +131,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run(tokenKeys.Run)
 	run(feed.Run)
 	run(signing.Run)
+	run(secured.watch)
 	run(func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
@@ -149,15 +150,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer join(&err, func() error { return drain(carrier) })
 
 	ready := health.New(
-		health.Check{Name: "postgres", Ready: postgresReady(postgres, carrier)},
-		health.Check{Name: "redis", Ready: cache.Ready},
-		health.Check{Name: "mqtt", Ready: func(context.Context) error { return mqtt.AllReady() }},
+		health.Check{Name: "postgres", Ready: withSettings(postgresReady(postgres, carrier), "sslrootcert of --database-url", "sslcert of --database-url")},
+		health.Check{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
+		health.Check{Name: "mqtt", Ready: withSettings(func(context.Context) error { return mqtt.AllReady() }, "--mqtt-ca", "--mqtt-cert")},
 		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
 	stopping := newStopping(c.Drain, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
 	server.RegisterOnShutdown(feed.End) // no stream ends by itself
 	servers := []httpServer{
-		{server, connections.Bound(listeners.Public, maxConnections, registry, log)},
+		{server, secured.listener(connections.Bound(listeners.Public, maxConnections, registry, log))},
 		{httpapi.NewServer("", c.internalHandler(ready, registry, signing, log)), listeners.Internal},
 	}
 	healthAddress := "none"

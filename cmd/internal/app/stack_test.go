@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,7 @@ type stack struct {
 	service  string          // URL of its listener for the service
 	interval time.Duration   // between the reports of a car. Defaults to the simulator's
 	radio    simulator.Radio // of the cars; nil: their own
+	http     *http.Client    // of callers. Defaults to http.DefaultClient
 
 	// Of the real servers only.
 	redis     *devstack.Redis
@@ -236,13 +238,16 @@ func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
 	})
 	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
 	s.Cleanup(stop)
-	health := ""
+	health, scheme := "", "http://"
+	if config.HTTPCert != "" {
+		scheme = "https://"
+	}
 	if listeners.Health != nil {
 		health = "http://" + listeners.Health.Addr().String()
 	}
 	return &instance{
 		health: health, budget: config.Budget,
-		stack: s, base: "http://" + listeners.Public.Addr().String(), internal: "http://" + listeners.Internal.Addr().String(),
+		stack: s, base: scheme + listeners.Public.Addr().String(), internal: "http://" + listeners.Internal.Addr().String(),
 		admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: stop,
 	}
 }
@@ -386,7 +391,7 @@ func (i *instance) send(method, path, text string, headers ...string) reply {
 		request.Header.Set(pair[0], pair[1])
 	}
 	start := time.Now()
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
 	i.must(err)
 	defer response.Body.Close()
 	r := reply{status: response.StatusCode, header: response.Header}

@@ -15,6 +15,9 @@ type Source[K any] struct {
 	Read  func(context.Context) ([]byte, error)
 	Parse func([]byte) (K, error)
 	Log   *slog.Logger
+	// Report is called with each problem once, and with nil when there is none any more.
+	// Defaults to a line of the log.
+	Report func(error)
 
 	inUse   [sha256.Size]byte // of the content that was read last
 	problem string            // with the present content; empty: none
@@ -70,9 +73,17 @@ func (s *Source[K]) report(err error) {
 	switch {
 	case err != nil && err.Error() != s.problem:
 		s.problem = err.Error()
-		s.Log.Warn("keys not read; those that were read stay in force", "source", s.Name, "err", err)
 	case err == nil && s.problem != "":
 		s.problem = ""
+	default:
+		return
+	}
+	switch {
+	case s.Report != nil:
+		s.Report(err)
+	case err != nil:
+		s.Log.Warn("keys not read; those that were read stay in force", "source", s.Name, "err", err)
+	default:
 		s.Log.Info("keys are readable again", "source", s.Name)
 	}
 }
