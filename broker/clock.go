@@ -48,9 +48,9 @@ func (k *clock) correction() time.Duration {
 	return -k.ahead
 }
 
-// accuse notes that the clock is wrong: that it is ahead by so much at least, and at most, which is
-// less than nothing where it is behind. It reports whether that is new.
-func (k *clock) accuse(least, most time.Duration) (wrong error, isNew bool) {
+// markWrong notes that the clock is wrong: it is ahead by between least and most, which are
+// negative where it is behind. It reports whether that is new.
+func (k *clock) markWrong(least, most time.Duration) (wrong error, isNew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	isNew = k.wrong == nil
@@ -64,9 +64,9 @@ func (k *clock) accuse(least, most time.Duration) (wrong error, isNew bool) {
 	return k.wrong, isNew
 }
 
-// acquit notes that the clock was compared and not found wrong. Once it was wrong only a comparison
-// that is sure acquits it. It reports whether it was wrong.
-func (k *clock) acquit(sure bool) (wasWrong bool) {
+// markRight notes that the clock was compared and not found wrong. Once it was wrong, only a sure
+// comparison makes it right. It reports whether it was wrong.
+func (k *clock) markRight(sure bool) (wasWrong bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wasWrong = k.wrong != nil
@@ -132,8 +132,8 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	least, most := before.Sub(theirs), after.Sub(theirs) // it is ahead by
 	switch {
 	case least > MaxSkew, most < -MaxSkew:
-		return b.accuseClock(least, most)
-	case b.clock.acquit(least >= -MaxSkew && most <= MaxSkew):
+		return b.reportWrongClock(least, most)
+	case b.clock.markRight(least >= -MaxSkew && most <= MaxSkew):
 		b.Logger.Info("clock correct again")
 	}
 	return b.clock.err()
@@ -148,13 +148,13 @@ func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed 
 	// It was ordered before it was claimed.
 	least, most := c.Requested.Sub(claimed), b.now().Sub(claimed)
 	if least > MaxSkew || most < -MaxSkew {
-		return b.accuseClock(least, most)
+		return b.reportWrongClock(least, most)
 	}
 	return nil
 }
 
-func (b *Broker) accuseClock(least, most time.Duration) error {
-	wrong, isNew := b.clock.accuse(least, most)
+func (b *Broker) reportWrongClock(least, most time.Duration) error {
+	wrong, isNew := b.clock.markWrong(least, most)
 	if isNew {
 		b.metrics.clockWrong.Inc()
 		b.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most.Round(time.Millisecond), "err", wrong)

@@ -169,7 +169,7 @@ func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
 	inWorldOf(t, []func(*brokertest.Memory) stores{slow}, func(w *world) {
 		b := w.brokers[0]
 		if err := b.CompareClock(w.Context()); err != nil {
-			t.Errorf("accused by a slow trip: %v", err)
+			t.Errorf("found wrong by a slow trip: %v", err)
 		}
 		w.SetClock(-time.Minute)
 		if err := b.CompareClock(w.Context()); err == nil {
@@ -177,7 +177,7 @@ func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
 		}
 		w.SetClock(0)
 		if err := b.CompareClock(w.Context()); err == nil {
-			t.Error("acquitted by a slow trip")
+			t.Error("found right by a slow trip")
 		}
 	})
 }

@@ -121,7 +121,7 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 		w.violated("callers are answered", "%v was answered after %v, its budget is %v", t.order.RequestID, t.took, t.order.Budget)
 	}
 	if t.started && t.err == nil {
-		return // told nothing of the vehicle
+		return // the reply says nothing of the vehicle
 	}
 	outcome := telematics.Executed
 	if t.err != nil {

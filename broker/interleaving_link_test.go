@@ -27,15 +27,15 @@ type link struct {
 type fate int
 
 const (
-	done    fate = iota
-	refused      // immediately, and nothing was done
-	lost         // the work was done, and the answer got lost
-	hung         // nothing was done, and there is no answer
-	belated      // the work is done when the caller has given up
-	drawled      // the work was done, and the answer takes long
+	done       fate = iota
+	refused         // immediately, and nothing was done
+	lost            // the work was done, and the answer got lost
+	hung            // nothing was done, and there is no answer
+	belated         // the work is done when the caller has given up
+	slowAnswer      // the work was done, and the answer takes long
 )
 
-var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", drawled: "drawled"}
+var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", slowAnswer: "slow answer"}
 
 // maybe is what a call found, or changed, if it did.
 type maybe[T any] struct {
@@ -78,7 +78,7 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 		return none, ctx.Err()
 	}
 	result, err := work(ctx)
-	if how == drawled {
+	if how == slowAnswer {
 		select {
 		case <-time.After(l.dice.within(time.Second, 2900*time.Millisecond)):
 		case <-ctx.Done():
@@ -99,7 +99,7 @@ func (l *link) fateOf(s *server) fate {
 		return l.own.away()
 	}
 	if !l.mended.Load() && l.dice.chance(l.temper.stores) {
-		return oneOf(l.dice, refused, lost, hung, belated, drawled)
+		return oneOf(l.dice, refused, lost, hung, belated, slowAnswer)
 	}
 	return done
 }

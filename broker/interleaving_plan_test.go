@@ -169,7 +169,7 @@ func (w *interleaving) disturbance() func() {
 		time.Sleep(lasts)
 		w.resume()
 	}
-	cut := oneOf(w.dice, refused, hung, drawled)
+	cut := oneOf(w.dice, refused, hung, slowAnswer)
 	soon := w.dice.within(0, 2*time.Second)
 	m := w.cars[w.dice.below(len(w.cars))]
 	return oneOf(w.dice,

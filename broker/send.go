@@ -233,7 +233,7 @@ func (b *Broker) await(ctx context.Context, w *waiter) (settled *telematics.Comm
 func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command {
 	alarm := time.NewTimer(w.timers.next())
 	defer alarm.Stop()
-	defer trace.StartRegion(ctx, delivery.StepAir).End()
+	defer trace.StartRegion(ctx, delivery.StepAwait).End()
 	for {
 		select {
 		case update := <-w.updates:

@@ -12,34 +12,38 @@ import (
 // Retransmission.
 const (
 	// Measured: units on a cellular network answer within 2 to 10 s. Half: copies of messages whose
-	// answers are on their way. Double: in a budget of 10 s a lost message is repeated once instead
-	// of twice.
+	// answers are on their way. Double: in a budget of 10 s a lost message is mostly retransmitted
+	// once (after 4 s) instead of twice or three times (after 2, 5 and 9.5 s).
 	minRetransmit = 2 * time.Second
-	// Factor of each wait over the one before; a choice. 0.75 would shorten the waits; 3 leaves one
-	// retransmission in a budget of 10 s.
+	// Factor of each wait over the one before; a choice. 0.75: the waits add up to no more than 8
+	// s, so copies follow each other without end. 3: in a budget of 10 s the second retransmission,
+	// and last, comes after 8 s instead of 5.
 	retransmitGrowth = 1.5
-	// Part of a wait that is taken or added; a choice. Half: commands of one moment are repeated
-	// together for longer. Double: the first retransmission may come at 1.2 s.
+	// Part of a wait by which it is shortened or lengthened at most; a choice. Half: commands of
+	// one moment are repeated together for longer. Double: the first retransmission may come at 1.2
+	// s.
 	retransmitJitter = 0.2
-	// Factor of the waits once the unit has received the command; a choice. 1 repeats as if the
-	// unit had not answered; 4 leaves no retransmission in a budget of 10 s.
+	// Factor of the waits once the unit has received the command; a choice. 1 retransmits as if the
+	// unit had not answered. 4: the first retransmission comes 8 s after that, so a budget of 10 s
+	// mostly has none.
 	receivedFactor = 2
 	// Wait until the MQTT client has taken the message once; a choice. Half: more attempts while it
-	// is not connected. Double: a reconnection is noticed 0.5 s late.
+	// is not connected. Double: a reconnection is noticed up to 0.5 s late.
 	publishRetry = 250 * time.Millisecond
 	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a
-	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: the last
-	// second of a budget is not used.
+	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: up to a second
+	// at the end of a budget is not used.
 	expiryGuard = 500 * time.Millisecond
-	// Factor by which one answer moves the estimated round trip; simulated in
-	// TestLossesDoNotMakeUsPatient. Half: 300 answers are not enough to learn. Double: a few slow
-	// answers move it.
+	// Factor by which one answer moves the estimated round trip; simulated in round_trip_test.go.
+	// Half: a median of 5 s is learned after 160 answers instead of 80. Double: ten slow answers in
+	// a row raise the estimate by half.
 	roundTripStep = 1.02
 	// Lowest estimate: twice that is the shortest wait, so less makes no difference. Double: the
-	// first wait is never below 4 s.
+	// first wait is at least 4 s, or 2.7 s in a budget of 10 s.
 	minRoundTrip = minRetransmit / 2
-	// Highest estimate: the slowest answers of a cellular network. Half: too early there. Double:
-	// waits exceed usual budgets.
+	// Highest estimate: the slowest answers of a cellular network. Half: retransmissions there come
+	// before the answers. Double: it is more than a usual budget, in which the first wait is then
+	// minRetransmit: firstRetransmit leaves one round trip before the end.
 	maxRoundTrip = 10 * time.Second
 )
 
@@ -50,8 +54,8 @@ const (
 	// of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
 	// Commands of one sweep, and settlements offered concurrently: the default batch of a
-	// statement. Half: a crash with many open commands takes more sweeps. Double: two statements
-	// instead of one.
+	// statement. A full sweep is followed by the next immediately. Half: statements are half full.
+	// Double: two statements instead of one.
 	sweepBatch = 256
 )
 
@@ -96,31 +100,33 @@ const (
 
 // Answers.
 const (
-	// Answers of each kind that precede all others of the instance: units repeat their answer for
-	// each copy of a command, of which a budget has fewer than ten. Half: reached by long budgets.
-	// Double: a unit that floods has more of them.
+	// Answers of each kind (open, final) that precede all others of the instance: units repeat
+	// their answer for each copy of a command, of which a budget of 30 s has at most six. Half:
+	// duplicates that MQTT delivers reach it. Double: a unit that floods has more of them.
 	answersFirst = 16
-	// Part of Workers, and one, that handle only answers to commands in flight here, so that a
-	// pending table that does not answer does not stop them; a choice. 2: half of them are idle
-	// otherwise. 8: too few while Redis hangs.
+	// Workers divided by this, plus one, is the number of further workers that handle only answers
+	// to commands in flight here, so that a pending table that does not answer does not stop them;
+	// a choice. 2: twice as many goroutines that are mostly idle. 8: too few while Redis hangs.
 	firstShare = 4
-	// Workers for uncorrelated answers and repeated results: fewer than Workers, and enough for a
-	// pending table that was emptied. Half: late answers wait for longer. Double: they take
-	// connections to Postgres from commands.
+	// Workers for uncorrelated answers, and as many for repeated results: fewer than Workers, and
+	// enough for a pending table that was emptied. Half: late answers wait for longer. Double: they
+	// take connections to Postgres from commands.
 	uncorrelatedWorkers = 8
-	// Time that the pending table has to find an answer's command; a choice. Half: a slow Redis
-	// makes answers uncorrelated. Double: answers queue up while it hangs.
+	// Time that the pending table has to find an answer's command; a choice. An answer that it
+	// could not look up is settled like one that it has, or, beyond its unit's allowance, dropped.
+	// Half: both happen while Redis is slow. Double: answers queue up while it hangs.
 	lookupTimeout = 250 * time.Millisecond
 	// Units whose settled results are cached: a large fleet. Each report names the results of the
 	// one before, so a cache that is smaller than the fleet has no hits: at half, for fleets above
-	// 32,768, each result costs a statement per report. Double: 25 MB more.
+	// 32,768, each result costs a row of a statement per report. Double: 25 MB more.
 	resultUnits = 1 << 16
 	// Results cached per unit: more than a report names [TEL-3], since answers are not settled in
 	// order. Half: as many as it names, and some are looked up again and again. Double: twice the
 	// memory.
 	resultsPerUnit = 16
-	// Results of one unit that wait to be looked up; a choice. Half: more than one report is
-	// needed. Double: a unit that invents results has more of the queue.
+	// Results of one unit that wait to be looked up: those of two reports [TEL-3]; a choice. Half:
+	// a second report that comes soon is dropped. Double: a unit that invents results has more of
+	// the queue.
 	maxRepeated = 16
 )
 
@@ -151,7 +157,7 @@ const (
 	// most. Half: machines with a poor clock send nothing. Double: two instances may differ by 4 s.
 	MaxSkew = time.Second
 	// Interval of comparisons; a choice. Half: more statements. Double: a clock that jumps is
-	// noticed 1 s late.
+	// noticed up to 1 s late.
 	clockEvery = 500 * time.Millisecond
 	// Time in which two units that report us ahead raise an alarm; a choice. Half: missed in small
 	// fleets. Double: two units with wrong clocks are taken for one instance.
@@ -168,8 +174,8 @@ const (
 // Events.
 const (
 	// Time for which events are offered to the log: a failover of Redis, while the queue holds what
-	// comes meanwhile. Half: subscribers get a reset at each failover. Double: the queue overflows
-	// first.
+	// comes meanwhile. Half: subscribers get a reset at each failover. Double: at more than 1,600
+	// events a second the queue overflows first.
 	eventRetryFor = 5 * time.Second
 	// Time in which events join a batch: those of one command come within milliseconds. Half: more
 	// trips. Double: events are later.

@@ -179,14 +179,14 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 		if b, _ := a.bulks.Bulk(t.Context(), id); len(b.Items) != len(ids) {
 			t.Errorf("%d vehicles are written down of %d", len(b.Items), len(ids))
 		}
-		told := 0
+		recorded := 0
 		for _, line := range a.history.all() {
 			if line.Action == "command.lock" && line.Outcome == telematics.NotExecuted && line.Code == telematics.TelematicsUnavailable {
-				told++
+				recorded++
 			}
 		}
-		if told != left {
-			t.Errorf("the history has %d lines for the %d that were left out", told, left)
+		if recorded != left {
+			t.Errorf("the history has %d lines for the %d that were left out", recorded, left)
 		}
 	})
 }

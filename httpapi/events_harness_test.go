@@ -84,8 +84,8 @@ func (l *live) serve(t *testing.T) {
 	})
 }
 
-// told is one server-sent event.
-type told struct{ id, event, data, retry, comment string }
+// serverEvent is one server-sent event.
+type serverEvent struct{ id, event, data, retry, comment string }
 
 // eventStream reads server-sent events.
 type eventStream struct {
@@ -93,9 +93,9 @@ type eventStream struct {
 	header http.Header
 	close  func()
 
-	mu    sync.Mutex
-	told  []told
-	ended bool
+	mu     sync.Mutex
+	events []serverEvent
+	ended  bool
 }
 
 func (l *live) follow(query string, change ...func(*http.Request)) *eventStream {
@@ -128,14 +128,14 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 // read takes events as the HTML standard says: what has not ended with an empty line, is none.
 func (s *eventStream) read(lines *bufio.Scanner) {
 	lines.Buffer(nil, 1<<20)
-	var e told
+	var e serverEvent
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case lines.Text() == "":
 			s.add(e)
-			e = told{}
+			e = serverEvent{}
 		case field == "":
 			e.comment = value
 		case field == "id":
@@ -153,17 +153,17 @@ func (s *eventStream) read(lines *bufio.Scanner) {
 	s.ended = true
 }
 
-func (s *eventStream) add(e told) {
+func (s *eventStream) add(e serverEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = append(s.told, e)
+	s.events = append(s.events, e)
 }
 
 // all returns what has come that has a name, and whether the stream has ended.
-func (s *eventStream) all() ([]told, bool) {
+func (s *eventStream) all() ([]serverEvent, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	named := slices.DeleteFunc(slices.Clone(s.told), func(e told) bool { return e.event == "" })
+	named := slices.DeleteFunc(slices.Clone(s.events), func(e serverEvent) bool { return e.event == "" })
 	return named, s.ended
 }
 
@@ -171,7 +171,7 @@ func (s *eventStream) all() ([]told, bool) {
 func (s *eventStream) lastID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range slices.Backward(s.told) {
+	for _, e := range slices.Backward(s.events) {
 		if e.id != "" {
 			return e.id
 		}
@@ -180,7 +180,7 @@ func (s *eventStream) lastID() string {
 }
 
 // await waits until a number of named events have come, and returns them.
-func (s *eventStream) await(t *testing.T, n int) []told {
+func (s *eventStream) await(t *testing.T, n int) []serverEvent {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d events come", n), func() bool { got, _ := s.all(); return len(got) >= n })
 	got, _ := s.all()

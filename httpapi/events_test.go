@@ -163,7 +163,7 @@ func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
 	eventually(t, "the ping has the id of what was not for it", func() bool { return s.lastID() == last })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ping := s.told[len(s.told)-1]; ping.comment != "ping" || ping.event != "" {
+	if ping := s.events[len(s.events)-1]; ping.comment != "ping" || ping.event != "" {
 		t.Errorf("%+v", ping)
 	}
 }
@@ -200,7 +200,7 @@ func TestALogThatIsEmptiedResetsItsReaders(t *testing.T) {
 	l.log.Empty()
 	eventually(t, "a reset comes", func() bool {
 		got, _ := s.all()
-		return slices.ContainsFunc(got, func(e told) bool { return e.event == "reset" })
+		return slices.ContainsFunc(got, func(e serverEvent) bool { return e.event == "reset" })
 	})
 	place := s.lastID()
 	l.tell(presence(2, 1))

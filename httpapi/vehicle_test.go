@@ -93,7 +93,7 @@ func TestAnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 		missing := a.get(fmt.Sprintf(path, 7), own).wants(404, "vehicle_not_found")
 		same := strings.ReplaceAll(strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9")
 		if same != foreign.text {
-			t.Errorf("told apart:\n%s%s", foreign.text, missing.text)
+			t.Errorf("the two answers differ:\n%s%s", foreign.text, missing.text)
 		}
 		a.get(fmt.Sprintf(path, 9), withToken(agencyToken(t, 2))).wants(200, "")
 		a.get(fmt.Sprintf(path, 9)).wants(200, "")

@@ -105,8 +105,8 @@ type Charge struct {
 	LastFour string // of that card
 
 	Intent      string    // the processor's id; empty: it knows nothing of it yet
-	Seen        string    // the processor's id of the last attempt whose outcome is written down
-	Attempts    int       // attempts of which the processor was asked, declined ones included
+	AttemptID   string    // the processor's id of the last attempt whose outcome is written down
+	Attempts    int       // attempts that were requested from the processor, declined ones included
 	Declines    int       // declines since the card was last changed
 	DeclineCode string    // the processor's word for why; empty: not declined
 	NextAttempt time.Time // zero: nothing is to be done

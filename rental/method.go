@@ -36,7 +36,7 @@ type Card struct {
 	LastFour    string
 	ExpMonth    int
 	ExpYear     int
-	Fingerprint string // the same for the same card number; empty: not told
+	Fingerprint string // the same for the same card number; empty: the processor has none
 }
 
 // Method is a client's payment method: a card that the processor holds.

@@ -27,8 +27,8 @@ type Decision func(BookingDetails) (Change, error)
 type Job struct {
 	Charge
 	Lease     uuid.UUID
-	Look      bool // only to be looked at: the processor told of it, and it is not due otherwise
-	Tries     int  // in a row that brought no news
+	Look      bool // only to be queried: the processor sent a notice, and it is not due otherwise
+	Tries     int  // consecutive ones that changed nothing
 	Client    ClientID
 	Customer  string   // the processor's id
 	Card      *Method  // to try now, never one that must not be tried again; nil: there is none
@@ -42,21 +42,22 @@ type Job struct {
 // Result is what a worker learned about a charge.
 type Result struct {
 	State       ChargeState
-	Intent      string // the processor's id; empty: as it was
-	Seen        string // the attempt whose outcome this is; empty: as it was
+	Intent      string // the processor's id; empty: unchanged
+	AttemptID   string // the attempt whose outcome this is; empty: unchanged
 	Settled     Minor
 	DeclineCode string
-	Hard        bool      // the card that was tried must not be tried again
-	Gone        string    // token of a card that the processor does not take any more
-	Hopeless    bool      // it would be so with every card: a new default is no reason to try again
-	Asked       bool      // an attempt is about to be made, or the next one needs another key
-	Card        *Method   // with which it is about to be made; nil: as it was
-	Declined    bool      // another decline of this card
-	Again       bool      // another try that brought no news
-	NextAttempt time.Time // zero: nothing is to be done
-	LookAt      time.Time // when to look again, whatever is to be done when; zero: no need
-	PaidAt      time.Time
-	Activity    *telematics.Activity // of the history; nil: nothing to tell
+	Hard        bool   // the card that was tried must not be tried again
+	Gone        string // token of a card that the processor does not take any more
+	// No other card would help: a new default card does not make it due again.
+	NotRetryable bool
+	CountAttempt bool      // an attempt is about to be made, or the next one needs another key
+	Card         *Method   // with which it is about to be made; nil: unchanged
+	Declined     bool      // another decline of this card
+	NoChange     bool      // a try that changed nothing
+	NextAttempt  time.Time // zero: nothing is to be done
+	LookAt       time.Time // when to look again, whatever is to be done when; zero: no need
+	PaidAt       time.Time
+	Activity     *telematics.Activity // the audit log entry; nil: none
 }
 
 // Ledger keeps the charges that are to be carried out. A change of state that ChargeState.MayBecome
@@ -64,7 +65,7 @@ type Result struct {
 //
 // Something may happen to a charge while a worker is at it: a new default card, another goal. Then
 // what the worker writes down does not hide it: WriteCharge refuses, SettleCharge makes the charge
-// due again immediately, with the new card, unless the result is hopeless.
+// due again immediately, with the new card, unless the result is not retryable.
 type Ledger interface {
 	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose
 	// worker died is taken again once its lease has run out.
@@ -82,7 +83,7 @@ type Ledger interface {
 	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
 }
 
-// Notices keeps what the processor has told, until it is handled.
+// Notices keeps the notices of the processor until they are handled.
 type Notices interface {
 	// Keep writes a notice down, once: a repetition changes nothing.
 	Keep(ctx context.Context, n Notice) error

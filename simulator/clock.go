@@ -34,17 +34,17 @@ const floorFor = 5 * time.Minute
 // floor is the earliest that it can be: a time that the fleet signed, and how long ago it was
 // received [CMD-9]. The zero value knows nothing.
 type floor struct {
-	told  time.Time // zero: none
-	since time.Time // of the unit's timer, which cannot be set: only its differences count
+	issued time.Time // zero: none
+	since  time.Time // of the unit's timer, which cannot be set: only its differences count
 }
 
 // now returns the zero time where no time was received, or too long ago.
 func (f floor) now(timer time.Time) time.Time {
 	passed := timer.Sub(f.since)
-	if f.told.IsZero() || passed >= floorFor {
+	if f.issued.IsZero() || passed >= floorFor {
 		return time.Time{}
 	}
-	return f.told.Add(passed)
+	return f.issued.Add(passed)
 }
 
 // now is the unit's time: its clock, but not before what was signed earlier [CMD-9]. In its
@@ -58,6 +58,6 @@ func (t *turn) now() time.Time { return later(t.at.Clock, t.floor.now(t.at.True)
 func (t *turn) learn(c telematics.Claims) {
 	believed := t.at.Valid && !c.IssuedAt.After(t.at.Clock.Add(maxAhead))
 	if believed && c.IssuedAt.After(t.floor.now(t.at.True)) {
-		t.floor = floor{told: c.IssuedAt, since: t.at.True}
+		t.floor = floor{issued: c.IssuedAt, since: t.at.True}
 	}
 }

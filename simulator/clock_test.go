@@ -183,7 +183,7 @@ func TestWhatTeachesAUnitTheTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			c.tell(b)
-			if taught := !b.floor.told.IsZero(); taught != c.teaches {
+			if taught := !b.floor.issued.IsZero(); taught != c.teaches {
 				t.Errorf("taught: %t, want %t", taught, c.teaches)
 			}
 		})

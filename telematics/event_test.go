@@ -98,6 +98,6 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 	}
 	confirmed[Latitude] = Reading{Value: 48.1, At: now}
 	if len((Change{Powertrain: Combustion, Fields: confirmed}).Events(now)) != 1 {
-		t.Error("a new position is not told")
+		t.Error("a new position is not in the event")
 	}
 }

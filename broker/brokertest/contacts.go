@@ -34,13 +34,13 @@ func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
 
 // presences returns what changes say of one vehicle's connectivity.
 func presences(id telematics.VehicleID, changes []telematics.Change) []telematics.PresenceStatus {
-	var told []telematics.PresenceStatus
+	var published []telematics.PresenceStatus
 	for _, c := range changes {
 		if c.Vehicle == id && c.Presence != "" {
-			told = append(told, c.Presence)
+			published = append(published, c.Presence)
 		}
 	}
-	return told
+	return published
 }
 
 func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) delivery.Observation {
@@ -50,7 +50,7 @@ func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) 
 func announcedOnce(t *testing.T, r ContactRecord) {
 	id, unit := r.Vehicle()
 	now := time.Now()
-	var told []telematics.Change
+	var changes []telematics.Change
 	for _, step := range []struct {
 		says string
 		by   Observer
@@ -67,14 +67,14 @@ func announcedOnce(t *testing.T, r ContactRecord) {
 		{"there and back", r.Here, []delivery.Observation{
 			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
 	} {
-		told = observe(t, step.by, step.seen...)
+		changes = observe(t, step.by, step.seen...)
 		Eventually(t, timeout, step.says, func() bool { // a report is published a moment later
-			told = append(told, aged(t, r.Here)...)
-			told = append(told, aged(t, r.There)...)
-			return len(presences(id, told)) >= len(step.want)
+			changes = append(changes, aged(t, r.Here)...)
+			changes = append(changes, aged(t, r.There)...)
+			return len(presences(id, changes)) >= len(step.want)
 		})
-		if got := presences(id, told); !slices.Equal(got, step.want) {
-			t.Errorf("%s: told %v, want %v", step.says, got, step.want)
+		if got := presences(id, changes); !slices.Equal(got, step.want) {
+			t.Errorf("%s: published %v, want %v", step.says, got, step.want)
 		}
 	}
 }
@@ -92,32 +92,32 @@ func silenceOnce(t *testing.T, r ContactRecord) {
 	id, unit := r.Vehicle()
 	seen := time.Now().Add(2*time.Second - telematics.OnlineFor) // and then it is silent
 	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, seen))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
-		t.Fatalf("told %v", got)
+		t.Fatalf("published %v", got)
 	}
-	var told []telematics.Change
+	var changes []telematics.Change
 	Eventually(t, timeout, "silence is published", func() bool {
-		told = append(told, aged(t, r.There)...)
-		told = append(told, aged(t, r.Here)...)
-		return len(presences(id, told)) > 0
+		changes = append(changes, aged(t, r.There)...)
+		changes = append(changes, aged(t, r.Here)...)
+		return len(presences(id, changes)) > 0
 	})
-	told = append(told, aged(t, r.There)...)
-	if got := presences(id, told); !slices.Equal(got, []telematics.PresenceStatus{telematics.Absent}) {
-		t.Errorf("told %v", got)
+	changes = append(changes, aged(t, r.There)...)
+	if got := presences(id, changes); !slices.Equal(got, []telematics.PresenceStatus{telematics.Absent}) {
+		t.Errorf("published %v", got)
 	}
-	for _, c := range told {
+	for _, c := range changes {
 		if c.Vehicle == id && (c.Agency != 1 || c.LastSeen.Sub(seen).Abs() > time.Millisecond) {
-			t.Errorf("told %+v", c)
+			t.Errorf("published %+v", c)
 		}
 	}
 	if got := presences(id, observe(t, r.There, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
-		t.Errorf("back again: told %v", got)
+		t.Errorf("back again: published %v", got)
 	}
 }
 
 func neverSpoke(t *testing.T, r ContactRecord) {
 	id, _ := r.Vehicle()
 	if got := presences(id, aged(t, r.Here)); got != nil {
-		t.Errorf("told %v", got)
+		t.Errorf("published %v", got)
 	}
 }
 
@@ -126,9 +126,9 @@ func oldPresence(t *testing.T, r ContactRecord) {
 	old := says(unit, telematics.Online, time.Now().Add(-time.Hour))
 	old.Retained, old.At = true, time.Now()
 	if got := presences(id, observe(t, r.Here, old)); got != nil {
-		t.Errorf("an old memory told %v", got)
+		t.Errorf("a retained message published %v", got)
 	}
 	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
-		t.Errorf("told %v", got)
+		t.Errorf("published %v", got)
 	}
 }

@@ -107,7 +107,7 @@ func presenceOf(vehicle telematics.VehicleID) telematics.Event {
 	}
 }
 
-func tell(t *testing.T, log EventLog, vehicles ...telematics.VehicleID) {
+func publishPresences(t *testing.T, log EventLog, vehicles ...telematics.VehicleID) {
 	t.Helper()
 	events := make([]telematics.Event, len(vehicles))
 	for i, id := range vehicles {
@@ -178,7 +178,7 @@ func followedEverywhere(t *testing.T, l EventLogs) {
 		if n%2 == 1 {
 			log = l.There
 		}
-		tell(t, log, numbers(n*10, n*10+9)...)
+		publishPresences(t, log, numbers(n*10, n*10+9)...)
 	}
 	want := numbers(0, 499)
 	for _, f := range []*followed{a, b} {
@@ -198,7 +198,7 @@ func followedEverywhere(t *testing.T, l EventLogs) {
 }
 
 func beginsWithLatest(t *testing.T, l EventLogs) {
-	tell(t, l.Here, numbers(1, 20)...)
+	publishPresences(t, l.Here, numbers(1, 20)...)
 	f := follow(t, l.There, 5)
 	if got, _ := f.heard(); !slices.Equal(vehiclesOf(got), numbers(16, 20)) {
 		t.Errorf("began with %v", vehiclesOf(got))
@@ -207,7 +207,7 @@ func beginsWithLatest(t *testing.T, l EventLogs) {
 
 func readInPages(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 1)
-	tell(t, l.Here, numbers(1, 25)...)
+	publishPresences(t, l.Here, numbers(1, 25)...)
 	Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 25 })
 	all, _ := f.heard()
 	var read []telematics.Event
@@ -227,7 +227,7 @@ func readInPages(t *testing.T, l EventLogs) {
 }
 
 func unknownPlace(t *testing.T, l EventLogs) {
-	tell(t, l.Here, 1, 2)
+	publishPresences(t, l.Here, 1, 2)
 	for _, id := range []string{
 		"", "x", "0", "0-0", "-", "+", "$", "(1-1", "-1-0", "99999999999999-0", "1-x", "18446744073709551616-0", "1-2-3", "1767348000000-7",
 	} {
@@ -240,7 +240,7 @@ func unknownPlace(t *testing.T, l EventLogs) {
 func emptyHasPlace(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
 	begun, _ := f.heard()
-	tell(t, l.There, 1)
+	publishPresences(t, l.There, 1)
 	events, complete, err := l.There.After(t.Context(), begun[len(begun)-1].ID, 10)
 	if err != nil || !complete || !slices.Equal(vehiclesOf(events), numbers(1, 1)) {
 		t.Errorf("after the beginning: %v, %v, %v", vehiclesOf(events), complete, err)
@@ -249,16 +249,16 @@ func emptyHasPlace(t *testing.T, l EventLogs) {
 
 func emptiedLog(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
-	tell(t, l.Here, 1, 2)
+	publishPresences(t, l.Here, 1, 2)
 	Eventually(t, timeout, "both have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 2 })
 	heard, _ := f.heard()
 	l.Empty()
-	tell(t, l.There, 3)
+	publishPresences(t, l.There, 3)
 	Eventually(t, timeout, "it begins again", func() bool { got, begins := f.heard(); return begins == 2 && slices.Contains(vehiclesOf(got), 3) })
 	if _, complete, err := l.Here.After(t.Context(), heard[len(heard)-1].ID, 10); err != nil || complete {
 		t.Errorf("what was forgotten is complete: %v, %v", complete, err)
 	}
-	tell(t, l.Here, 4)
+	publishPresences(t, l.Here, 4)
 	Eventually(t, timeout, "it goes on", func() bool { got, _ := f.heard(); return slices.Contains(vehiclesOf(got), 4) })
 	got, begins := f.heard()
 	if begins != 2 || !slices.Equal(vehiclesOf(got), numbers(1, 4)) {

@@ -38,15 +38,15 @@ type Memory struct {
 	*memoryPending
 	*memoryUnits
 
-	twins    map[telematics.VehicleID]telematics.Twin
-	cached   map[telematics.VehicleID]telematics.Twin           // as they were last read
-	told     map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last announced
-	commands map[telematics.CommandID]telematics.Command
-	seq      int64
-	lines    []telematics.Activity
-	made     map[callerKey]telematics.CommandID
-	halts    telematics.Halts
-	ahead    time.Duration // of the clock, to the instances'
+	twins     map[telematics.VehicleID]telematics.Twin
+	cached    map[telematics.VehicleID]telematics.Twin           // as they were last read
+	announced map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last published
+	commands  map[telematics.CommandID]telematics.Command
+	seq       int64
+	lines     []telematics.Activity
+	made      map[callerKey]telematics.CommandID
+	halts     telematics.Halts
+	ahead     time.Duration // of the clock, to the instances'
 
 	unrecorded map[unitCommand]delivery.Unrecorded
 
@@ -95,7 +95,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 		made:          map[callerKey]telematics.CommandID{},
 
 		unrecorded: map[unitCommand]delivery.Unrecorded{},
-		told:       map[telematics.VehicleID]telematics.PresenceStatus{},
+		announced:  map[telematics.VehicleID]telematics.PresenceStatus{},
 		events:     NewEvents(),
 	}
 	for _, twin := range twins {
@@ -108,7 +108,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 func (m *Memory) Put(twin telematics.Twin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.twins[twin.ID], m.told[twin.ID] = twin, twin.Contact.At(time.Now())
+	m.twins[twin.ID], m.announced[twin.ID] = twin, twin.Contact.At(time.Now())
 }
 
 // Change changes what is known of a vehicle.

@@ -110,10 +110,10 @@ func observedUnits(observations []delivery.Observation) []telematics.Unit {
 func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
 	twin := m.twins[id]
 	is := twin.Contact.At(time.Now())
-	if is == m.told[id] {
+	if is == m.announced[id] {
 		return nil
 	}
-	m.told[id] = is
+	m.announced[id] = is
 	return []telematics.Change{{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen}}
 }
 

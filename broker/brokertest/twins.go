@@ -26,9 +26,9 @@ type Observer interface {
 type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
-	// Reads one, once all instances have told what they know.
+	// Reads one, once all instances have stored their reports.
 	Twin func(telematics.VehicleID) telematics.Twin
-	// What changed since it was asked last, and Observe did not return; nil: nothing.
+	// The changes since the last call that Observe did not return; nil: none.
 	Published func() []telematics.Change
 }
 

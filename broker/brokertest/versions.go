@@ -141,7 +141,7 @@ func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 			r.settle(t, settlement(c, telematics.Expired))
 			c = by(twin, telematics.Lock)
 			c.Version = 0
-			r.claim(t, c) // who does not ask is not told
+			r.claim(t, c) // without the version, no conflict is reported
 		})
 	}
 }

@@ -24,10 +24,10 @@ func TestAChargeThatIsDueIsPaid(t *testing.T) {
 				w.wantState(charge, rental.Paid)
 				w.wantOnce(charge)
 				is := w.is(charge)
-				if is.Method != cards[0].ID || is.PaidAt.IsZero() || is.Seen == "" || is.Attempts != 1 {
+				if is.Method != cards[0].ID || is.PaidAt.IsZero() || is.AttemptID == "" || is.Attempts != 1 {
 					t.Errorf("the charge is %+v", is)
 				}
-				lines := w.ledger.Lines()
+				lines := w.ledger.Entries()
 				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" || lines[0].Details["currency"] != "EUR" || lines[0].Booking != 1 {
 					t.Errorf("history %+v", lines)
 				}

@@ -11,7 +11,7 @@ func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.
 	switch in.Status {
 	case rental.IntentSucceeded:
 		r := w.settled(rental.Captured)
-		r.Settled, r.Seen = in.Amount, in.Attempt
+		r.Settled, r.AttemptID = in.Amount, in.Attempt
 		return w.withActivity(r), nil
 	case rental.IntentCanceled:
 		r := w.settled(rental.Released)
@@ -39,7 +39,7 @@ func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Res
 	switch {
 	case w.job.Goal == rental.Hold:
 		r := w.settled(rental.Authorized)
-		r.Seen = in.Attempt
+		r.AttemptID = in.Attempt
 		if wasHeld {
 			return r, nil
 		}

@@ -49,7 +49,7 @@ func TestAPartOfADepositIsTaken(t *testing.T) {
 		if e := w.bank.Of(deposit.ID); e.Taken != 5_000 || e.Held != 0 || w.is(deposit).Settled != 5_000 || w.is(deposit).PaidAt.IsZero() {
 			t.Errorf("the bank says %+v, we %+v", e, w.is(deposit))
 		}
-		if l := w.ledger.Lines(); l[len(l)-1].Details["amount"] != "50.00" {
+		if l := w.ledger.Entries(); l[len(l)-1].Details["amount"] != "50.00" {
 			t.Errorf("history %+v", l[len(l)-1])
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"motorpool/rental/rentaltest"
 )
 
-// A story is drawn first, and told then in virtual time.
+// A story is drawn first, and then played in virtual time.
 type storyline struct {
 	wallet  []int // of conducts
 	kinds   []rental.ChargeKind
@@ -34,7 +34,7 @@ type event struct {
 var (
 	conducts = []rentaltest.Conduct{pays, broke, stolen, asksFor, gone}
 	kinds    = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
-	happens  = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "told", "hold lapses", "nudge"}
+	happens  = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge"}
 	waits    = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
 )
 
@@ -161,7 +161,7 @@ func (s *telling) happen(e event) {
 		i := e.which % len(s.lives)
 		s.lives[i].kill()
 		s.lives[i] = s.collectUntil(&mortal{})
-	case "told":
+	case "notice":
 		s.tellAgain(is)
 	case "hold lapses":
 		s.bank.Lapse(is.Intent)

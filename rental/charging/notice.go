@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// handle follows what the processor told. Where that fails, the notice comes again.
+// handle queries what a notice is about. Where that fails, the notice comes again.
 func (c *Collector) handle(ctx context.Context, n rental.Notice) {
 	c.metrics.notices.Inc()
 	var again time.Time

@@ -10,7 +10,7 @@ import (
 
 func (w *world) tell(id string, k rental.NoticeKind, object string) {
 	w.t.Helper()
-	if err := w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "told", Object: object, Kind: k}); err != nil {
+	if err := w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "any", Object: object, Kind: k}); err != nil {
 		w.t.Fatal(err)
 	}
 }

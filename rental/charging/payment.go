@@ -52,7 +52,7 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 	switch in.Status {
 	case rental.IntentSucceeded:
 		r := w.settled(rental.Paid)
-		r.Settled, r.Seen = in.Amount, in.Attempt
+		r.Settled, r.AttemptID = in.Amount, in.Attempt
 		return w.withActivity(r), nil
 	case rental.IntentCanceled:
 		return w.canceled(), nil
@@ -66,7 +66,7 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 // canceled is a payment that can never be carried out any more.
 func (w *worker) canceled() rental.Result {
 	r := w.inState(rental.Failed)
-	r.Hopeless = true
+	r.NotRetryable = true
 	if w.job.State == rental.Failed && w.job.DeclineCode == canceledThere {
 		return r
 	}
@@ -85,7 +85,7 @@ func (w *worker) undecided() rental.Result {
 // continueAttempt goes on with a payment that has moved nothing: its last attempt was declined,
 // waits for the card's owner, or never came to be.
 func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.Result, error) {
-	isNews := in.Attempt != w.job.Seen ||
+	isNews := in.Attempt != w.job.AttemptID ||
 		// Refused before it was made an attempt.
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode
 	switch {
@@ -121,11 +121,11 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	switch w.failure("prepare", err).Kind {
 	case rental.Refused, rental.NotKnown, rental.CardRefused:
 		r := w.inState(rental.Failed)
-		r.DeclineCode, r.Hopeless = notAccepted, true
+		r.DeclineCode, r.NotRetryable = notAccepted, true
 		return w.withActivity(r), nil
 	case rental.BrokenThere:
 		r := w.retryLater()
-		r.Asked = true // the next try needs another name
+		r.CountAttempt = true // the next try needs another name
 		return r, nil
 	default:
 		return w.retryLater(), nil
@@ -182,7 +182,7 @@ func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 	if err != nil {
 		return w.retryLater(), nil
 	}
-	if in.Status != rental.IntentPrepared && in.Status != rental.IntentAction || in.Attempt != w.job.Seen {
+	if in.Status != rental.IntentPrepared && in.Status != rental.IntentAction || in.Attempt != w.job.AttemptID {
 		return w.continueFrom(ctx, in)
 	}
 	return w.cardGone(), nil
@@ -195,7 +195,7 @@ func (w *worker) cardGone() rental.Result {
 	return w.withActivity(r)
 }
 
-// queryDecline asks which attempt it was that the processor has just told of as declined.
+// queryDecline queries which attempt the processor has just declined.
 func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Re
 	if d == nil || in.Status != rental.IntentPrepared && in.Status != rental.IntentAction {
 		return w.continueFrom(ctx, in)
 	}
-	if d.Hard && in.Attempt == w.job.Seen {
+	if d.Hard && in.Attempt == w.job.AttemptID {
 		return w.cardGone(), nil // it never was an attempt
 	}
 	return w.declined(*d, in.Attempt), nil
@@ -217,7 +217,7 @@ const authentication = "authentication_required"
 // or the owner's turn.
 func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 	r := w.inState(rental.Failed)
-	r.Seen, r.DeclineCode = attempt, d.Code
+	r.AttemptID, r.DeclineCode = attempt, d.Code
 	switch {
 	case d.Action:
 		r.State, r.DeclineCode = rental.RequiresAction, authentication

@@ -85,7 +85,7 @@ func TestARefundMayFailAndComeBack(t *testing.T) {
 			if is := w.is(refund); is.Settled != 0 || is.DeclineCode != "lost_or_stolen_card" || !is.NextAttempt.IsZero() {
 				t.Errorf("slow %v: the refund is %+v", slow, is)
 			}
-			last := w.ledger.Lines()[len(w.ledger.Lines())-1]
+			last := w.ledger.Entries()[len(w.ledger.Entries())-1]
 			if last.Code != rental.RefundFailure || last.Outcome != "failed" {
 				t.Errorf("history %+v", last)
 			}

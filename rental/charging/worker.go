@@ -61,7 +61,7 @@ func (w *worker) write(ctx context.Context, r rental.Result) error {
 	if r.Intent != "" {
 		w.job.Intent = r.Intent
 	}
-	if r.Asked {
+	if r.CountAttempt {
 		w.job.Attempts++
 	}
 	return nil
@@ -78,7 +78,7 @@ func (w *worker) settle(ctx context.Context, r rental.Result) error {
 	if !ok {
 		return errLeaseLost
 	}
-	if r.Again {
+	if r.NoChange {
 		w.metrics.withoutResult.noChange.Inc()
 	}
 	if r.Activity != nil {
@@ -110,20 +110,20 @@ func (w *worker) unchanged() rental.Result {
 // intended is what is about to be done: a worker that finds the charge so must query first [MON-3].
 func (w *worker) intended() rental.Result {
 	r := w.inState(rental.Unknown)
-	r.Asked = true
+	r.CountAttempt = true
 	return r
 }
 
-// retryLater is a try that brought no news: another follows soon.
+// retryLater is a try that changed nothing: another follows soon.
 func (w *worker) retryLater() rental.Result {
 	soon := w.Now().Add(backoffAfter(w.job.Tries + 1))
 	if w.job.Look && !w.acted {
 		r := w.unchanged()
-		r.LookAt, r.Again = soon, true
+		r.LookAt, r.NoChange = soon, true
 		return r
 	}
 	r := w.inState(w.job.State)
-	r.NextAttempt, r.Again = soon, true
+	r.NextAttempt, r.NoChange = soon, true
 	if w.job.State == rental.Unknown && w.acted && w.job.Tries == 0 {
 		r.Activity = w.activity(r, telematics.MayHave, rental.ProcessorUnavailable)
 	}
@@ -177,7 +177,7 @@ func (w *worker) activity(r rental.Result, o telematics.Outcome, code telematics
 	}
 }
 
-// failure returns what is known after a call failed, and tells of it. An error that is not the
+// failure returns what is known after a call failed, and logs it. An error that is not the
 // processor's says nothing.
 func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	var failure *rental.ProcessorError

@@ -150,7 +150,7 @@ func (w *world) wantOnce(c rental.Charge) {
 }
 
 func (w *world) lines(k rental.ChargeKind) (states []string) {
-	for _, l := range w.ledger.Lines() {
+	for _, l := range w.ledger.Entries() {
 		if l.Action == rental.ChargeActivity(k) {
 			states = append(states, l.Details["state"].(string))
 		}

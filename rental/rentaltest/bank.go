@@ -114,8 +114,8 @@ func (b *Bank) Confirm(ctx context.Context, key, intent, token string) (rental.I
 				return p.Intent, nil
 			}
 			b.changed(rental.AboutIntent, p.ID, "payment_intent.payment_failed")
-			told := p.Intent
-			return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: card.Decline, Intent: &told}
+			declined := p.Intent
+			return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: card.Decline, Intent: &declined}
 		}
 		b.attempt(p)
 		b.succeed(p)

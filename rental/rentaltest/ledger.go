@@ -21,7 +21,7 @@ type Ledger struct {
 	mu      sync.Mutex
 	charges map[rental.ChargeID]*entry
 	clients map[rental.ClientID]*purse
-	lines   []telematics.Activity
+	entries []telematics.Activity
 	last    rental.MethodID
 }
 
@@ -42,7 +42,7 @@ type entry struct {
 	barred       []string
 	woken        bool
 	lookAt       time.Time
-	told         bool // of by the processor, since it was taken
+	notified     bool // by the processor, since it was taken
 	lease        uuid.UUID
 	leaseUntil   time.Time
 	takenAt      time.Time
@@ -118,11 +118,11 @@ func (l *Ledger) Charge(id rental.ChargeID) rental.Charge {
 	return l.charges[id].Charge
 }
 
-// Lines returns the history, oldest first.
-func (l *Ledger) Lines() []telematics.Activity {
+// Entries returns the audit log entries, oldest first.
+func (l *Ledger) Entries() []telematics.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.lines)
+	return slices.Clone(l.entries)
 }
 
 func mark(c rental.Card) string { return cmp.Or(c.Fingerprint, c.Token) }
@@ -152,7 +152,7 @@ func (l *Ledger) TakeCharges(_ context.Context, limit int, lease time.Duration) 
 	})
 	var jobs []rental.Job
 	for _, e := range due[:min(limit, len(due))] {
-		e.lease, e.leaseUntil, e.takenAt, e.woken, e.told = uuid.New(), now.Add(lease), now, false, false
+		e.lease, e.leaseUntil, e.takenAt, e.woken, e.notified = uuid.New(), now.Add(lease), now, false, false
 		jobs = append(jobs, l.job(e))
 	}
 	return jobs, nil
@@ -195,11 +195,11 @@ func (e *entry) check(next rental.ChargeState) error {
 	return nil
 }
 
-// learn takes over what is known.
-func (e *entry) learn(r rental.Result) {
+// apply takes over a result.
+func (e *entry) apply(r rental.Result) {
 	e.State, e.Settled, e.DeclineCode = r.State, r.Settled, r.DeclineCode
-	e.Intent, e.Seen = cmp.Or(r.Intent, e.Intent), cmp.Or(r.Seen, e.Seen)
-	if r.Asked {
+	e.Intent, e.AttemptID = cmp.Or(r.Intent, e.Intent), cmp.Or(r.AttemptID, e.AttemptID)
+	if r.CountAttempt {
 		e.Attempts++
 	}
 }
@@ -221,7 +221,7 @@ func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result)
 	if err := e.check(r.State); err != nil {
 		return false, err
 	}
-	e.learn(r)
+	e.apply(r)
 	if r.Card != nil {
 		e.Method, e.Brand, e.LastFour = r.Card.ID, r.Card.Brand, r.Card.LastFour
 		if e.tried != mark(r.Card.Card) {
@@ -232,13 +232,13 @@ func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result)
 		e.NextAttempt = now
 	}
 	e.leaseUntil, e.takenAt = now.Add(e.leaseUntil.Sub(e.takenAt)), now
-	l.tell(r)
+	l.addEntry(r)
 	return true, nil
 }
 
-func (l *Ledger) tell(r rental.Result) {
+func (l *Ledger) addEntry(r rental.Result) {
 	if r.Activity != nil {
-		l.lines = append(l.lines, *r.Activity)
+		l.entries = append(l.entries, *r.Activity)
 	}
 }
 
@@ -258,11 +258,11 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 		return false, err
 	}
 	standby, hasDefault := l.standby(e)
-	again := e.woken || e.Goal != job.Goal || hasDefault && e.Kind != rental.RefundCharge && refused(r.State) && !r.Hopeless &&
+	again := e.woken || e.Goal != job.Goal || hasDefault && e.Kind != rental.RefundCharge && refused(r.State) && !r.NotRetryable &&
 		standby.ID != e.triedDefault && mark(standby.Card) != e.tried && !e.bars(standby.Card)
-	e.learn(r)
+	e.apply(r)
 	e.tries++
-	if !r.Again {
+	if !r.NoChange {
 		e.tries = 0
 	}
 	if r.Declined {
@@ -287,14 +287,14 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 	if r.State == rental.Paid || r.State == rental.Authorized {
 		l.paidWith(e)
 	}
-	if !e.told {
+	if !e.notified {
 		e.lookAt = r.LookAt
 	}
 	if isOver(e.Charge) {
 		e.NextAttempt, e.lookAt = time.Time{}, time.Time{}
 	}
 	e.giveBack()
-	l.tell(r)
+	l.addEntry(r)
 	return true, nil
 }
 
@@ -329,7 +329,7 @@ func (l *Ledger) WakeCharge(_ context.Context, object string) (rental.ChargeStat
 		if isOver(e.Charge) {
 			return e.State, false, nil
 		}
-		e.lookAt, e.told = time.Now(), true
+		e.lookAt, e.notified = time.Now(), true
 		return e.State, true, nil
 	}
 	return "", false, nil

@@ -187,7 +187,7 @@ func oldLease(t *testing.T, r ChargeRecord) {
 	first := mustTakeFor(t, r.Here, c.ID, shortLease)
 	takeInTime(t, r.There, c.ID)
 	before := r.Charge(c.ID)
-	mustNot(t, write(t, r.Here), first, rental.Result{State: rental.Unknown, Intent: "pi_old", Asked: true})
+	mustNot(t, write(t, r.Here), first, rental.Result{State: rental.Unknown, Intent: "pi_old", CountAttempt: true})
 	mustNot(t, settle(t, r.Here), first, rental.Result{State: rental.Paid, Settled: c.Amount})
 	if after := r.Charge(c.ID); after.State != before.State || after.Intent != "" || after.Attempts != 0 || after.Settled != 0 {
 		t.Errorf("the dead worker wrote %+v", after)
@@ -198,7 +198,7 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.StartCharge)
 	job := mustTake(t, r.Here, c.ID)
 	intent := "pi_" + uuid.NewString()
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
 	mustNotBeDue(t, r.There, c.ID)
 	is := r.Charge(c.ID)
 	if is.State != rental.Unknown || is.Intent != intent || is.Attempts != 1 || is.Method != card.ID || is.Brand != card.Brand || is.LastFour != card.LastFour {
@@ -207,19 +207,19 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 	if is.NextAttempt.After(time.Now()) || is.NextAttempt.IsZero() {
 		t.Errorf("after a crash no worker would look before %v", is.NextAttempt)
 	}
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(time.Hour), Again: true})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(time.Hour), NoChange: true})
 }
 
 func settlingGivesBack(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	paid := time.Now().UTC().Truncate(time.Millisecond)
 	line := telematics.Activity{At: paid, Actor: rental.System(), Agency: job.Agency, Vehicle: job.Vehicle, Booking: int64(job.Booking),
 		Action: rental.ChargeActivity(rental.FeeCharge), Outcome: telematics.Executed, Details: map[string]any{"amount": "132.00"}}
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Settled: c.Amount, Seen: "ch_1", PaidAt: paid, Activity: &line})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Settled: c.Amount, AttemptID: "ch_1", PaidAt: paid, Activity: &line})
 	is := r.Charge(c.ID)
-	if is.State != rental.Paid || is.Settled != c.Amount || !is.PaidAt.Equal(paid) || is.Seen != "ch_1" || is.Method != card.ID || !is.NextAttempt.IsZero() {
+	if is.State != rental.Paid || is.Settled != c.Amount || !is.PaidAt.Equal(paid) || is.AttemptID != "ch_1" || is.Method != card.ID || !is.NextAttempt.IsZero() {
 		t.Errorf("the charge is %+v", is)
 	}
 	lines := r.Lines(c.Booking, rental.FeeCharge)
@@ -260,7 +260,7 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 	intent := "pi_" + uuid.NewString()
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, DeclineCode: "insufficient_funds", NextAttempt: tomorrow})
 	mustNotBeDue(t, r.Here, c.ID)
 	if state, woken, err := r.There.WakeCharge(t.Context(), intent); state != rental.Declined || !woken || err != nil {
@@ -271,7 +271,7 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 		t.Errorf("job %+v", job)
 	}
 	soon := time.Now().Add(-time.Second)
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, LookAt: soon, Again: true})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, LookAt: soon, NoChange: true})
 	job = mustTake(t, r.Here, c.ID)
 	if !job.Look || job.Tries != 1 {
 		t.Errorf("looked at again: %+v", job)
@@ -287,7 +287,7 @@ func lookNotLost(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
 	intent := "pi_" + uuid.NewString()
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
 	if _, woken, err := r.There.WakeCharge(t.Context(), intent); !woken || err != nil {
 		t.Fatalf("WakeCharge = %v, %v", woken, err)
 	}
@@ -312,7 +312,7 @@ func triesCounted(t *testing.T, r ChargeRecord) {
 		if job.Tries != tries {
 			t.Errorf("%d tries, want %d", job.Tries, tries)
 		}
-		must(t, settle(t, r.Here), job, rental.Result{State: rental.Pending, NextAttempt: time.Now().Add(-time.Second), Again: true})
+		must(t, settle(t, r.Here), job, rental.Result{State: rental.Pending, NextAttempt: time.Now().Add(-time.Second), NoChange: true})
 	}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), rental.Result{State: rental.Declined, NextAttempt: time.Now().Add(-time.Second)})
 	if job := mustTake(t, r.Here, c.ID); job.Tries != 0 {

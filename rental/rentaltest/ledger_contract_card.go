@@ -23,7 +23,7 @@ func whichCard(t *testing.T, r ChargeRecord) {
 	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
 		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
 	}
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	r.SetDefault(client, second)
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(-time.Second)})
 	if job = mustTake(t, r.Here, c.ID); job.Card == nil || job.Card.ID != first.ID {
@@ -34,7 +34,7 @@ func whichCard(t *testing.T, r ChargeRecord) {
 func barredCard(t *testing.T, r ChargeRecord) {
 	client, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, DeclineCode: "stolen_card"})
 	mustNotBeDue(t, r.Here, c.ID)
 	other := r.GiveCard(client, AnyCard())
@@ -43,7 +43,7 @@ func barredCard(t *testing.T, r ChargeRecord) {
 	if job.Card == nil || job.Card.ID != other.ID || job.Declines != 0 {
 		t.Fatalf("job %+v, want it with card %d", job, other.ID)
 	}
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Gone: other.Token, DeclineCode: "card_gone", NextAttempt: time.Now().Add(-time.Second)})
 	r.SetDefault(client, card)
 	if job, ok := take(t, r.Here, c.ID, longLease); ok && job.Card != nil {
@@ -55,7 +55,7 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 	for _, asked := range []bool{false, true} {
 		client, _, c := r.withCard(rental.FeeCharge)
 		job := mustTake(t, r.Here, c.ID)
-		must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+		must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 		if !asked { // it waits for tomorrow when the worker takes it
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)})
 			job = mustTake(t, r.Here, c.ID)
@@ -63,7 +63,7 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 		other := r.GiveCard(client, AnyCard())
 		r.SetDefault(client, other)
 		if !asked {
-			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 		} else {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, NextAttempt: time.Now().Add(time.Hour)})
 		}
@@ -76,7 +76,7 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 
 func hopeless(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
-	refusal := rental.Result{State: rental.Failed, DeclineCode: "refused", Hopeless: true}
+	refusal := rental.Result{State: rental.Failed, DeclineCode: "refused", NotRetryable: true}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), refusal) // before any card was tried
 	mustNotBeDue(t, r.Here, c.ID)
 	other := r.GiveCard(client, AnyCard())
@@ -88,11 +88,11 @@ func hopeless(t *testing.T, r ChargeRecord) {
 func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTakeFor(t, r.Here, c.ID, shortLease)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	other := r.GiveCard(client, AnyCard())
 	r.SetDefault(client, other)
 	again := takeInTime(t, r.There, c.ID)
-	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, Asked: true, Card: job.Card})
+	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.There), again, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
 	if job := mustTake(t, r.Here, c.ID); job.Look || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
@@ -106,7 +106,7 @@ func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	job := mustTake(t, r.Here, c.ID)
 	other := r.GiveCard(client, AnyCard())
 	r.SetDefault(client, other)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
 	if job := mustTake(t, r.There, c.ID); job.Look || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
@@ -118,11 +118,11 @@ func anotherGoal(t *testing.T, r ChargeRecord) {
 		_, _, c := r.withCard(rental.DepositCharge)
 		job := mustTake(t, r.Here, c.ID)
 		if asked {
-			must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+			must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 		}
 		r.Amend(c, rental.Release, 0)
 		if !asked {
-			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), Asked: true, Card: job.Card})
+			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 		} else {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Authorized, Settled: c.Amount})
 		}

@@ -28,7 +28,7 @@ func TestTheLedgerInMemoryKeepsItsContract(t *testing.T) {
 			Amend:  func(c rental.Charge, g rental.Goal, amount rental.Minor) { l.Amend(c.ID, g, amount) },
 			Charge: l.Charge,
 			Lines: func(b rental.BookingID, k rental.ChargeKind) []telematics.Activity {
-				return slices.DeleteFunc(l.Lines(), func(a telematics.Activity) bool {
+				return slices.DeleteFunc(l.Entries(), func(a telematics.Activity) bool {
 					return a.Booking != int64(b) || a.Action != rental.ChargeActivity(k)
 				})
 			},

@@ -13,14 +13,14 @@ import (
 	"motorpool/rental"
 )
 
-// Notices keeps what a processor tells in memory. It implements rental.Notices. The zero value is
-// empty.
+// Notices keeps the notices of a processor in memory. It implements rental.Notices. The zero value
+// is empty.
 type Notices struct {
 	mu   sync.Mutex
-	kept map[string]*told
+	kept map[string]*storedNotice
 }
 
-type told struct {
+type storedNotice struct {
 	rental.Notice
 	due time.Time // zero: handled
 }
@@ -30,10 +30,10 @@ func (s *Notices) Keep(_ context.Context, n rental.Notice) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
-		s.kept = map[string]*told{}
+		s.kept = map[string]*storedNotice{}
 	}
 	if s.kept[n.ID] == nil {
-		s.kept[n.ID] = &told{Notice: n, due: time.Now()}
+		s.kept[n.ID] = &storedNotice{Notice: n, due: time.Now()}
 	}
 	return nil
 }
@@ -43,13 +43,13 @@ func (s *Notices) TakeNotices(_ context.Context, limit int, lease time.Duration)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	var due []*told
+	var due []*storedNotice
 	for _, n := range s.kept {
 		if !n.due.IsZero() && !n.due.After(now) {
 			due = append(due, n)
 		}
 	}
-	slices.SortFunc(due, func(a, b *told) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(due, func(a, b *storedNotice) int { return strings.Compare(a.ID, b.ID) })
 	var taken []rental.Notice
 	for _, n := range due[:min(limit, len(due))] {
 		n.due = now.Add(lease)
@@ -135,7 +135,7 @@ func noticeOnce(t *testing.T, r NoticeRecord) {
 	if err := r.Here.Handled(t.Context(), n.ID, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.There.Keep(t.Context(), n); err != nil { // told once more
+	if err := r.There.Keep(t.Context(), n); err != nil { // the same notice
 		t.Fatal(err)
 	}
 	// A slow worker has failed.

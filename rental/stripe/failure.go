@@ -14,18 +14,18 @@ import (
 
 // failure says what is known after a call has failed [STR-2].
 func failure(err error, t *trip, reads bool) *rental.ProcessorError {
-	var told *api.Error
-	if !errors.As(err, &told) {
+	var response *api.Error
+	if !errors.As(err, &response) {
 		return unanswered(err, t, reads)
 	}
-	f := &rental.ProcessorError{Kind: kindOf(told, reads), Cause: causeOf(told)}
-	advice := adviceIn(told.LastResponse)
-	if told.PaymentIntent != nil && told.PaymentIntent.ID != "" {
-		intent := intentOf(told.PaymentIntent, advice)
+	f := &rental.ProcessorError{Kind: kindOf(response, reads), Cause: causeOf(response)}
+	advice := adviceIn(response.LastResponse)
+	if response.PaymentIntent != nil && response.PaymentIntent.ID != "" {
+		intent := intentOf(response.PaymentIntent, advice)
 		f.Intent = &intent
 	}
 	if f.Kind == rental.CardRefused {
-		f.Decline = declineOf(told, advice)
+		f.Decline = declineOf(response, advice)
 	}
 	return f
 }

@@ -160,7 +160,7 @@ func answering(t *testing.T, status int, body string) *stripe.Processor {
 }
 
 func TestEveryAnswerHasItsKind(t *testing.T) {
-	told := func(kind, code string) string {
+	body := func(kind, code string) string {
 		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"m"}}`, kind, code)
 	}
 	for name, c := range map[string]struct {
@@ -168,26 +168,26 @@ func TestEveryAnswerHasItsKind(t *testing.T) {
 		body            string
 		changed, looked rental.ProcessorFailure
 	}{
-		"broken":                        {500, told("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"broken":                        {500, body("api_error", ""), rental.BrokenThere, rental.NotDone},
 		"broken, not in JSON":           {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
-		"unavailable":                   {503, told("api_error", ""), rental.BrokenThere, rental.NotDone},
-		"too many":                      {429, told("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
+		"unavailable":                   {503, body("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"too many":                      {429, body("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
 		"too many, not in JSON":         {429, "slow down", rental.NotDone, rental.NotDone},
-		"locked":                        {429, told("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
-		"key in use":                    {409, told("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened},
-		"some conflict":                 {409, told("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
-		"key of another":                {400, told("idempotency_error", ""), rental.Refused, rental.Refused},
-		"key refused":                   {401, told("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
-		"no right":                      {403, told("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
+		"locked":                        {429, body("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
+		"key in use":                    {409, body("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened},
+		"some conflict":                 {409, body("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
+		"key of another":                {400, body("idempotency_error", ""), rental.Refused, rental.Refused},
+		"key refused":                   {401, body("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
+		"no right":                      {403, body("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
 		"a proxy's gate":                {403, "forbidden", rental.NotOurs, rental.NotOurs},
-		"unknown":                       {404, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
-		"unknown, named by a parameter": {400, told("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"unknown":                       {404, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"unknown, named by a parameter": {400, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
 		"no such address":               {404, "404 page not found", rental.NotDone, rental.NotDone},
-		"bad parameter":                 {400, told("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
-		"other state":                   {400, told("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
-		"given back already":            {400, told("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
-		"declined":                      {402, told("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
-		"no more money of ours":         {402, told("invalid_request_error", ""), rental.Refused, rental.Refused},
+		"bad parameter":                 {400, body("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
+		"other state":                   {400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
+		"given back already":            {400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
+		"declined":                      {402, body("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
+		"no more money of ours":         {402, body("invalid_request_error", ""), rental.Refused, rental.Refused},
 		"elsewhere":                     {307, "", rental.NotDone, rental.NotDone},
 		"half an answer":                {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
 	} {

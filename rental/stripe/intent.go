@@ -55,14 +55,14 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 	}
 	params := &api.PaymentIntentConfirmParams{PaymentMethod: api.String(token), OffSession: api.Bool(true)}
 	params.SetIdempotencyKey(key)
-	var told *api.Error
+	var response *api.Error
 	made, err := p.intent(ctx, changes, func(ctx context.Context) (*api.PaymentIntent, error) {
 		intent, err := p.api.V1PaymentIntents.Confirm(ctx, intent, params)
-		_ = errors.As(err, &told)
+		_ = errors.As(err, &response)
 		return intent, err
 	})
 	var f *rental.ProcessorError
-	if errors.As(err, &f) && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(told) {
+	if errors.As(err, &f) && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(response) {
 		f.Kind, f.Decline = rental.CardRefused, goneCard()
 	}
 	return made, err

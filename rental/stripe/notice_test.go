@@ -160,7 +160,7 @@ func TestWhatTheSandboxTellsIsRead(t *testing.T) {
 			}
 			delete(missing, n.Type)
 		case <-deadline:
-			t.Fatalf("not told: %v", missing)
+			t.Fatalf("no notice of: %v", missing)
 		}
 	}
 	w.there.SetWebhook("")

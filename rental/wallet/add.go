@@ -145,8 +145,8 @@ func kindOf(err error) rental.ProcessorFailure {
 // key.
 func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error {
 	var failure *rental.ProcessorError
-	var told *telematics.Error
-	if errors.As(err, &told) || !errors.As(err, &failure) {
+	var refusal *telematics.Error
+	if errors.As(err, &refusal) || !errors.As(err, &failure) {
 		return err
 	}
 	switch failure.Kind {

@@ -25,7 +25,7 @@ type Config struct {
 	Processor Vault
 	// Budget is how long a change may take, with all that the processor is asked. Defaults to 20 s.
 	Budget time.Duration
-	// Log takes what a client is not told. Defaults to slog.Default().
+	// Log takes the causes of errors, which a client does not get. Defaults to slog.Default().
 	Log *slog.Logger
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time

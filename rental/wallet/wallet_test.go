@@ -246,8 +246,8 @@ func TestACardLastsToTheEndOfItsMonth(t *testing.T) {
 		t.Errorf("January: %v", err)
 	}
 	_, err := p.try(p.vault.Issue(over))
-	if told := refusal(t, err, rental.MethodInvalid); !strings.Contains(told.Message, "expired") {
-		t.Errorf("%s", told.Message)
+	if refused := refusal(t, err, rental.MethodInvalid); !strings.Contains(refused.Message, "expired") {
+		t.Errorf("%s", refused.Message)
 	}
 	p.wantsRecorded(1)
 }

@@ -19,12 +19,12 @@ import (
 type inbox struct {
 	*httptest.Server
 	mu    sync.Mutex
-	seen  []told
+	seen  []sandboxEvent
 	fails int // answered 503 first
 	wrong []string
 }
 
-type told struct {
+type sandboxEvent struct {
 	ID, Type string
 	Livemode bool
 	Data     struct {
@@ -49,7 +49,7 @@ func newInbox(t *testing.T, secret string) *inbox {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		var e told
+		var e sandboxEvent
 		if err := json.Unmarshal(body, &e); err != nil {
 			i.wrong = append(i.wrong, err.Error())
 		}
@@ -65,7 +65,7 @@ func newInbox(t *testing.T, secret string) *inbox {
 }
 
 // awaits returns the notices, once all of them have come.
-func (i *inbox) awaits(t *testing.T, names ...string) []told {
+func (i *inbox) awaits(t *testing.T, names ...string) []sandboxEvent {
 	t.Helper()
 	slices.Sort(names)
 	var got []string
@@ -86,7 +86,7 @@ func (i *inbox) awaits(t *testing.T, names ...string) []told {
 			return seen
 		}
 	}
-	t.Fatalf("told %v, want %v", got, names)
+	t.Fatalf("got %v, want %v", got, names)
 	return nil
 }
 

@@ -64,7 +64,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 			settled = errors.Join(settled, one, two)
 		}
 	}
-	_, told := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
+	_, updated := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
@@ -73,7 +73,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
-	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, told, read, recorded, owned, reported, spoke); err != nil {
+	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, updated, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {

@@ -71,12 +71,12 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told, err := decodeEvent(string(text))
-			if err != nil || told.Kind != e.Kind || told.Vehicle != e.Vehicle || !told.At.Equal(e.At) {
-				t.Errorf("read as %+v, %v", told, err)
+			decoded, err := decodeEvent(string(text))
+			if err != nil || decoded.Kind != e.Kind || decoded.Vehicle != e.Vehicle || !decoded.At.Equal(e.At) {
+				t.Errorf("read as %+v, %v", decoded, err)
 			}
-			if e.Command != nil && (told.Command.Actor != e.Command.Actor || told.Command.Detail != e.Command.Detail || !told.Command.Deadline.Equal(e.Command.Deadline)) {
-				t.Errorf("the command is read as %+v", told.Command)
+			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || !decoded.Command.Deadline.Equal(e.Command.Deadline)) {
+				t.Errorf("the command is read as %+v", decoded.Command)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package rentals keeps the commercial side in Postgres: bookings, charges, payment methods, and
-// what the payment processor has told.
+// the notices of the payment processor.
 package rentals
 
 import (

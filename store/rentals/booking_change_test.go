@@ -50,7 +50,7 @@ func TestAChangeIsWrittenWhole(t *testing.T) {
 		t.Errorf("ended: %+v", ended)
 	}
 	if n := w.count(`select count(*) from charges where kind = 'deposit' and woken_at = $1`, noon.Add(9*time.Hour)); n != 1 {
-		t.Error("a worker at the deposit is not told of its new goal")
+		t.Error("a worker at the deposit does not get its new goal")
 	}
 	lines := w.lines(booking.ID)
 	var actions []string

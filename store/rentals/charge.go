@@ -110,7 +110,7 @@ func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			next_attempt_at = least(next_attempt_at, clock_timestamp()), -- the next worker after a crash reads it
 			lease_until = clock_timestamp() + (lease_until - taken_at), taken_at = clock_timestamp()
 		where id = $1`,
-		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked),
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.AttemptID, oneIf(r.CountAttempt),
 		int64(card.ID), card.Brand, card.LastFour, cmp.Or(card.Fingerprint, card.Token), pg.Nullable(int64(job.Default)))
 	return err
 }
@@ -166,7 +166,7 @@ func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result
 	if job.Kind == rental.RefundCharge {
 		return standing{}, nil
 	}
-	if err := keepClient(ctx, tx, job.Client); err != nil || !refused(r.State) || r.Hopeless {
+	if err := keepClient(ctx, tx, job.Client); err != nil || !refused(r.State) || r.NotRetryable {
 		return standing{}, err
 	}
 	var s standing
@@ -215,7 +215,7 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			lease = null, lease_until = null, taken_at = null
 		from now
 		where charges.id = $1`,
-		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.Seen, oneIf(r.Asked), r.Again, r.Declined, r.Hard,
+		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.AttemptID, oneIf(r.CountAttempt), r.NoChange, r.Declined, r.Hard,
 		pg.Timestamp(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
 		pg.Timestamp(r.LookAt), pg.Timestamp(r.PaidAt), s.Token, r.Gone)
 	return err

@@ -64,7 +64,7 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 			go func() { changed <- change(o, first) }()
 			storetest.Eventually(t, "the change waits for the charge", waiting(1))
 			go func() {
-				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, Asked: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
+				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, CountAttempt: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
 				written <- err
 			}()
 			storetest.Eventually(t, "the attempt waits, too", waiting(2))

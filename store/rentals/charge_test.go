@@ -148,7 +148,7 @@ func TestAChargeIsReadAsItWasWritten(t *testing.T) {
 		attempts = 3, declines = 2, decline_code = 'insufficient_funds', next_attempt_at = $3, paid_at = $3, created_at = $3 where id = $1`, c.ID, card.ID, at)
 	want := rental.Charge{
 		ID: c.ID, Booking: c.Booking, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000,
-		Goal: rental.Capture, CaptureAmount: 300, Fee: "cleaning", Reason: "mud", Method: card.ID, Brand: "amex", LastFour: "0005", Intent: "pi_1", Seen: "ch_1",
+		Goal: rental.Capture, CaptureAmount: 300, Fee: "cleaning", Reason: "mud", Method: card.ID, Brand: "amex", LastFour: "0005", Intent: "pi_1", AttemptID: "ch_1",
 		Attempts: 3, Declines: 2, DeclineCode: "insufficient_funds", NextAttempt: at, PaidAt: at, Created: at,
 	}
 	if got := m.charge(c.ID); got != want {
@@ -221,7 +221,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
-	if ok, err := p.WriteCharge(t.Context(), jobs[0], rental.Result{State: rental.Unknown, Intent: "pi_1", Asked: true, Card: jobs[0].Card}); !ok || err != nil {
+	if ok, err := p.WriteCharge(t.Context(), jobs[0], rental.Result{State: rental.Unknown, Intent: "pi_1", CountAttempt: true, Card: jobs[0].Card}); !ok || err != nil {
 		t.Fatalf("WriteCharge = %v, %v", ok, err)
 	}
 	tx, err := p.Pool.Beginx()

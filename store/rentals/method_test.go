@@ -229,24 +229,24 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, there, last := map[string]int{}, map[string]bool{}, ""
+	recorded, there, last := map[string]int{}, map[string]bool{}, ""
 	for _, line := range slices.Backward(lines) {
 		id := fmt.Sprint(line.Details["payment_method_id"])
 		switch line.Action {
 		case rental.MethodAdd:
-			told["add"]++
+			recorded["add"]++
 			there[id] = true
 			if line.Details["is_default"] == true {
 				last = id
 			}
 		case rental.MethodRemove:
-			told["remove"]++
+			recorded["remove"]++
 			if !there[id] || id == last {
 				t.Errorf("%s was removed: there %v, default %s", id, there[id], last)
 			}
 			delete(there, id)
 		case rental.MethodDefault:
-			told["default"]++
+			recorded["default"]++
 			if !there[id] {
 				t.Errorf("%s was made the default, and is not there", id)
 			}
@@ -254,8 +254,8 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 		}
 	}
 	succeeded["add"] += len(known)
-	if fmt.Sprint(told) != fmt.Sprint(succeeded) {
-		t.Errorf("the history tells of %v, the callers of %v", told, succeeded)
+	if fmt.Sprint(recorded) != fmt.Sprint(succeeded) {
+		t.Errorf("the audit log has %v, the callers got %v", recorded, succeeded)
 	}
 	methods, err := watch.Methods(t.Context(), c.client.ID)
 	if err != nil || len(methods) != len(there) {

@@ -12,7 +12,7 @@ import (
 // noticesKept is for how long a notice that was handled is known, so that its repetition is none.
 const noticesKept = 30 * 24 * time.Hour
 
-// Notices is what the payment processor has told. It is safe for concurrent use.
+// Notices keeps the notices of the payment processor. It is safe for concurrent use.
 type Notices struct{ DB *pg.DB }
 
 // Keep writes a notice down, once: a repetition changes nothing.

@@ -75,30 +75,37 @@ type Pending struct {
 	Deadline time.Time
 }
 
-// The steps of a command, by whose names an execution trace (runtime/trace) has regions that tell
-// where its time goes. While no trace is taken they cost nothing.
+// The steps of a command. An execution trace (runtime/trace) has a region of that name for each,
+// which shows where a command's time goes. They cost nothing while no trace is taken.
 const (
-	StepHTTP = "http" // a request, from its headers to its answer
-	// Who calls, whether they may, and whether the request is sound.
+	// StepHTTP is a request, from its headers to its answer.
+	StepHTTP = "http"
+	// StepAdmit authenticates the caller and checks roles, limits and the contract.
 	StepAdmit = "admit"
-	// With what is known of it, and whether anything speaks against the order.
+	// StepLookUp resolves the vehicle and checks the order against it.
 	StepLookUp = "look up vehicle"
-	StepClaim  = "claim" // the lane, with the row: a commit of Postgres
-	StepSign   = "sign"
-	// In the table of pending commands, Redis: it begins with the claim, and this is the wait that
-	// is left.
+	// StepClaim takes the lane and writes the row: a commit of Postgres.
+	StepClaim = "claim"
+	StepSign  = "sign"
+	// StepRegister is the rest of the wait for the pending table (Redis): the trip begins with the
+	// claim.
 	StepRegister = "register"
-	StepPublish  = "publish" // until the MQTT client has taken it, each time
-	// From there until the caller's goroutine knows the end: MQTT, the unit, and the three below.
-	StepAir    = "air"
-	StepDecode = "decode answer" // of which a command may have several
-	// Into what Redis has, with all that has been reported at that moment.
-	StepMerge  = "merge report"
-	StepSettle = "settle" // by an answer, with the audit log entry: a commit of Postgres
-	StepAnswer = "answer" // the caller
+	// StepPublish lasts until the MQTT client has taken the message, each time.
+	StepPublish = "publish"
+	// StepAwait follows, until the caller's goroutine has the result: MQTT, the unit, and the three
+	// below.
+	StepAwait = "await answer"
+	// StepDecode decodes an answer, of which a command may have several.
+	StepDecode = "decode answer"
+	// StepMerge merges the report of an answer, and others, into the state in Redis.
+	StepMerge = "merge report"
+	// StepSettle settles the command and writes its audit log entry: a commit of Postgres.
+	StepSettle = "settle"
+	// StepAnswer answers the caller.
+	StepAnswer = "answer"
 )
 
 // Steps lists them in the order in which they begin.
 var Steps = []string{
-	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAir, StepDecode, StepMerge, StepSettle, StepAnswer,
+	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge, StepSettle, StepAnswer,
 }

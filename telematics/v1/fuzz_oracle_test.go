@@ -44,10 +44,10 @@ func checkNothingVanished(t *testing.T, said map[string]any, r telematics.Report
 			continue
 		}
 		_, taken := r.Values[field]
-		told := slices.ContainsFunc(dropped, func(d telematics.Dropped) bool {
+		reported := slices.ContainsFunc(dropped, func(d telematics.Dropped) bool {
 			return d.Field == string(field) || strings.HasPrefix(string(field), d.Field+".")
 		})
-		if !taken && !told {
+		if !taken && !reported {
 			t.Errorf("%s vanished; dropped %v", field, dropped)
 		}
 	}

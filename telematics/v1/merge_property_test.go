@@ -81,12 +81,12 @@ func TestJoinIsCommutativeAssociativeAndIdempotent(t *testing.T) {
 func TestNeitherMergeNorJoinChangesAnArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, r := merged(drawReports(t)), merged(drawReports(t)), drawReport(t)
-		wasA, wasB, wasR := told(a), told(b), told(telematics.Merge(nil, r))
+		wasA, wasB, wasR := encoded(a), encoded(b), encoded(telematics.Merge(nil, r))
 		clear(telematics.Merge(a, r))
 		clear(telematics.Join(a, b))
 		clear(telematics.Join(a, nil))
-		if !maps.Equal(told(a), wasA) || !maps.Equal(told(b), wasB) || !maps.Equal(told(telematics.Merge(nil, r)), wasR) {
-			t.Errorf("%v, %v and %v became %v, %v and %v", wasA, wasB, wasR, told(a), told(b), r)
+		if !maps.Equal(encoded(a), wasA) || !maps.Equal(encoded(b), wasB) || !maps.Equal(encoded(telematics.Merge(nil, r)), wasR) {
+			t.Errorf("%v, %v and %v became %v, %v and %v", wasA, wasB, wasR, encoded(a), encoded(b), r)
 		}
 	})
 }
@@ -170,8 +170,8 @@ func valuesOf(field telematics.Field) []string {
 	return values
 }
 
-// told spells a snapshot's readings as they are stored.
-func told(s telematics.Snapshot) map[telematics.Field]string {
+// encoded returns a snapshot's readings as they are stored.
+func encoded(s telematics.Snapshot) map[telematics.Field]string {
 	texts := map[telematics.Field]string{}
 	for field, reading := range s {
 		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), telematics.FormatTime(reading.At))
@@ -181,8 +181,8 @@ func told(s telematics.Snapshot) map[telematics.Field]string {
 
 func wantSame(t *rapid.T, got, want telematics.Snapshot) {
 	t.Helper()
-	if !maps.Equal(told(got), told(want)) || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%v\nis not\n%v", told(got), told(want))
+	if !maps.Equal(encoded(got), encoded(want)) || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v\nis not\n%v", encoded(got), encoded(want))
 	}
 }
 

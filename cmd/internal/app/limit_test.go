@@ -50,7 +50,7 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 		wait, err := time.ParseDuration(refusal.retryAfter + "s")
 		s.must(err)
 		if wait > 6*time.Second {
-			s.Errorf("told to wait %v", wait)
+			s.Errorf("Retry-After is %v", wait)
 		}
 	})
 }

@@ -24,8 +24,8 @@ type notice struct {
 	headers          []string
 }
 
-// tell posts what the processor would.
-func (r *rentals) tell(i *instance, name, object string, change func(*notice)) answer {
+// notify posts a notice as the processor would.
+func (r *rentals) notify(i *instance, name, object string, change func(*notice)) answer {
 	r.Helper()
 	n := notice{id: "evt_" + uuid.NewString(), name: name, object: object, secret: r.processor.WebhookSecret(), at: time.Now()}
 	if change != nil {
@@ -73,19 +73,19 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
 		second := r.serve(r.paid)
-		tell := func(change func(*notice)) answer { return r.tell(i, "payment_intent.succeeded", "pi_4711", change) }
+		notify := func(change func(*notice)) answer { return r.notify(i, "payment_intent.succeeded", "pi_4711", change) }
 		const forged = "webhook_signature_invalid"
 		id := func(s string) func(*notice) { return func(n *notice) { n.id = s } }
 		checkAll(r.T, []refusal{
-			{"another secret", tell(func(n *notice) { n.secret = "whsec_other" }), 400, forged, false, ""},
-			{"six minutes old", tell(func(n *notice) { n.at = n.at.Add(-6 * time.Minute) }), 400, forged, false, ""},
-			{"another body", tell(func(n *notice) { n.body = []byte(`{"id":"evt_1","type":"payment_intent.succeeded"}`) }), 400, forged, false, ""},
-			{"no signature", tell(func(n *notice) { n.headers = []string{} }), 400, forged, false, ""},
-			{"two signatures", tell(func(n *notice) {
+			{"another secret", notify(func(n *notice) { n.secret = "whsec_other" }), 400, forged, false, ""},
+			{"six minutes old", notify(func(n *notice) { n.at = n.at.Add(-6 * time.Minute) }), 400, forged, false, ""},
+			{"another body", notify(func(n *notice) { n.body = []byte(`{"id":"evt_1","type":"payment_intent.succeeded"}`) }), 400, forged, false, ""},
+			{"no signature", notify(func(n *notice) { n.headers = []string{} }), 400, forged, false, ""},
+			{"two signatures", notify(func(n *notice) {
 				n.headers = []string{sandbox.Sign(n.secret, n.at, nil), sandbox.Sign(n.secret, n.at, nil)}
 			}), 400, forged, false, ""},
-			{"no signature header", tell(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
-			{"more than 256 KiB", tell(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
+			{"no signature header", notify(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
+			{"more than 256 KiB", notify(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
 		})
 		const malformed = "malformed_json"
 		signedBody := func(text string) func(*notice) {
@@ -96,10 +96,10 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 		}
 		const event = `{"id":"%s","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"%s"}}}`
 		checkAll(r.T, []refusal{
-			{"NUL in the id", tell(signedBody(fmt.Sprintf(event, `evt_\u0000`, "pi_1"))), 400, malformed, false, ""},
-			{"NUL in the object", tell(signedBody(fmt.Sprintf(event, "evt_1", `pi_\u0000`))), 400, malformed, false, ""},
-			{"an id that no index takes", tell(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
-			{"a member twice", tell(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
+			{"NUL in the id", notify(signedBody(fmt.Sprintf(event, `evt_\u0000`, "pi_1"))), 400, malformed, false, ""},
+			{"NUL in the object", notify(signedBody(fmt.Sprintf(event, "evt_1", `pi_\u0000`))), 400, malformed, false, ""},
+			{"an id that no index takes", notify(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
+			{"a member twice", notify(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
 		})
 		if n := r.rows(`select count(*) from processor_notices`); n != 0 {
 			r.Errorf("%d notices were kept, want none", n)
@@ -107,8 +107,8 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 
 		// Of the other mode, of nothing that is kept, and of something unknown: taken, and nothing
 		// comes of it.
-		tell(func(n *notice) { n.id, n.live = "evt_live", true }).wants(200, "")
-		r.tell(i, "customer.created", "cus_4711", id("evt_other")).wants(200, "")
+		notify(func(n *notice) { n.id, n.live = "evt_live", true }).wants(200, "")
+		r.notify(i, "customer.created", "cus_4711", id("evt_other")).wants(200, "")
 		for _, id := range []string{"evt_live", "evt_other"} {
 			if r.kept(id) != 0 {
 				r.Errorf("%s was kept", id)
@@ -116,13 +116,13 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 		}
 		const unknown = `motorpool_payment_notices_handled_total{result="unknown_object"}`
 		strange := func() int64 { return i.metric(unknown) + second.metric(unknown) }
-		tell(id("evt_unknown")).wants(200, "")
-		r.tell(i, "payment_method.detached", "pm_4711", id("evt_card")).wants(200, "")
-		r.tell(i, "refund.updated", "re_4711", id("evt_refund")).wants(200, "")
+		notify(id("evt_unknown")).wants(200, "")
+		r.notify(i, "payment_method.detached", "pm_4711", id("evt_card")).wants(200, "")
+		r.notify(i, "refund.updated", "re_4711", id("evt_refund")).wants(200, "")
 		for _, at := range []*instance{i, second, i} { // repeated
-			r.tell(at, "payment_intent.succeeded", "pi_4711", id("evt_unknown")).wants(200, "")
+			r.notify(at, "payment_intent.succeeded", "pi_4711", id("evt_unknown")).wants(200, "")
 		}
-		tell(func(n *notice) { n.id, n.padding = "evt_large", 200<<10 }).wants(200, "")
+		notify(func(n *notice) { n.id, n.padding = "evt_large", 200<<10 }).wants(200, "")
 		r.eventually(10*time.Second, "the notices are handled", func() bool {
 			return r.rows(`select count(*) from processor_notices where due_at is null`) == 4
 		})
@@ -143,8 +143,8 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 		i.start(booking)
 		c.awaitPayment(i, booking, "paid")
 		intent := r.movements(booking)["start 1"].Intent
-		for n, name := range []string{"payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.requires_action", "payment_intent.created", "payment_intent.succeeded"} {
-			r.tell(i, name, intent, func(told *notice) { told.id = fmt.Sprintf("evt_%d", n) }).wants(200, "")
+		for number, name := range []string{"payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.requires_action", "payment_intent.created", "payment_intent.succeeded"} {
+			r.notify(i, name, intent, func(n *notice) { n.id = fmt.Sprintf("evt_%d", number) }).wants(200, "")
 		}
 		r.eventually(10*time.Second, "the notices are handled", func() bool {
 			return r.rows(`select count(*) from processor_notices where due_at is null and object = $1`, intent) == 5
@@ -168,7 +168,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 			}
 			return unheard != ""
 		})
-		r.tell(i, "payment_intent.created", unheard, func(n *notice) { n.id = "evt_early" }).wants(200, "")
+		r.notify(i, "payment_intent.created", unheard, func(n *notice) { n.id = "evt_early" }).wants(200, "")
 		r.processor.Heal()
 		c.awaitPayment(i, early, "paid")
 		r.eventually(20*time.Second, "the deposit is held", func() bool { return r.movements(early)["deposit 1"].Held == 20000 })

@@ -50,13 +50,13 @@ func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 		}
 		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(good), "data.0.is_default", "true", "data.1.is_default", "false")
 		c.remove(i, fmt.Sprintf("/payment-methods/%d", bad)).wants(200, "")
-		told := map[string]int{}
+		codes := map[string]int{}
 		for _, line := range i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/activity?booking_id=%d&action=charge.start", booking), "").wants(200, "").list("data") {
 			code, _ := line.(map[string]any)["code"].(string)
-			told[code]++
+			codes[code]++
 		}
-		if told["card_declined"] != 1 || told[""] != 1 {
-			r.Errorf("the history tells of the start's charge: %v", told)
+		if codes["card_declined"] != 1 || codes[""] != 1 {
+			r.Errorf("audit log entries of the start's charge: %v", codes)
 		}
 	})
 }

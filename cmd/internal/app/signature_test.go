@@ -130,7 +130,7 @@ func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
 		{"a card without Postgres", c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_jcb"}`), 503, "service_unavailable", true, "10"},
 		{"a fee without Postgres", i.asAdmin(http.MethodPost, adminOf(booking)+"/fees", `{"kind":"cleaning","amount":5,"reason":"x"}`, "Idempotency-Key", "f"),
 			503, "service_unavailable", true, "10"},
-		{"a notice without Postgres", r.tell(i, "payment_intent.succeeded", "pi_1", nil), 503, "service_unavailable", true, "10"},
+		{"a notice without Postgres", r.notify(i, "payment_intent.succeeded", "pi_1", nil), 503, "service_unavailable", true, "10"},
 	})
 	s.must(s.postgres.Restart())
 	s.eventually(20*time.Second, "bookings are there again", func() bool { return c.get(i, ownOf(booking)).status == 200 })

@@ -75,11 +75,11 @@ func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies 
 			code = "executed"
 		}
 		tally[fmt.Sprintf("%d %s", r.status, code)]++
-		var told command
+		var sent command
 		if r.Success {
-			i.must(json.Unmarshal(r.Data, &told))
+			i.must(json.Unmarshal(r.Data, &sent))
 		}
-		switch id := cmp.Or(told.ID, r.Error.CommandID); {
+		switch id := cmp.Or(sent.ID, r.Error.CommandID); {
 		case r.Success && started[uuid.MustParse(id)] != 1:
 			t.Errorf("command %s: the caller got executed, the car executed it %d times", id, started[uuid.MustParse(id)])
 		case r.Error.Outcome == "not_executed" && r.Error.Code != "command_in_progress" && id != "" && started[uuid.MustParse(id)] != 0:
