@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -34,8 +35,8 @@ func (s *server) logRequest(c echo.Context) {
 		slog.Duration("took", s.Now().Sub(call.started)),
 		slog.Int64("bytes", response.Size),
 		slog.String("request_id", call.idText),
-		slog.String("remote", request.RemoteAddr),
 	}
+	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
 	if call.actor.Subject != "" {
 		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
 	}
@@ -53,6 +54,15 @@ func (s *server) logRequest(c echo.Context) {
 		attrs = append(attrs, slog.String("stack", string(call.stack)))
 	}
 	s.Log.LogAttrs(request.Context(), level, "request", attrs...)
+}
+
+// remoteAttrs returns the address of the caller, and, where that came from a trusted proxy, the
+// proxy's.
+func remoteAttrs(caller, connection string) []slog.Attr {
+	if host, _, err := net.SplitHostPort(connection); err != nil || host == caller {
+		return []slog.Attr{slog.String("remote", connection)}
+	}
+	return []slog.Attr{slog.String("remote", caller), slog.String("proxy", connection)}
 }
 
 // recoverPanic turns a panic into the error that its caller may see; the log gets the stack.

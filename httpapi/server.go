@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -56,6 +57,10 @@ type Config struct {
 	// CORSOrigins are the origins whose pages may call the API from a browser, such as
 	// https://console.example.com. Defaults to none.
 	CORSOrigins []string
+
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Defaults to
+	// none.
+	TrustedProxies []*net.IPNet
 
 	// Places has the addresses of positions. Without it no address is known.
 	Places Places
@@ -110,11 +115,26 @@ func newServer(config Config) *server {
 func (s *server) handler() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.fail
+	e.IPExtractor = callersAddress(s.TrustedProxies)
 	// Before the router, so that they also handle unknown paths and methods.
 	e.Pre(s.begin, s.accessLog, s.recoverPanic, s.cors(), exactPath)
 	e.Use(refuseOptions)
 	s.routes(e)
 	return e
+}
+
+// callersAddress finds the address of a caller: that of the connection, or, where that is a trusted
+// proxy's, the last one in X-Forwarded-For that is not. What a caller itself writes there comes
+// before the address that the proxy adds, so it is never reached.
+func callersAddress(proxies []*net.IPNet) echo.IPExtractor {
+	if len(proxies) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	trusted := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, network := range proxies {
+		trusted = append(trusted, echo.TrustIPRange(network))
+	}
+	return echo.ExtractIPFromXFFHeader(trusted...)
 }
 
 // refuseOptions answers OPTIONS like any other method that an address does not have. Echo would

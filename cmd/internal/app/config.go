@@ -27,7 +27,8 @@ type Config struct {
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
 	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`
 
-	MaxConnections int `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
+	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"Networks of the proxies whose X-Forwarded-For is believed, separated by commas, such as 10.0.0.0/24 (default none: a caller's address is that of its connection)."`
+	MaxConnections int    `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
 
 	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
@@ -113,6 +114,7 @@ func (c Config) Check() error {
 		notEmpty("token-audience", c.TokenAudience),
 		c.checkClaims(),
 		c.checkOrigins(),
+		c.checkTrustedProxies(),
 		c.checkGeocoder(),
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),

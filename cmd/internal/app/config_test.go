@@ -108,6 +108,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--client-rate":              func(c *Config) { c.ClientRate = -1 },
 		"--card-rate":                func(c *Config) { c.CardRate = 1_000_001 },
 		"--agency-secrets-key":       func(c *Config) { c.AgencySecretsKey = "hush" },
+		"--trusted-proxies":          func(c *Config) { c.TrustedProxies = "10.0.0.0/8, 0.0.0.0/0" },
 		"--log-level":                func(c *Config) { c.LogLevel = "trace" },
 		"--log-format":               func(c *Config) { c.LogFormat = "xml" },
 	} {

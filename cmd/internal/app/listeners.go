@@ -52,6 +52,28 @@ func listen(flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
+func (c Config) checkTrustedProxies() error {
+	_, err := c.trustedProxies()
+	return err
+}
+
+// trustedProxies reads the networks of the setting. One that holds every address is refused: each
+// caller could then choose its own.
+func (c Config) trustedProxies() ([]*net.IPNet, error) {
+	var networks []*net.IPNet
+	for _, text := range list(c.TrustedProxies) {
+		_, network, err := net.ParseCIDR(text)
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxies: %q is no network such as 10.0.0.0/24; for one address, 10.0.0.5/32", text)
+		}
+		if ones, _ := network.Mask.Size(); ones == 0 {
+			return nil, fmt.Errorf("--trusted-proxies: %s is every address, so any caller could choose its own; name your proxies", text)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
+}
+
 // httpServer is a server with its listener.
 type httpServer struct {
 	*http.Server

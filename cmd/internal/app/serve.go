@@ -95,13 +95,17 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
+	proxies, err := c.trustedProxies()
+	if err != nil {
+		return err
+	}
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, Budget: c.Budget, Log: log, Now: now,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{commands.KillSwitch{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
-		Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins),
+		Tokens: c.tokens(tokenKeys, now), CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
 	maxConnections, err := c.maxConnections()
