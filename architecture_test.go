@@ -83,7 +83,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
 	"github.com/stripe/stripe-go/":         {"rental/stripe"},
-	"github.com/prometheus/client_golang/": {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store", "httpapi/connections", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/": {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "cmd/internal/app"},
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "cmd/internal/app"},

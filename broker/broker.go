@@ -117,6 +117,7 @@ func New(c Config) *Broker {
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
 	})
 	b.Commands = publishingCommands{c.Commands, b.events}
+	b.registerQueues()
 	return b
 }
 

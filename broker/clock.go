@@ -130,6 +130,7 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	}
 	after := b.now()
 	least, most := before.Sub(theirs), after.Sub(theirs) // it is ahead by
+	b.metrics.clockOffset.Set((least + (most-least)/2).Seconds())
 	switch {
 	case least > MaxSkew, most < -MaxSkew:
 		return b.reportWrongClock(least, most)

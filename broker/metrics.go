@@ -34,6 +34,8 @@ type metrics struct {
 	clockAlarms          prometheus.Counter
 	clockWrong           prometheus.Counter
 
+	clockOffset prometheus.Gauge
+
 	eventsPublished     prometheus.Counter
 	refusalsNotRecorded prometheus.Counter
 
@@ -94,6 +96,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		answersRecalled:      counter("answers_recalled_total", "Earlier answers repeated in reports that were checked against the database."),
 		clockAlarms:          counter("clock_alarms_total", "Commands rejected by a unit whose clock is behind, shortly after another unit's rejection."),
 		clockWrong:           counter("clock_wrong_total", "Times that the clock of this instance was found to be wrong."),
+		clockOffset: create.NewGauge(prometheus.GaugeOpts{
+			Name: "motorpool_clock_offset_seconds", Help: "How far the clock of this instance was ahead of Postgres's at the latest comparison; negative: behind.",
+		}),
 
 		eventsPublished:     counter("events_published_total", "Events added to the event log."),
 		refusalsNotRecorded: counter("refusals_not_recorded_total", "Refusals missing from the audit log because their actor was refused too often."),
@@ -117,6 +122,18 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		}
 	}
 	return m
+}
+
+// registerQueues registers how much waits in the queues and in the outbox of a broker.
+func (b *Broker) registerQueues() {
+	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.doubts) + len(b.uncorrelated) })
+	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
+	ingest.RegisterQueue(b.Metrics, event, func() int { return len(b.events.queue) })
+	for kind, waiting := range map[string]func() int{"settlement": b.outbox.waitingSettlements, "audit_log_entry": b.outbox.waitingEntries} {
+		promauto.With(b.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.", ConstLabels: prometheus.Labels{"kind": kind},
+		}, func() float64 { return float64(waiting()) })
+	}
 }
 
 // drop counts what is dropped.

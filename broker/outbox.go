@@ -52,6 +52,18 @@ func (o *outbox) allSettlements() []delivery.Settlement {
 	return slices.Collect(maps.Values(o.settlements))
 }
 
+func (o *outbox) waitingSettlements() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.settlements)
+}
+
+func (o *outbox) waitingEntries() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.entries)
+}
+
 // addEntry reports false where there is no room.
 func (o *outbox) addEntry(entry telematics.Activity) bool {
 	o.mu.Lock()

@@ -89,6 +89,13 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 	return m
 }
 
+// RegisterQueue registers how many messages of a kind wait to be handled.
+func RegisterQueue(registerer prometheus.Registerer, kind Kind, length func() int) {
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "motorpool_queue_messages", Help: "Messages and events that wait to be handled.", ConstLabels: prometheus.Labels{"kind": string(kind)},
+	}, func() float64 { return float64(length()) })
+}
+
 func (m *metrics) dropped(kind Kind, reason string) prometheus.Counter {
 	return m.all.WithLabelValues(string(kind), reason)
 }

@@ -56,6 +56,14 @@ func (r *reports) add(m received) bool {
 	return false
 }
 
+func (r *reports) waiting() int {
+	n := 0
+	for _, queue := range r.queues {
+		n += len(queue.waiting)
+	}
+	return n
+}
+
 // Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
 func (in *Ingest) Report(m telematics.Message) {
 	in.metrics.reports.Inc()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -11,7 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/httpapi/health"
+	"motorpool/metrics"
 )
 
 func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
@@ -93,4 +97,18 @@ func TestReadiness_PublicHandlerNamesNoServersAndBoundsTheChecks(t *testing.T) {
 			t.Errorf("%d %v after %d runs", status, body, runs)
 		}
 	})
+}
+
+func TestReadiness_IsAMetricByCheck(t *testing.T) {
+	r := health.New(
+		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
+		health.Check{Name: "mqtt", Ready: func(context.Context) error { return errors.New("not connected") }},
+	)
+	r.Drain() // its servers work all the same
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(r)
+	values, err := metrics.Gather(registry)
+	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil || !maps.Equal(values, want) {
+		t.Errorf("%v, %v; want %v", values, err, want)
+	}
 }

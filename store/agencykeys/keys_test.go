@@ -260,3 +260,35 @@ func TestTheInstallationsKeyIsChangedByResealing(t *testing.T) {
 		t.Errorf("with one that nothing opens: %d, %v", n, err)
 	}
 }
+
+func TestFirstExpiry_IsThatOfTheFirstAgencyWithoutAnotherKey(t *testing.T) {
+	p := withAgencies(t)
+	k := keysOf(t, p, sealKeyA)
+	want := func(what string, want time.Time) {
+		t.Helper()
+		if got, err := FirstExpiry(t.Context(), p); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %v, %v; want %v", what, got, err, want)
+		}
+	}
+	retire := func(id string, until time.Time) {
+		t.Helper()
+		if _, ok, err := k.Retire(t.Context(), 0, id, until, telematics.OperatorAt("eva")); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	soon := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	want("no keys", time.Time{})
+	one, other, two := addKey(t, k, 1), addKey(t, k, 1), addKey(t, k, 2)
+	retire(one.ID, soon)
+	want("the agency has another key", time.Time{})
+	retire(two.ID, soon.Add(time.Hour))
+	want("agency 2 has no other", soon.Add(time.Hour))
+	retire(other.ID, soon.Add(time.Minute))
+	want("the last key of agency 1", soon.Add(time.Minute))
+	for _, id := range []string{one.ID, other.ID} {
+		if _, _, err := k.Revoke(t.Context(), 0, id, telematics.OperatorAt("eva")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("agency 1 has left", soon.Add(time.Hour))
+}

@@ -20,6 +20,17 @@ import (
 // Charges is the charges that are to be carried out. It is safe for concurrent use.
 type Charges struct{ DB *pg.DB }
 
+// stuckAfter is how many looks at a charge bring no news, in a row, before it is stuck: they take
+// some two minutes.
+const stuckAfter = 5
+
+// Stuck counts the charges whose result has stayed unknown although the processor was asked for it
+// repeatedly.
+func (p Charges) Stuck(ctx context.Context) (n int, err error) {
+	err = p.DB.Pool.GetContext(ctx, &n, `select count(*) from charges where due_at is not null and state = 'unknown' and tries >= $1`, stuckAfter)
+	return n, unavailable.Wrap("count stuck charges", err)
+}
+
 // heldCharge is the columns of a charge that its worker, and what wakes it, use.
 type heldCharge struct {
 	State        string  `db:"state"`

@@ -281,3 +281,16 @@ func TestOldNoticesAreForgotten(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestStuck_CountsUnknownChargesAfterSeveralLooks(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	client := m.client()
+	for tries, state := range map[int]rental.ChargeState{4: rental.Unknown, 5: rental.Unknown, 6: rental.Unknown, 7: rental.Pending} {
+		c := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: state, Currency: "EUR", Amount: 100, NextAttempt: time.Now()})
+		m.exec(`update charges set tries = $2 where id = $1`, c.ID, tries)
+	}
+	if n, err := (Charges{DB: p.DB}).Stuck(t.Context()); err != nil || n != 2 {
+		t.Errorf("%d are stuck, %v; want 2", n, err)
+	}
+}

@@ -41,6 +41,9 @@ type outbox struct {
 	mu       sync.Mutex
 	queued   map[*state]bool
 	flushing map[*state]bool // being written; what is reported meanwhile is queued
+	began    time.Time       // the running flush
+	complete time.Time       // the latest flush that left nothing began, or the first was queued
+	left     bool            // the running flush has put something back
 }
 
 func newOutbox() *outbox { return &outbox{queuedSome: newSignal(), queued: map[*state]bool{}} }
@@ -50,6 +53,9 @@ func (o *outbox) add(states ...*state) {
 		return
 	}
 	o.mu.Lock()
+	if len(o.queued)+len(o.flushing) == 0 {
+		o.complete = time.Now()
+	}
 	for _, s := range states {
 		o.queued[s] = true
 	}
@@ -57,10 +63,19 @@ func (o *outbox) add(states ...*state) {
 	o.queuedSome.set()
 }
 
+// putBack queues again what a flush did not write.
+func (o *outbox) putBack(states ...*state) {
+	o.add(states...)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.left = o.left || len(states) > 0
+}
+
 // begin returns all queued states, which are being written until end.
 func (o *outbox) begin() []*state {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.began, o.left = time.Now(), false
 	o.queued, o.flushing = map[*state]bool{}, o.queued
 	return slices.Collect(maps.Keys(o.flushing))
 }
@@ -69,6 +84,20 @@ func (o *outbox) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flushing = nil
+	if !o.left {
+		o.complete = o.began
+	}
+}
+
+// lag returns for how long something has been queued, at most: all that was queued before the
+// latest complete flush began is written.
+func (o *outbox) lag(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queued)+len(o.flushing) == 0 {
+		return 0
+	}
+	return now.Sub(o.complete)
 }
 
 func (o *outbox) has(s *state) bool {
@@ -191,7 +220,7 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil { // the last flush is yet to come
-			t.toPostgres.add(batch...)
+			t.toPostgres.putBack(batch...)
 			continue
 		}
 		observations := make([]observation, len(batch))
@@ -200,7 +229,7 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 		}
 		began := time.Now()
 		if !t.store(ctx, observations) {
-			t.toPostgres.add(batch...)
+			t.toPostgres.putBack(batch...)
 		}
 		worked = time.Since(began)
 	}
@@ -280,7 +309,7 @@ func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change
 		for _, s := range left {
 			s.endFlush(false)
 		}
-		t.toRedis.add(left...)
+		t.toRedis.putBack(left...)
 	}
 	return reached
 }

@@ -38,3 +38,34 @@ func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
 		})
 	}
 }
+
+func TestOutbox_LagIsTheAgeOfWhatNoFlushHasWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, first, second := newOutbox(), &state{}, &state{}
+		want := func(what string, want time.Duration) {
+			t.Helper()
+			if lag := o.lag(time.Now()); lag != want {
+				t.Errorf("%s: %v, want %v", what, lag, want)
+			}
+		}
+		flush := func(takes time.Duration, left ...*state) {
+			o.begin()
+			time.Sleep(takes)
+			o.putBack(left...)
+			o.end()
+		}
+		time.Sleep(time.Hour)
+		want("empty", 0)
+		o.add(first)
+		time.Sleep(2 * time.Second)
+		want("queued", 2*time.Second)
+		flush(time.Second, first)
+		want("not written", 3*time.Second)
+		time.AfterFunc(time.Second, func() { o.add(second) })
+		flush(2 * time.Second)
+		synctest.Wait()
+		want("queued while the flush ran", 2*time.Second)
+		flush(0)
+		want("all is written", 0)
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
@@ -27,6 +28,9 @@ type Config struct {
 	Vehicles   *vehicles.Fleet
 	FlushEvery time.Duration // between two flushes to Postgres while reports come. Defaults to 2 s
 	Logger     *slog.Logger  // Defaults to silence
+
+	// Metrics is where the lag of Postgres is registered. Defaults to nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
@@ -78,6 +82,7 @@ func New(config Config) *Twins {
 		size: cachedStates, states: map[telematics.VehicleID]*state{},
 		dirty: func(s *state) bool { return t.toRedis.has(s) || t.toPostgres.has(s) },
 	}
+	registerLag(config.Metrics, t.toPostgres)
 	t.lookups = pg.NewBatcher(config.DB, t.lookUpAndShare)
 	t.fallbacks = pg.NewBatcher(config.DB, t.storeAwaited)
 	return t

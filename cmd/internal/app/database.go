@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"motorpool/broker"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
@@ -32,9 +30,9 @@ type databaseWatch struct {
 	changed  func() // what was read from it before may be there no more
 	log      *slog.Logger
 
-	unsafe       string      // settings, as they were logged last
-	standbys     pg.Standbys // likewise
-	asynchronous prometheus.Gauge
+	unsafe   string      // settings, as they were logged last
+	standbys pg.Standbys // likewise
+	gauges   databaseGauges
 }
 
 // run returns pg.ErrUnsuitable where the database must not be used, and nil when the context ends.
@@ -81,8 +79,8 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 	}
 }
 
-// check raises the numbers of commands where the server was started or promoted, and warns of
-// settings and standbys that may lose commits.
+// check raises the numbers of commands where the server was started or promoted, warns of settings
+// and standbys that may lose commits, and reads the gauges.
 func (w *databaseWatch) check(ctx context.Context) error {
 	before, after, err := commands.Numbers{DB: w.postgres}.Raise(ctx, false)
 	if err != nil {
@@ -103,7 +101,7 @@ func (w *databaseWatch) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.asynchronous.Set(float64(standbys.Asynchronous))
+	w.gauges.asynchronous.Set(float64(standbys.Asynchronous))
 	if standbys.Asynchronous > 0 && standbys != w.standbys {
 		w.log.Warn("postgres has an asynchronous standby: a failover to it loses commands that were executed; see docs/backup.md",
 			"asynchronous", standbys.Asynchronous, "synchronous_commits", standbys.Synchronous)
@@ -112,6 +110,16 @@ func (w *databaseWatch) check(ctx context.Context) error {
 		w.log.Warn("postgres has standbys, but the database role may not see whether they are asynchronous: grant it pg_read_all_stats", "standbys", standbys.Hidden)
 	}
 	w.standbys = standbys
+	stuck, err := rentals.Charges{DB: w.postgres}.Stuck(ctx)
+	if err != nil {
+		return err
+	}
+	w.gauges.stuckCharges.Set(float64(stuck))
+	expiry, err := agencykeys.FirstExpiry(ctx, w.postgres)
+	if err != nil {
+		return err
+	}
+	w.gauges.setExpiry(expiry)
 	return nil
 }
 

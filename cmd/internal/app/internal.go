@@ -3,8 +3,10 @@ package app
 import (
 	"cmp"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"motorpool/httpapi/health"
 
@@ -30,10 +32,29 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	}, func() float64 { return 1 }))
 }
 
-func newStandbysGauge(registry *prometheus.Registry) prometheus.Gauge {
-	return promauto.With(registry).NewGauge(prometheus.GaugeOpts{
-		Name: "motorpool_postgres_asynchronous_standbys", Help: "Standbys of Postgres that may lack what was committed.",
-	})
+// databaseGauges are what is read of the database now and then. It is the same at every instance.
+type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry prometheus.Gauge }
+
+func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
+	gauge := func(name, help string) prometheus.Gauge {
+		return promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	g := databaseGauges{
+		asynchronous:     gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
+		stuckCharges:     gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),
+		agencyKeysExpiry: gauge("motorpool_agency_keys_expiry_timestamp_seconds", "Time at which the next agency is left without a valid key; +Inf: none will be."),
+	}
+	g.setExpiry(time.Time{})
+	return g
+}
+
+// setExpiry takes zero for never.
+func (g databaseGauges) setExpiry(t time.Time) {
+	if t.IsZero() {
+		g.agencyKeysExpiry.Set(math.Inf(1))
+		return
+	}
+	g.agencyKeysExpiry.Set(float64(t.Unix()))
 }
 
 // internalHandler serves the internal listener: readiness with the reasons, metrics, the units'

@@ -66,8 +66,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer closeLogged(log, "redis", cache.Close)
 
+	postgres.Register(registry)
+	registry.MustRegister(cache)
+
 	cars := vehicles.New(postgres)
-	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, Logger: log})
+	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, Logger: log, Metrics: registry})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
 	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {
@@ -91,7 +94,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
 	})
 	c.registerInstance(registry, carrier.Instance)
-	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, asynchronous: newStandbysGauge(registry), log: log}
+	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
@@ -158,6 +161,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		health.Check{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
 		health.Check{Name: "mqtt", Ready: withSettings(func(context.Context) error { return mqtt.AllReady() }, "--mqtt-ca", "--mqtt-cert")},
 		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
+	registry.MustRegister(ready)
 	stopping := newStopping(c.Drain, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
 	server.RegisterOnShutdown(feed.End) // no stream ends by itself

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,21 @@ func (k *signingKeys) active() string { return k.current.Load().Active().ID }
 
 var signingKeyInfo = prometheus.NewDesc("motorpool_signing_key_info", "Always 1; the label is the id of the key with which this instance signs commands.", []string{"key"}, nil)
 
+var signingKeyActivated = prometheus.NewDesc("motorpool_signing_key_activated_timestamp_seconds", "Time at which the key with which this instance signs commands was activated. Absent where its file does not say.", nil, nil)
+
 // Describe is of prometheus.Collector.
-func (k *signingKeys) Describe(to chan<- *prometheus.Desc) { to <- signingKeyInfo }
+func (k *signingKeys) Describe(to chan<- *prometheus.Desc) {
+	to <- signingKeyInfo
+	to <- signingKeyActivated
+}
 
 // Collect is of prometheus.Collector.
 func (k *signingKeys) Collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(signingKeyInfo, prometheus.GaugeValue, 1, k.active())
+	active := k.current.Load().Active()
+	to <- prometheus.MustNewConstMetric(signingKeyInfo, prometheus.GaugeValue, 1, active.ID)
+	if since := cmp.Or(active.Activated, active.Created); !since.IsZero() {
+		to <- prometheus.MustNewConstMetric(signingKeyActivated, prometheus.GaugeValue, float64(since.Unix()))
+	}
 }
 
 // Run takes over what changes in the file, until the context ends.

@@ -171,7 +171,7 @@ func (s *stack) newKey(name string, public bool) signing.Key {
 	s.Helper()
 	key, err := signing.NewKey()
 	s.must(err)
-	jwks, err := signing.Keychain{{Key: key}}.Encode()
+	jwks, err := signing.Keychain{{Key: key, Activated: time.Now()}}.Encode()
 	if public {
 		jwks, err = signing.EncodeKeyring(key.Keyring())
 	}

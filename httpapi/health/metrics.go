@@ -1,0 +1,27 @@
+package health
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// readyCheck has the results of the checks, which are made for each scrape. docs/operating.md
+// explains it.
+var readyCheck = prometheus.NewDesc("motorpool_ready", "1 where a check of readiness succeeds, else 0.", []string{"check"}, nil)
+
+// Describe is of prometheus.Collector.
+func (r *Readiness) Describe(to chan<- *prometheus.Desc) { to <- readyCheck }
+
+// Collect is of prometheus.Collector. An instance that drains still says whether its servers work.
+func (r *Readiness) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkBudget)
+	defer cancel()
+	for name, err := range run(ctx, r.checks) {
+		value := 1.0
+		if err != nil {
+			value = 0
+		}
+		to <- prometheus.MustNewConstMetric(readyCheck, prometheus.GaugeValue, value, name)
+	}
+}
