@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"metrics":                     {},
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
+	"deploy/haproxy":              {},
 	"rental":                      {"telematics"},
 	"rental/charging":             {"rental", "telematics"},
 	"rental/wallet":               {"rental", "telematics"},
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 	"store/migrations":            {},
 	"store/storetest":             {"telematics", "store/pg", "simulator/devstack"},
 	"simulator":                   {"telematics", "telematics/v1", "telematics/signing", "rental", "mosquitto"},
-	"simulator/devstack":          {"telematics", "rental", "mosquitto"},
+	"simulator/devstack":          {"telematics", "rental", "mosquitto", "deploy/haproxy"},
 	"telematics/places":           {"telematics"},
 	"telematics/places/nominatim": {"telematics"},
 }

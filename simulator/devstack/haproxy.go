@@ -2,22 +2,32 @@ package devstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"motorpool/deploy/haproxy"
 )
 
 // Backend is an instance behind a load balancer.
 type Backend struct {
-	Addr   string // of its public API
+	Addr   string // of its public API, with TLS
 	Health string // address of its /readyz
 }
 
-// HAProxy is a load balancer on 127.0.0.1 that asks /readyz of its backends every 200 ms, as
-// docs/operating.md says.
+// HAProxyConfig says what a load balancer is in front of.
+type HAProxyConfig struct {
+	Dir      string  // where its configuration lies; created if need be
+	Public   KeyPair // that it shows to callers
+	CAFile   string  // authorities that sign the certificates of the backends
+	Backends []Backend
+}
+
+// HAProxy is a load balancer on 127.0.0.1 with the production configuration.
 type HAProxy struct {
 	*child
 	port int
@@ -25,21 +35,18 @@ type HAProxy struct {
 
 // StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be
 // installed; Available says how.
-func StartHAProxy(dir string, backends ...Backend) (*HAProxy, error) {
+func StartHAProxy(c HAProxyConfig) (*HAProxy, error) {
 	program, err := findProgram(HAProxyServer)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("start haproxy: %w", err)
-	}
 	return onFreePorts(1, func(ports []int) (*HAProxy, error) {
-		file := filepath.Join(dir, "haproxy.cfg")
-		if err := os.WriteFile(file, []byte(haproxyConf(ports[0], backends)), 0o600); err != nil {
-			return nil, fmt.Errorf("configure haproxy: %w", err)
+		file, err := c.WriteFiles(ports[0])
+		if err != nil {
+			return nil, err
 		}
 		addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
-		c, err := startChild(context.Background(), childConfig{
+		child, err := startChild(context.Background(), childConfig{
 			name:    "haproxy",
 			command: func() (*exec.Cmd, error) { return exec.Command(program, "-db", "-f", file), nil },
 			ready: func(context.Context) bool {
@@ -47,31 +54,70 @@ func StartHAProxy(dir string, backends ...Backend) (*HAProxy, error) {
 				return err == nil && conn.Close() == nil
 			},
 		})
-		return &HAProxy{c, ports[0]}, err
+		return &HAProxy{child, ports[0]}, err
 	})
 }
 
 // URL is where clients connect.
-func (h *HAProxy) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", h.port) }
+func (h *HAProxy) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", h.port) }
 
-func haproxyConf(port int, backends []Backend) string {
-	var conf strings.Builder
-	fmt.Fprintf(&conf, `defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  timeout check 10s
-frontend api
-  bind 127.0.0.1:%d
-  default_backend instances
-backend instances
-  option httpchk GET /readyz
-  default-server check inter 200ms fall 4 rise 1
-`, port)
-	for i, b := range backends {
-		_, health, _ := net.SplitHostPort(b.Health)
-		fmt.Fprintf(&conf, "  server instance-%d %s port %s\n", i+1, b.Addr, health)
+// WriteFiles writes the production configuration with this machine's addresses and paths, and
+// returns its path.
+func (c HAProxyConfig) WriteFiles(port int) (string, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return "", fmt.Errorf("configure haproxy: %w", err)
 	}
-	return conf.String()
+	pair, err := readFiles(c.Public.CertFile, c.Public.KeyFile)
+	if err != nil {
+		return "", fmt.Errorf("configure haproxy: %w", err)
+	}
+	public, file := filepath.Join(c.Dir, "public.pem"), filepath.Join(c.Dir, "haproxy.cfg")
+	conf, err := c.configuration(port, public)
+	if err != nil {
+		return "", fmt.Errorf("configure haproxy: %w", err)
+	}
+	return file, errors.Join(os.WriteFile(public, pair, 0o600), os.WriteFile(file, []byte(conf), 0o600))
+}
+
+func (c HAProxyConfig) configuration(port int, public string) (string, error) {
+	var servers strings.Builder
+	for i, b := range c.Backends {
+		_, health, err := net.SplitHostPort(b.Health)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&servers, "  server instance-%d %s port %s\n", i+1, b.Addr, health)
+	}
+	return replaced("haproxy.cfg", haproxy.Conf, [][2]string{
+		{"bind :443 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},
+		{"/etc/haproxy/tls/fleet.pem", public},
+		{"/etc/haproxy/tls/motorpool-ca.crt", c.CAFile},
+		{"  server a 10.0.0.11:8080\n  server b 10.0.0.12:8080\n", servers.String()},
+	})
+}
+
+// replaced changes a production configuration for this machine. What is to be changed must be
+// there.
+func replaced(name, conf string, changes [][2]string) (string, error) {
+	for _, c := range changes {
+		changed := strings.ReplaceAll(conf, c[0], c[1])
+		if changed == conf {
+			return "", fmt.Errorf("%s has no %q", name, strings.TrimSpace(c[0]))
+		}
+		conf = changed
+	}
+	return conf, nil
+}
+
+// readFiles returns files one after the other.
+func readFiles(names ...string) ([]byte, error) {
+	var all []byte
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text...)
+	}
+	return all, nil
 }

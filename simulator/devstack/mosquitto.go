@@ -180,13 +180,9 @@ func (m *Mosquitto) configuration() (string, error) {
 		[2]string{"/mosquitto/config/", m.cfg.Dir + "/"},
 		[2]string{"/mosquitto/data/", m.path("data") + "/"})
 
-	conf := mosquitto.Conf
-	for _, c := range changes {
-		changed := strings.ReplaceAll(conf, c[0], c[1])
-		if changed == conf {
-			return "", fmt.Errorf("mosquitto.conf has no %q", strings.TrimSpace(c[0]))
-		}
-		conf = changed
+	conf, err := replaced("mosquitto.conf", mosquitto.Conf, changes)
+	if err != nil {
+		return "", err
 	}
 	if os.Geteuid() == 0 {
 		// Else it becomes another user, who may not read the folder, and which makes the kernel

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,17 +26,27 @@ func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) 
 	const vehicles, calls = 8, 2000
 	s := embeddedStack(t, vehicles)
 	s.drive(nil, healthy)
+	authority, err := devstack.NewAuthority(filepath.Join(s.dir, "authority"))
+	s.must(err)
+	public, err := authority.Issue("public")
+	s.must(err)
 	settings := func(c *app.Config) {
+		c.HTTPCert, c.HTTPKey = public.CertFile, public.KeyFile
 		c.Health, c.Drain, c.VehicleRate, c.AdminRate, c.Budget = "127.0.0.1:0", 8*time.Second, 0, 0, telematics.MaxBudget
 	}
-	instances := []*instance{s.serve(settings), s.serve(settings)}
+	instances := []*instance{s.serve(settings), s.serve(settings, func(c *app.Config) { c.Drain = 0 })}
 	var backends []devstack.Backend
 	for _, i := range instances {
 		backends = append(backends, devstack.Backend{Addr: host(i.base), Health: host(i.health)})
 	}
-	proxy, err := devstack.StartHAProxy(filepath.Join(t.TempDir(), "haproxy"), backends...)
+	proxy, err := devstack.StartHAProxy(devstack.HAProxyConfig{
+		Dir: filepath.Join(s.dir, "haproxy"), Public: public, CAFile: authority.CAFile, Backends: backends,
+	})
 	s.must(err)
 	t.Cleanup(func() { _ = proxy.Close() })
+	transport := &http.Transport{TLSClientConfig: s.trusting(authority), MaxIdleConnsPerHost: vehicles}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.http = &http.Client{Transport: transport}
 	balanced := *instances[1]
 	balanced.base = proxy.URL()
 
@@ -82,7 +93,7 @@ func (i *instance) call(n int, number int64) (r reply, err error) {
 		return r, err
 	}
 	request.Header.Set("Authorization", "Bearer "+i.admin)
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
 	if err != nil {
 		return r, err
 	}

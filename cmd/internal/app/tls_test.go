@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -105,20 +104,10 @@ func (s *securedStack) databaseURL(ca string, pair devstack.KeyPair) app.Secret 
 	return app.Secret(address.String())
 }
 
-// trusted returns how a client connects that believes the authority alone.
-func (s *securedStack) trusted() *tls.Config {
-	s.Helper()
-	text, err := os.ReadFile(s.authority.CAFile)
-	s.must(err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return &tls.Config{RootCAs: roots}
-}
-
 // serial returns the number of the certificate that a listener shows to a new connection.
 func (s *securedStack) serial(i *instance) string {
 	s.Helper()
-	c, err := tls.Dial("tcp", host(i.base), s.trusted())
+	c, err := tls.Dial("tcp", host(i.base), s.trusting(s.authority))
 	s.must(err)
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
@@ -137,7 +126,7 @@ func (s *securedStack) copyPair(from, to devstack.KeyPair) {
 func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSecuredStack(t, 1)
-	transport := &http.Transport{TLSClientConfig: s.trusted()}
+	transport := &http.Transport{TLSClientConfig: s.trusting(s.authority)}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.http = &http.Client{Transport: transport}
 	s.drive(nil, healthy)

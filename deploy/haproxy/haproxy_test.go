@@ -1,0 +1,40 @@
+package haproxy_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"motorpool/simulator/devstack"
+)
+
+// HAProxy itself reads the configuration, and has nothing to warn of.
+func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
+	devstack.NeedServer(t, devstack.HAProxyServer)
+	dir := t.TempDir()
+	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := authority.Issue("fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := devstack.HAProxyConfig{
+		Dir: dir, Public: public, CAFile: authority.CAFile,
+		Backends: []devstack.Backend{{Addr: "127.0.0.1:1", Health: "127.0.0.1:2"}, {Addr: "127.0.0.1:3", Health: "127.0.0.1:4"}},
+	}
+	file, err := config.WriteFiles(443)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("haproxy")
+	if err != nil {
+		program = "/usr/sbin/haproxy"
+	}
+	said, err := exec.Command(program, "-c", "-f", file).CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "valid") || strings.Contains(string(said), "WARNING") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
