@@ -26,6 +26,12 @@ import (
 //go:embed mosquitto.conf
 var Conf string
 
+// CertificatesConf is certificates.conf, which is appended to Conf where units log in with
+// certificates: port 8884.
+//
+//go:embed certificates.conf
+var CertificatesConf string
+
 // UnitsACL is the access file of the units' listener, [TOP-1].
 //
 //go:embed units.acl

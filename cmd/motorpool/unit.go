@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/mosquitto"
@@ -18,10 +16,12 @@ import (
 )
 
 type unit struct {
-	Add    addUnit    `cmd:"" help:"Let units in with new passwords, and print them: once, since only their hashes are kept."`
-	Rotate rotateUnit `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately."`
-	Remove removeUnit `cmd:"" help:"Take units' access away."`
-	List   listUnits  `cmd:"" help:"List the units that may log in."`
+	Add       addUnit       `cmd:"" help:"Let units in with new passwords, and print them: once, since only their hashes are kept."`
+	Rotate    rotateUnit    `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately."`
+	Remove    removeUnit    `cmd:"" help:"Take units' access away: passwords, certificates and codes."`
+	List      listUnits     `cmd:"" help:"List the units that may log in."`
+	Authority makeAuthority `cmd:"" help:"Make what is missing of the certificate authority of units."`
+	Enrol     enrolUnit     `cmd:"" help:"Print one-time codes with which units get certificates, or serve the units that use them (--listen)."`
 }
 
 // unitAccess is what lets units in at Mosquitto.
@@ -61,7 +61,15 @@ func (a unitAccess) edit(ctx context.Context, change func(*mosquitto.Passwords) 
 	if err != nil {
 		return err
 	}
-	err = keyfile.EditContent(ctx, a.UnitsPasswd, func(file []byte) ([]byte, error) {
+	if err := a.write(ctx, change); err != nil {
+		return err
+	}
+	return errors.Join(done(), broker.reload())
+}
+
+// write changes the password file alone.
+func (a unitAccess) write(ctx context.Context, change func(*mosquitto.Passwords) error) error {
+	return a.explain(keyfile.EditContent(ctx, a.UnitsPasswd, func(file []byte) ([]byte, error) {
 		passwords, err := a.parse(file)
 		if err != nil {
 			return nil, err
@@ -73,11 +81,7 @@ func (a unitAccess) edit(ctx context.Context, change func(*mosquitto.Passwords) 
 	}, func(written []byte) error {
 		_, err := mosquitto.ParsePasswords(written)
 		return err
-	})
-	if err != nil {
-		return a.explain(err)
-	}
-	return errors.Join(done(), broker.reload())
+	}))
 }
 
 func (a unitAccess) parse(file []byte) (mosquitto.Passwords, error) {
@@ -219,29 +223,6 @@ func (u rotateUnit) Run(ctx context.Context) error {
 	})
 }
 
-type removeUnit struct {
-	unitAccess
-	serials
-}
-
-func (u removeUnit) Run(ctx context.Context) error {
-	if err := u.check(); err != nil {
-		return err
-	}
-	return u.edit(ctx, func(passwords *mosquitto.Passwords) error {
-		return each(u.Units, func(name string) error {
-			if !passwords.Has(name) {
-				return fmt.Errorf("unit %s has no password: nothing was changed (motorpool unit list)", name)
-			}
-			passwords.Remove(name)
-			return nil
-		})
-	}, func() error {
-		fmt.Println("removed:", strings.Join(u.Units, ", "))
-		return nil
-	})
-}
-
 // each returns all errors together.
 func each(units []string, check func(string) error) error {
 	var problems []error
@@ -249,35 +230,4 @@ func each(units []string, check func(string) error) error {
 		problems = append(problems, check(name))
 	}
 	return errors.Join(problems...)
-}
-
-type listUnits struct {
-	unitAccess
-	presentation
-}
-
-// listedUnit is a unit that may log in, in JSON.
-type listedUnit struct {
-	Unit     string `json:"unit"`
-	Password bool   `json:"password"`
-}
-
-func (l listUnits) Run() error {
-	file, err := os.ReadFile(l.UnitsPasswd)
-	if err != nil {
-		return l.explain(err)
-	}
-	passwords, err := l.parse(file)
-	if err != nil {
-		return err
-	}
-	list := []listedUnit{}
-	for _, name := range passwords.Users() {
-		list = append(list, listedUnit{name, true})
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return l.print(text, []column{{"UNIT", "unit"}, {"PASSWORD", "password"}})
 }

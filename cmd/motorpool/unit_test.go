@@ -195,7 +195,7 @@ func TestUnit_WhatIsRefusedChangesNothing(t *testing.T) {
 	}{
 		"there already":        {[]string{"add", "new", "other"}, exitRefused, "motorpool unit rotate other"},
 		"not there, rotate":    {[]string{"rotate", "other", "new"}, exitRefused, "motorpool unit add new"},
-		"not there, remove":    {[]string{"remove", "other", "new"}, exitRefused, "unit new has no password"},
+		"not there, remove":    {[]string{"remove", "other", "new"}, exitRefused, "unit new has nothing to take away"},
 		"no serial":            {[]string{"add", "a/b"}, exitUsage, "want 1 to 64 letters"},
 		"a wildcard":           {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
 		"twice":                {[]string{"add", "new", "new"}, exitUsage, "named twice"},

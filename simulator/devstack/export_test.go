@@ -22,7 +22,7 @@ func StartMosquittoOn(cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquit
 	if err != nil {
 		return nil, err
 	}
-	return startMosquittoOn(program, cfg, unitsPort, servicePort)
+	return startMosquittoOn(program, cfg, []int{unitsPort, servicePort, 0})
 }
 
 var OnFreePorts = onFreePorts[int]

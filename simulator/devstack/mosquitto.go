@@ -44,6 +44,10 @@ type MosquittoConfig struct {
 	// ServiceTLS is for TLS on the service's listener. Defaults to no TLS.
 	ServiceTLS *ServerTLS
 
+	// UnitsCA and UnitsCRL open the listener of units that log in with certificates. It needs
+	// CertFile and KeyFile. Defaults to none.
+	UnitsCA, UnitsCRL string
+
 	Logger *slog.Logger // Defaults to silence
 }
 
@@ -61,6 +65,7 @@ type Mosquitto struct {
 	*child
 	cfg                    MosquittoConfig
 	unitsPort, servicePort int
+	certificatesPort       int // 0: none
 }
 
 // StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed;
@@ -73,11 +78,14 @@ func StartMosquitto(cfg MosquittoConfig) (*Mosquitto, error) {
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("start mosquitto: %w", err)
 	}
-	return onFreePorts(2, func(ports []int) (*Mosquitto, error) { return startMosquittoOn(program, cfg, ports[0], ports[1]) })
+	return onFreePorts(3, func(ports []int) (*Mosquitto, error) { return startMosquittoOn(program, cfg, ports) })
 }
 
-func startMosquittoOn(program string, cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquitto, error) {
-	m := &Mosquitto{cfg: cfg, unitsPort: unitsPort, servicePort: servicePort}
+func startMosquittoOn(program string, cfg MosquittoConfig, ports []int) (*Mosquitto, error) {
+	m := &Mosquitto{cfg: cfg, unitsPort: ports[0], servicePort: ports[1]}
+	if cfg.UnitsCA != "" {
+		m.certificatesPort = ports[2]
+	}
 	if err := m.writeFiles(); err != nil {
 		return nil, fmt.Errorf("configure mosquitto: %w", err)
 	}
@@ -99,6 +107,11 @@ func (m *Mosquitto) UnitsURL() string {
 		scheme = "ssl"
 	}
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.unitsPort)
+}
+
+// CertificatesURL is where units with certificates connect.
+func (m *Mosquitto) CertificatesURL() string {
+	return fmt.Sprintf("ssl://127.0.0.1:%d", m.certificatesPort)
 }
 
 // ServiceURL is where the service connects.
@@ -176,11 +189,18 @@ func (m *Mosquitto) configuration() (string, error) {
 	if m.cfg.MaxUnitConnections > 0 {
 		changes = append(changes, [2]string{"\nmax_connections 60000\n", fmt.Sprintf("\nmax_connections %d\n", m.cfg.MaxUnitConnections)})
 	}
+	conf := mosquitto.Conf
+	if m.certificatesPort != 0 {
+		conf += mosquitto.CertificatesConf
+		changes = append(changes,
+			[2]string{"\nlistener 8884\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.certificatesPort)},
+			[2]string{"/mosquitto/config/tls/units-ca.crt", m.cfg.UnitsCA}, [2]string{"/mosquitto/config/tls/units.crl", m.cfg.UnitsCRL})
+	}
 	changes = append(changes,
 		[2]string{"/mosquitto/config/", m.cfg.Dir + "/"},
 		[2]string{"/mosquitto/data/", m.path("data") + "/"})
 
-	conf, err := replaced("mosquitto.conf", mosquitto.Conf, changes)
+	conf, err := replaced("mosquitto.conf", conf, changes)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,228 @@
+package enrolment
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"motorpool/cmd/internal/keyfile"
+)
+
+// The files of an authority's folder.
+const (
+	keyFile          = "ca.key"
+	certificateFile  = "ca.crt"
+	codesFile        = "codes.json"
+	certificatesFile = "certificates.json"
+)
+
+const (
+	serialBits = 127             // RFC 5280: at most 20 octets, and positive
+	clockError = 5 * time.Minute // of a unit or of the MQTT broker, when a certificate is new
+)
+
+// Authority signs units' certificates. It is safe for concurrent use, also by several processes.
+type Authority struct {
+	dir, crl    string
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// Create makes an authority in a folder: what is missing of key and certificate, record and
+// revocation list. A key and a certificate that are there stay, so that those of another
+// authority can be used.
+func Create(ctx context.Context, dir, crl string, lifetime time.Duration) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	_, keyErr := os.Stat(filepath.Join(dir, keyFile))
+	_, certificateErr := os.Stat(filepath.Join(dir, certificateFile))
+	switch {
+	case errors.Is(keyErr, fs.ErrNotExist) && errors.Is(certificateErr, fs.ErrNotExist):
+		if err := createKey(dir, lifetime); err != nil {
+			return nil, err
+		}
+	case keyErr != nil || certificateErr != nil:
+		return nil, fmt.Errorf("want both %s and %s in %s, or none: %w", keyFile, certificateFile, dir, errors.Join(keyErr, certificateErr))
+	}
+	for _, name := range []string{codesFile, certificatesFile} {
+		if err := createFile(filepath.Join(dir, name), []byte("[]\n"), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	a, err := load(dir, crl)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.sign(nil, time.Now(), 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := createFile(crl, list, 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	_, err = a.readCRL()
+	return a, err
+}
+
+// Open returns the authority of a folder, with its revocation list.
+func Open(dir, crl string) (*Authority, error) {
+	a, err := load(dir, crl)
+	if err == nil {
+		_, err = a.readCRL()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w (make what is missing: motorpool unit authority)", err)
+	}
+	return a, err
+}
+
+func load(dir, crl string) (*Authority, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile))
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	key, signs := pair.PrivateKey.(crypto.Signer)
+	const usage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	switch c := pair.Leaf; {
+	case !signs || !c.IsCA || c.KeyUsage&usage != usage:
+		return nil, fmt.Errorf("%s in %s: want the certificate of an authority that may sign certificates and revocation lists", certificateFile, dir)
+	case !time.Now().Before(c.NotAfter):
+		return nil, fmt.Errorf("%s in %s expired at %s", certificateFile, dir, c.NotAfter.Format(time.RFC3339))
+	}
+	return &Authority{dir, crl, pair.Leaf, key}, nil
+}
+
+func createKey(dir string, lifetime time.Duration) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	number, err := newSerial()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	certificate := &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: "Motorpool units " + now.UTC().Format(time.DateTime)},
+		NotBefore: now.Add(-clockError), NotAfter: now.Add(lifetime),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, certificate, certificate, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		createFile(filepath.Join(dir, keyFile), encode("PRIVATE KEY", private), 0o600),
+		createFile(filepath.Join(dir, certificateFile), encode("CERTIFICATE", der), 0o644))
+}
+
+// newSerial returns a random number of a certificate.
+func newSerial() (*big.Int, error) {
+	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func createFile(path string, content []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+func (a *Authority) readCRL() (*x509.RevocationList, error) {
+	text, err := os.ReadFile(a.crl)
+	if err != nil {
+		return nil, fmt.Errorf("revocation list: %w", err)
+	}
+	return a.parseCRL(text)
+}
+
+func (a *Authority) parseCRL(text []byte) (*x509.RevocationList, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("revocation list %s: not PEM", a.crl)
+	}
+	list, err := x509.ParseRevocationList(block.Bytes)
+	if err == nil {
+		err = list.CheckSignatureFrom(a.certificate)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("revocation list %s: %w", a.crl, err)
+	}
+	return list, nil
+}
+
+// sign returns a revocation list. It is valid as long as the authority: an expired one would lock
+// all units out, and it reaches the MQTT broker as a file, which no attacker on the way holds back.
+func (a *Authority) sign(revoked []Certificate, now time.Time, number int64) ([]byte, error) {
+	list := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now, NextUpdate: a.certificate.NotAfter}
+	for _, c := range revoked {
+		serial, ok := new(big.Int).SetString(c.Serial, 16)
+		if !ok {
+			return nil, fmt.Errorf("%s: %q is no serial", certificatesFile, c.Serial)
+		}
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: serial, RevocationTime: *c.Revoked})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.certificate, a.key)
+	return encode("X509 CRL", der), err
+}
+
+// publishCRL replaces the revocation list by that of the certificates. The caller holds the
+// folder's lock. OpenSSL, and so Mosquitto, which keeps the lists that it has
+// read, may stay with the older of two lists of one second: so this waits for the next second.
+func (a *Authority) publishCRL(ctx context.Context, certificates []Certificate) error {
+	var revoked []Certificate
+	for _, c := range certificates {
+		if c.Revoked != nil {
+			revoked = append(revoked, c)
+		}
+	}
+	before, err := a.readCRL()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if next := before.ThisUpdate.Add(time.Second); now.Before(next) {
+		if next.Sub(now) > time.Minute {
+			return fmt.Errorf("revocation list %s is from the future, %s: check the clock", a.crl, before.ThisUpdate.Format(time.RFC3339))
+		}
+		select {
+		case <-time.After(next.Sub(now)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now = next
+	}
+	list, err := a.sign(revoked, now, before.Number.Int64()+1)
+	if err != nil {
+		return err
+	}
+	return keyfile.EditContent(ctx, a.crl, func([]byte) ([]byte, error) { return list, nil }, func(written []byte) error {
+		_, err := a.parseCRL(written)
+		return err
+	})
+}

@@ -1,0 +1,16 @@
+// Package enrolment gives telematics units certificates with which they log in to the MQTT broker,
+// and revokes them. An authority is a folder that the operator keeps:
+//
+//	ca.key             private key of the certificate authority (ca.crt)
+//	codes.json         one-time codes, as hashes, and what was issued for them
+//	certificates.json  what was issued and has not expired
+//
+// and a revocation list (CRL), which the MQTT broker reads:
+//
+//	operator ─ NewCode ─► code ─► unit ─ code, CSR ─► Handler ─ Issue ─► certificate
+//	operator ─ Revoke ─► revocation list ─► MQTT broker
+//
+// Everything that changes the folder holds the lock of codes.json. A certificate is on record
+// before it is handed out, so that each one can be revoked. A code belongs to the first key that
+// uses it: the same key gets the same certificate again, since the answer may have been lost.
+package enrolment

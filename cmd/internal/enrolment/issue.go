@@ -1,0 +1,115 @@
+package enrolment
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const minRSABits = 2048
+
+// Issue returns the certificate, with the authority's after it, that a code and a request (CSR), as
+// PEM, are worth. The certificate names the unit of the code; of the request only the key counts.
+func (a *Authority) Issue(ctx context.Context, text string, request []byte) (chain []byte, issued Certificate, err error) {
+	// Before the lock: a guess must not hold up an operator.
+	if err := a.knows(text); err != nil {
+		return nil, issued, err
+	}
+	csr, err := parseRequest(request)
+	if err != nil {
+		return nil, issued, err
+	}
+	key := hash(csr.RawSubjectPublicKeyInfo)
+	err = a.locked(ctx, func(codes []code) ([]code, error) {
+		i := slices.IndexFunc(codes, func(c code) bool { return c.Hash == hash([]byte(text)) })
+		if i < 0 || codes[i].Key != "" && codes[i].Key != key {
+			return nil, ErrCode
+		}
+		c := &codes[i]
+		if name := csr.Subject.CommonName; name != "" && name != string(c.Unit) {
+			return nil, fmt.Errorf("%w: it names %q, and the code is another unit's", ErrRequest, name)
+		}
+		if c.Key == key {
+			chain, issued.Unit = []byte(c.Chain), c.Unit
+			return codes, nil
+		}
+		if chain, issued, err = a.create(c.Unit, csr, c.Lifetime); err != nil {
+			return nil, err
+		}
+		c.Key, c.Chain = key, string(chain)
+		return codes, a.editCertificates(ctx, func(list []Certificate) []Certificate { return append(list, issued) })
+	})
+	if err != nil {
+		return nil, Certificate{}, err
+	}
+	return chain, issued, nil
+}
+
+func (a *Authority) knows(text string) error {
+	codes, err := a.codes()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if !slices.ContainsFunc(codes, func(c code) bool { return c.Hash == hash([]byte(text)) && now.Before(c.Expires) }) {
+		return ErrCode
+	}
+	return nil
+}
+
+// parseRequest returns a request whose sender has the key.
+func parseRequest(text []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" {
+		return nil, fmt.Errorf("%w: want PEM, CERTIFICATE REQUEST", ErrRequest)
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err == nil {
+		err = csr.CheckSignature()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	switch key := csr.PublicKey.(type) {
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+	case *rsa.PublicKey:
+		if key.N.BitLen() < minRSABits {
+			return nil, fmt.Errorf("%w: an RSA key of %d bits, want %d or more", ErrRequest, key.N.BitLen(), minRSABits)
+		}
+	default:
+		return nil, fmt.Errorf("%w: want an ECDSA, Ed25519 or RSA key", ErrRequest)
+	}
+	return csr, nil
+}
+
+func (a *Authority) create(unit telematics.Unit, csr *x509.CertificateRequest, lifetime time.Duration) ([]byte, Certificate, error) {
+	number, err := newSerial()
+	if err != nil {
+		return nil, Certificate{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	expires := now.Add(lifetime)
+	if expires.After(a.certificate.NotAfter) {
+		expires = a.certificate.NotAfter
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: string(unit)},
+		NotBefore: now.Add(-clockError), NotAfter: expires,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+	}, a.certificate, csr.PublicKey, a.key)
+	if err != nil {
+		return nil, Certificate{}, err
+	}
+	chain := append(encode("CERTIFICATE", der), encode("CERTIFICATE", a.certificate.Raw)...)
+	return chain, Certificate{Unit: unit, Serial: number.Text(16), Issued: now, Expires: expires}, nil
+}

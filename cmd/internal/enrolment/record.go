@@ -1,0 +1,189 @@
+package enrolment
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics"
+)
+
+// Certificate is one that was issued.
+type Certificate struct {
+	Unit    telematics.Unit `json:"unit"`
+	Serial  string          `json:"serial"` // hexadecimal
+	Issued  time.Time       `json:"issued"`
+	Expires time.Time       `json:"expires"`
+	Revoked *time.Time      `json:"revoked,omitempty"`
+}
+
+// code lets a unit have one certificate.
+type code struct {
+	Unit     telematics.Unit `json:"unit"`
+	Hash     string          `json:"sha256"` // of the code
+	Expires  time.Time       `json:"expires"`
+	Lifetime time.Duration   `json:"lifetime_ns"`           // of the certificate
+	Key      string          `json:"key_sha256,omitempty"`  // of the public key that has used it
+	Chain    string          `json:"certificate,omitempty"` // that was issued, with the authority's
+}
+
+// CodeConfig is a one-time code.
+type CodeConfig struct {
+	Lifetime            time.Duration // in which it can be used
+	CertificateLifetime time.Duration
+}
+
+// NewCode returns a code with which a unit gets one certificate.
+func (a *Authority) NewCode(ctx context.Context, unit telematics.Unit, c CodeConfig) (string, error) {
+	text := rand.Text()
+	return text, a.locked(ctx, func(codes []code) ([]code, error) {
+		return append(codes, code{Unit: unit, Hash: hash([]byte(text)), Expires: time.Now().Add(c.Lifetime).UTC().Truncate(time.Second), Lifetime: c.CertificateLifetime}), nil
+	})
+}
+
+// Which says what of a unit is revoked.
+type Which int
+
+// What of a unit is revoked.
+const (
+	Everything Which = iota // its certificates, and codes that were not used
+	Superseded              // its certificates but the newest
+)
+
+// Revoke revokes certificates of units, and publishes the revocation list, which the MQTT broker
+// must read then. It returns how many certificates and codes of each unit are revoked now and were
+// not before. It may be repeated.
+func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics.Unit) (map[telematics.Unit]int, error) {
+	revoked := map[telematics.Unit]int{}
+	now := time.Now().UTC().Truncate(time.Second)
+	return revoked, a.locked(ctx, func(codes []code) ([]code, error) {
+		if which == Everything {
+			codes = slices.DeleteFunc(codes, func(c code) bool {
+				ends := slices.Contains(units, c.Unit)
+				if ends && c.Key == "" {
+					revoked[c.Unit]++
+				}
+				return ends
+			})
+		}
+		var all []Certificate
+		err := a.editCertificates(ctx, func(certificates []Certificate) []Certificate {
+			newest := map[telematics.Unit]int{}
+			for i, c := range certificates {
+				newest[c.Unit] = i
+			}
+			for i := range certificates {
+				c := &certificates[i]
+				if slices.Contains(units, c.Unit) && c.Revoked == nil && (which == Everything || newest[c.Unit] != i) {
+					c.Revoked = &now
+					revoked[c.Unit]++
+				}
+			}
+			all = certificates
+			return certificates
+		})
+		if err != nil {
+			return nil, err
+		}
+		return codes, a.publishCRL(ctx, all)
+	})
+}
+
+// Certificates returns what was issued and has not expired, the oldest first.
+func (a *Authority) Certificates() ([]Certificate, error) {
+	text, err := os.ReadFile(filepath.Join(a.dir, certificatesFile))
+	if err != nil {
+		return nil, err
+	}
+	return parse[Certificate](certificatesFile, text)
+}
+
+// Pending returns the units with codes that can still be used, and were not.
+func (a *Authority) Pending() ([]telematics.Unit, error) {
+	codes, err := a.codes()
+	if err != nil {
+		return nil, err
+	}
+	var units []telematics.Unit
+	now := time.Now()
+	for _, c := range codes {
+		if c.Key == "" && now.Before(c.Expires) {
+			units = append(units, c.Unit)
+		}
+	}
+	return units, nil
+}
+
+func (a *Authority) codes() ([]code, error) {
+	text, err := os.ReadFile(filepath.Join(a.dir, codesFile))
+	if err != nil {
+		return nil, err
+	}
+	return parse[code](codesFile, text)
+}
+
+// locked changes the codes, under the lock that all changes of the folder hold. Expired codes are
+// removed.
+func (a *Authority) locked(ctx context.Context, change func([]code) ([]code, error)) error {
+	return edit(ctx, filepath.Join(a.dir, codesFile), func(codes []code) ([]code, error) {
+		now := time.Now()
+		return change(slices.DeleteFunc(codes, func(c code) bool { return now.After(c.Expires) }))
+	})
+}
+
+// editCertificates changes the record of certificates. The caller holds the folder's lock. Expired
+// ones are removed: no broker accepts them, and the revocation list need not name them.
+func (a *Authority) editCertificates(ctx context.Context, change func([]Certificate) []Certificate) error {
+	return edit(ctx, filepath.Join(a.dir, certificatesFile), func(certificates []Certificate) ([]Certificate, error) {
+		now := time.Now()
+		return change(slices.DeleteFunc(certificates, func(c Certificate) bool { return now.After(c.Expires.Add(clockError)) })), nil
+	})
+}
+
+func edit[T any](ctx context.Context, file string, change func([]T) ([]T, error)) error {
+	return keyfile.EditContent(ctx, file, func(text []byte) ([]byte, error) {
+		list, err := parse[T](file, text)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = change(list); err != nil {
+			return nil, err
+		}
+		if list == nil {
+			list = []T{}
+		}
+		text, err = json.MarshalIndent(list, "", " ")
+		return append(text, '\n'), err
+	}, func(written []byte) error {
+		_, err := parse[T](file, written)
+		return err
+	})
+}
+
+func parse[T any](file string, text []byte) ([]T, error) {
+	var list []T
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return list, nil
+}
+
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Errors of Issue that are the caller's. Their texts are for the caller.
+var (
+	ErrCode    = errors.New("the code is unknown, has expired, was used with another key, or was taken back")
+	ErrRequest = errors.New("certificate request")
+)

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+// pki is a certificate of servers on loopback, and an authority of units, which the environment
+// names.
+type pki struct {
+	dir                   string
+	serverCert, serverKey string
+	roots                 *x509.CertPool
+}
+
+func newPKI(t *testing.T) pki {
+	t.Helper()
+	p := pki{dir: t.TempDir(), roots: x509.NewCertPool()}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.serverCert, p.serverKey = filepath.Join(p.dir, "server.crt"), filepath.Join(p.dir, "server.key")
+	for file, block := range map[string]*pem.Block{p.serverCert: {Type: "CERTIFICATE", Bytes: der}, p.serverKey: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.roots.AddCert(parsed)
+	t.Setenv("MOTORPOOL_UNIT_AUTHORITY", filepath.Join(p.dir, "authority"))
+	t.Setenv("MOTORPOOL_UNITS_CRL", p.crl())
+	if _, _, err := runTool(t, "unit", "authority"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p pki) crl() string { return filepath.Join(p.dir, "units.crl") }
+
+// brokerConfig is that of a Mosquitto with a listener for certificates.
+func (p pki) brokerConfig(t *testing.T) devstack.MosquittoConfig {
+	t.Helper()
+	return devstack.MosquittoConfig{
+		CertFile: p.serverCert, KeyFile: p.serverKey, UnitsCA: filepath.Join(p.dir, "authority", "ca.crt"), UnitsCRL: p.crl(),
+	}
+}
+
+// serve runs the enrolment server until the test ends, and returns its URL.
+func (p pki) serve(t *testing.T) string {
+	t.Helper()
+	port, err := devstack.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"unit", "enrol", "--listen", address, "--certificate", p.serverCert, "--certificate-key", p.serverKey})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("enrolment server: %v", err)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+			return "https://" + address
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newRequest(t *testing.T, name string) (request []byte, key *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), key
+}
+
+// post sends a request as a unit does.
+func (p pki) post(t *testing.T, server, code string, request []byte) (status int, answer []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/v1/enrol", bytes.NewReader(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+code)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots}, DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// code has the operator make a code.
+func newCode(t *testing.T, unit string, flags ...string) string {
+	t.Helper()
+	printed, _, err := runTool(t, append([]string{"unit", "enrol", unit}, flags...)...)
+	name, code, _ := strings.Cut(printed, " ")
+	if err != nil || name != unit || len(code) != 26 {
+		t.Fatalf("enrol: %q %v", printed, err)
+	}
+	return code
+}
+
+// enrol gets a unit a certificate, with a key that the unit alone has.
+func (p pki) enrol(t *testing.T, server, unit string, flags ...string) tls.Certificate {
+	t.Helper()
+	request, key := newRequest(t, unit)
+	status, answer := p.post(t, server, newCode(t, unit, flags...), request)
+	if status != http.StatusOK {
+		t.Fatalf("enrol: %d %s", status, answer)
+	}
+	certificate := tls.Certificate{PrivateKey: key}
+	for block, rest := pem.Decode(answer); block != nil; block, rest = pem.Decode(rest) {
+		certificate.Certificate = append(certificate.Certificate, block.Bytes)
+	}
+	return certificate
+}
+
+// radio connects with a certificate.
+func (p pki) radio(broker *devstack.Mosquitto, certificates ...tls.Certificate) simulator.MQTT {
+	return simulator.MQTT{Broker: broker.CertificatesURL(), TLS: &tls.Config{RootCAs: p.roots, Certificates: certificates}}
+}
+
+func (p pki) connect(t *testing.T, broker *devstack.Mosquitto, unit string, certificates ...tls.Certificate) (simulator.Connection, error) {
+	t.Helper()
+	c, err := p.radio(broker, certificates...).Dial(t.Context(), simulator.Login{Unit: telematics.Unit(unit)}, func(simulator.Message) {})
+	if err == nil {
+		t.Cleanup(c.Cut)
+	}
+	return c, err
+}
+
+func (p pki) mustConnect(t *testing.T, broker *devstack.Mosquitto, unit string, certificate tls.Certificate) simulator.Connection {
+	t.Helper()
+	c, err := p.connect(t, broker, unit, certificate)
+	if err != nil {
+		t.Fatalf("unit %s: %v", unit, err)
+	}
+	return c
+}
+
+func TestUnit_CertificatesAreIssuedReplacedAndRevokedWithoutARestart(t *testing.T) {
+	p := newPKI(t)
+	cfg := p.brokerConfig(t)
+	cfg.ServicePassword = "service"
+	broker := operatedMosquitto(t, cfg)
+	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
+	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
+	server := p.serve(t)
+
+	other := p.mustConnect(t, broker, "other", p.enrol(t, server, "other"))
+	old := p.enrol(t, server, "unit-1")
+	first := p.mustConnect(t, broker, "unit-1", old)
+	if _, err := p.connect(t, broker, "unit-1"); err == nil {
+		t.Error("connected without a certificate")
+	}
+
+	current := p.enrol(t, server, "unit-1")
+	second := p.mustConnect(t, broker, "unit-1", current)
+	awaitLost(t, "the connection that the second one replaces", first)
+	if _, _, err := runTool(t, "unit", "remove", "--superseded", "unit-1"); err != nil {
+		t.Fatal(err)
+	}
+	awaitLost(t, "the connection at the time of a revocation", second)
+	if _, err := p.connect(t, broker, "unit-1", old); err == nil {
+		t.Error("the replaced certificate is accepted")
+	}
+	third := p.mustConnect(t, broker, "unit-1", current)
+
+	// Immediately: the revocation list must have a later date.
+	if printed, said, err := runTool(t, "unit", "remove", "unit-1"); err != nil || printed != "removed: unit-1" || said != "" {
+		t.Fatalf("remove: %q %q %v", printed, said, err)
+	}
+	awaitLost(t, "of a removed unit", third)
+	if _, err := p.connect(t, broker, "unit-1", current); err == nil {
+		t.Error("a revoked certificate is accepted")
+	}
+	select {
+	case <-other.Lost():
+		t.Error("another unit was disconnected")
+	default:
+	}
+	if _, _, err := runTool(t, "unit", "remove", "unit-1"); err != nil {
+		t.Errorf("remove again: %v", err)
+	}
+	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "1") || lineHas(list, "unit-1", "false") {
+		t.Errorf("list: %s %v", list, err)
+	}
+}
+
+func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
+	p := newPKI(t)
+	server := p.serve(t)
+	code := newCode(t, "unit-1")
+	request, _ := newRequest(t, "unit-1")
+	foreign, _ := newRequest(t, "unit-2")
+	unnamed, _ := newRequest(t, "")
+	tampered, _ := pem.Decode(request)
+	tampered.Bytes[len(tampered.Bytes)-1] ^= 1 // of the signature
+	for name, c := range map[string]struct {
+		code    string
+		request []byte
+		status  int
+	}{
+		"no code":          {"", request, http.StatusUnauthorized},
+		"a guess":          {strings.Repeat("A", 26), request, http.StatusUnauthorized},
+		"another unit":     {code, foreign, http.StatusBadRequest},
+		"not a request":    {code, []byte("hello"), http.StatusBadRequest},
+		"a forged request": {code, pem.EncodeToMemory(tampered), http.StatusBadRequest},
+		"too long":         {code, make([]byte, 20<<10), http.StatusRequestEntityTooLarge},
+	} {
+		if status, answer := p.post(t, server, c.code, c.request); status != c.status || bytes.Contains(answer, []byte("CERTIFICATE-")) {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	status, first := p.post(t, server, code, request)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, first)
+	}
+	if status, again := p.post(t, server, code, request); status != http.StatusOK || !bytes.Equal(first, again) {
+		t.Errorf("the same request again: %d %s", status, again)
+	}
+	if status, _ := p.post(t, server, code, unnamed); status != http.StatusUnauthorized {
+		t.Errorf("the code with another key: %d", status)
+	}
+	block, _ := pem.Decode(first)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if valid := time.Until(certificate.NotAfter); certificate.Subject.CommonName != "unit-1" || certificate.IsCA || len(certificate.ExtKeyUsage) != 1 ||
+		certificate.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth || valid > 8760*time.Hour || valid < 8759*time.Hour {
+		t.Errorf("certificate %+v", certificate)
+	}
+
+	removed := newCode(t, "unit-3")
+	t.Setenv("MOTORPOOL_UNITS_PASSWD", filepath.Join(p.dir, "none"))
+	if _, _, err := runTool(t, "unit", "remove", "unit-3"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := p.post(t, server, removed, unnamed); status != http.StatusUnauthorized {
+		t.Errorf("the code of a removed unit: %d", status)
+	}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/broker/link"
+	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/enrolment"
+	"motorpool/mosquitto"
+	"motorpool/telematics"
+)
+
+// serviceAccount is how the service logs in at the MQTT broker.
+type serviceAccount struct {
+	MQTTURL      []string   `name:"mqtt-url" placeholder:"URL" help:"Service's listener of the MQTT broker, to end open connections of units that had certificates; may be repeated (default none: they stay open until they break)."`
+	MQTTUsername string     `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
+	MQTTPassword app.Secret `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
+	MQTTCA       string     `name:"mqtt-ca" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
+	MQTTCert     string     `name:"mqtt-cert" placeholder:"FILE" help:"Certificate of the service at the MQTT broker, as PEM (default none)."`
+	MQTTKey      string     `name:"mqtt-key" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
+}
+
+// displace ends the units' open connections.
+func (s serviceAccount) displace(ctx context.Context, units []string) error {
+	secured, err := s.tls()
+	if err != nil {
+		return err
+	}
+	config := link.Config{Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: secured}
+	for _, config.URL = range s.MQTTURL {
+		for _, name := range units {
+			if err := link.Displace(ctx, config, telematics.Unit(name)); err != nil {
+				return fmt.Errorf("%w\nthe certificates are revoked, but an open connection of %s stays until it breaks: repeat the command", err, name)
+			}
+		}
+	}
+	return nil
+}
+
+func (s serviceAccount) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.MQTTCA != "" {
+		pem, err := os.ReadFile(s.MQTTCA)
+		if err != nil {
+			return nil, fmt.Errorf("--mqtt-ca: %w", err)
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--mqtt-ca: %s holds no PEM certificate", s.MQTTCA)
+		}
+	}
+	if s.MQTTCert != "" || s.MQTTKey != "" {
+		pair, err := tls.LoadX509KeyPair(s.MQTTCert, s.MQTTKey)
+		if err != nil {
+			return nil, fmt.Errorf("--mqtt-cert, --mqtt-key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+type removeUnit struct {
+	unitAccess
+	unitAuthority
+	serviceAccount
+	Superseded bool `env:"-" help:"Only certificates that a newer one of the same unit has replaced."`
+	serials
+}
+
+func (u removeUnit) Run(ctx context.Context) error {
+	if err := u.check(); err != nil {
+		return err
+	}
+	if u.Superseded && u.UnitAuthority == "" {
+		return badUsage("--superseded: only with --unit-authority")
+	}
+	if _, err := u.tls(); err != nil { // before anything is changed
+		return badUsage("%w", err)
+	}
+	broker, err := u.broker()
+	if err != nil {
+		return err
+	}
+	certified, err := u.mayRemove()
+	if err != nil {
+		return err
+	}
+	// Certificates first: a code must not give a removed unit another one.
+	if err := u.revoke(ctx); err != nil {
+		return err
+	}
+	if !u.Superseded {
+		if err := u.forget(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Println("removed:", strings.Join(u.Units, ", "))
+	if err := broker.reload(); err != nil {
+		return err
+	}
+	if len(certified) > 0 && (len(u.MQTTURL) == 0 || broker.process == nil) {
+		hint("Open connections with a certificate stay until they break: %s.\nRepeat the command with --mqtt-url and --mosquitto-pid-file to end them.", strings.Join(certified, ", "))
+		return nil
+	}
+	return u.displace(ctx, certified)
+}
+
+// mayRemove fails where a unit has nothing to take away, and returns those that have had
+// certificates. What was revoked counts, so that the command can be repeated.
+func (u removeUnit) mayRemove() (certified []string, err error) {
+	passwords, err := u.passwords()
+	if err != nil {
+		return nil, err
+	}
+	certificates, pending, err := u.issued()
+	if err != nil {
+		return nil, err
+	}
+	err = each(u.Units, func(name string) error {
+		known := !u.Superseded && (passwords.Has(name) || slices.Contains(pending, telematics.Unit(name)))
+		if slices.ContainsFunc(certificates, func(c enrolment.Certificate) bool { return string(c.Unit) == name }) {
+			certified, known = append(certified, name), true
+		}
+		if !known {
+			return fmt.Errorf("unit %s has nothing to take away; nothing was changed (motorpool unit list)", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failure{exitRefused, err}
+	}
+	return certified, nil
+}
+
+// passwords returns none where there is no file, and units have certificates.
+func (u removeUnit) passwords() (mosquitto.Passwords, error) {
+	return u.readPasswords(u.UnitAuthority != "")
+}
+
+// readPasswords returns those of the file. It may be missing where that is optional.
+func (a unitAccess) readPasswords(optional bool) (mosquitto.Passwords, error) {
+	file, err := os.ReadFile(a.UnitsPasswd)
+	switch {
+	case optional && errors.Is(err, fs.ErrNotExist):
+		return mosquitto.Passwords{}, nil
+	case err != nil:
+		return mosquitto.Passwords{}, a.explain(err)
+	}
+	return a.parse(file)
+}
+
+func (u removeUnit) revoke(ctx context.Context) error {
+	if u.UnitAuthority == "" {
+		return nil
+	}
+	authority, err := u.open()
+	if err != nil {
+		return err
+	}
+	which := enrolment.Everything
+	if u.Superseded {
+		which = enrolment.Superseded
+	}
+	units := make([]telematics.Unit, len(u.Units))
+	for i, name := range u.Units {
+		units[i] = telematics.Unit(name)
+	}
+	_, err = authority.Revoke(ctx, which, units...)
+	return err
+}
+
+// forget removes the units' passwords.
+func (u removeUnit) forget(ctx context.Context) error {
+	passwords, err := u.passwords()
+	if err != nil || !slices.ContainsFunc(u.Units, passwords.Has) {
+		return err
+	}
+	return u.write(ctx, func(passwords *mosquitto.Passwords) error {
+		for _, name := range u.Units {
+			passwords.Remove(name)
+		}
+		return nil
+	})
+}
+
+type listUnits struct {
+	unitAccess
+	unitAuthority
+	presentation
+}
+
+// listedUnit is a unit that may log in, in JSON.
+type listedUnit struct {
+	Unit         telematics.Unit `json:"unit"`
+	Password     bool            `json:"password"`
+	Certificates int             `json:"certificates"` // that are valid
+	Expires      *time.Time      `json:"expires"`      // the last of them
+	Code         bool            `json:"code"`         // one was printed, and not used
+}
+
+func (l listUnits) Run() error {
+	passwords, err := l.readPasswords(l.UnitAuthority != "")
+	if err != nil {
+		return err
+	}
+	certificates, pending, err := l.issued()
+	if err != nil {
+		return err
+	}
+	units := map[telematics.Unit]*listedUnit{}
+	row := func(name telematics.Unit) *listedUnit {
+		if units[name] == nil {
+			units[name] = &listedUnit{Unit: name}
+		}
+		return units[name]
+	}
+	for _, name := range passwords.Users() {
+		row(telematics.Unit(name)).Password = true
+	}
+	for _, c := range certificates {
+		if c.Revoked != nil || time.Now().After(c.Expires) {
+			continue
+		}
+		r := row(c.Unit)
+		r.Certificates++
+		if r.Expires == nil || c.Expires.After(*r.Expires) {
+			r.Expires = &c.Expires
+		}
+	}
+	for _, name := range pending {
+		row(name).Code = true
+	}
+	list := make([]*listedUnit, 0, len(units))
+	for _, r := range units {
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *listedUnit) int { return strings.Compare(string(a.Unit), string(b.Unit)) })
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return l.print(text, []column{{"UNIT", "unit"}, {"PASSWORD", "password"}, {"CERTIFICATES", "certificates"}, {"EXPIRES", "expires"}, {"CODE", "code"}})
+}
