@@ -23,6 +23,8 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"deploy/haproxy":              {},
+	"deploy/kustomize":            {},
+	"deploy/systemd":              {},
 	"rental":                      {"telematics"},
 	"rental/charging":             {"rental", "telematics"},
 	"rental/wallet":               {"rental", "telematics"},

@@ -1,0 +1,82 @@
+package motorpool_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+)
+
+// goreleaser is the version whose schema the release's configuration is checked against. Its
+// module is downloaded for the schema alone: the program takes minutes to build.
+const goreleaser = "github.com/goreleaser/goreleaser/v2@v2.13.0"
+
+func TestReleaseIsConfiguredByGoReleasersSchema(t *testing.T) {
+	downloaded, err := exec.Command("go", "mod", "download", "-json", goreleaser).Output()
+	var module struct{ Dir string }
+	if err != nil || json.Unmarshal(downloaded, &module) != nil {
+		t.Fatalf("go mod download %s: %v\n%s", goreleaser, err, downloaded)
+	}
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(module.Dir, "www/docs/static/schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(release(t)); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// release returns the configuration with the types of JSON.
+func release(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(".goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.(map[string]any)
+}
+
+// What a release builds and packs is there, and every build sets the version that 'motorpool
+// version' prints.
+func TestReleaseNamesWhatIsThere(t *testing.T) {
+	config := release(t)
+	var ids []string
+	for _, build := range config["builds"].([]any) {
+		build := build.(map[string]any)
+		ids = append(ids, build["id"].(string))
+		if files, err := filepath.Glob(build["main"].(string) + "/main.go"); err != nil || len(files) != 1 {
+			t.Errorf("%s is no program: %v", build["main"], err)
+		}
+		if flags := build["ldflags"].([]any)[0].(string); !strings.Contains(flags, "-X main.version={{ .Version }}") {
+			t.Errorf("%s is built with %s", build["id"], flags)
+		}
+	}
+	for _, pack := range config["nfpms"].([]any) {
+		pack := pack.(map[string]any)
+		for _, id := range pack["ids"].([]any) {
+			if !slices.Contains(ids, id.(string)) {
+				t.Errorf("a package of %s, which is not built", id)
+			}
+		}
+		for _, content := range pack["contents"].([]any) {
+			if _, err := os.Stat(content.(map[string]any)["src"].(string)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
