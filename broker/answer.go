@@ -2,12 +2,12 @@ package broker
 
 import (
 	"context"
-	"runtime/trace"
 	"time"
 
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // answered is an answer on its way to be handled.
@@ -37,7 +37,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	now := b.now()
-	decoding := trace.StartRegion(context.Background(), delivery.StepDecode)
+	decoding := tracing.Step(context.Background(), delivery.StepDecode)
 	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
 	decoding.End()
 	if err != nil {
@@ -247,8 +247,9 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 			b.roundTrip.observe(took)
 		}
 	}
+	ctx, here := b.joinTrace(ctx, unit, a, w)
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
-		b.receive(unit, w, at)
+		b.receive(ctx, unit, a, w, at)
 		return
 	}
 	if w != nil {
@@ -258,11 +259,15 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		finding.Progress, finding.Known = w.progress(), w.command
 	}
 	stepping, cancel := b.step(ctx)
-	settling := trace.StartRegion(stepping, delivery.StepSettle)
+	began := time.Now()
+	settling := tracing.Step(stepping, delivery.StepSettle)
 	c, ok, err := b.Commands.Settle(stepping, finding)
 	settling.End()
 	cancel()
+	ended := time.Now()
+	reporting := tracing.Step(ctx, delivery.StepReport)
 	reported(ctx)
+	reporting.End()
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
@@ -273,21 +278,27 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 			b.ended(unit, a)
 		}
 	default:
+		if !here { // settled by an answer, so the traceparent is that of a command of this unit
+			b.Tracer.Record(ctx, delivery.StepSettle, began, ended)
+		}
+		b.traceAnswer(ctx, a, finding.SentAt, at)
 		b.ended(unit, a)
-		b.countSettled(c)
+		b.countSettled(ctx, c)
 		b.wake(ctx, c)
 	}
 }
 
 // receive lets the caller know that the unit has its command. That is recorded a moment later, or
 // with the final answer.
-func (b *Broker) receive(unit telematics.Unit, w *waiter, at time.Time) {
+func (b *Broker) receive(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
 	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
+		return
 	}
+	b.traceAnswer(ctx, a, w.progress().SentAt, at)
 }
 
-func (b *Broker) countSettled(c *telematics.Command) {
+func (b *Broker) countSettled(ctx context.Context, c *telematics.Command) {
 	if c.State.IsOpen() {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/dialects"
+	"motorpool/tracing"
 )
 
 // Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and
@@ -49,6 +50,9 @@ type Config struct {
 	SweepEvery  time.Duration // between two looks for what was left behind. Defaults to 1 s.
 	StepTimeout time.Duration // of one call of a port. Defaults to 3 s.
 	Logger      *slog.Logger  // Defaults to slog.Default().
+
+	// Tracer joins answers to the traces of their commands. Defaults to none.
+	Tracer *tracing.Tracer
 
 	// Metrics is where what the broker counts is registered. Defaults to a new registry.
 	Metrics prometheus.Registerer

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // errInFlight means that a command is overdue while this process still waits for a store to
@@ -94,7 +95,9 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	b.outbox.addSettlement(finding)
 	stepping, cancel := b.step(ctx)
 	defer cancel()
+	settling := tracing.Step(stepping, delivery.StepSettle)
 	settled, ok, err := b.Commands.Settle(stepping, finding)
+	settling.End()
 	if err == nil {
 		b.outbox.removeSettlement(c.ID)
 	}

@@ -2,16 +2,21 @@ package broker
 
 import (
 	"context"
-	"runtime/trace"
 	"time"
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // sign returns the signed message of a claimed command.
 func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.Transmission, error) {
-	defer trace.StartRegion(ctx, delivery.StepSign).End()
+	defer tracing.Step(ctx, delivery.StepSign).End()
+	if span := tracing.Traceparent(ctx); span != "" {
+		traced := *c // others read it
+		traced.Trace = span
+		c = &traced
+	}
 	message, err := b.Dialects.Encode(c, b.Key)
 	return &message, err
 }
@@ -30,8 +35,12 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}
-	publishing := trace.StartRegion(ctx, delivery.StepPublish)
+	publishing := tracing.Step(ctx, delivery.StepPublish)
 	err := b.Publisher.Publish(*message)
+	publishing.Set(tracing.Int(attempt, attempts+1))
+	if err != nil {
+		publishing.Fail("not published")
+	}
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()

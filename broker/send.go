@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/trace"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // Send sends the command of an order and waits until it is settled: by the vehicle's answer, or at
@@ -21,12 +21,14 @@ import (
 // An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the
 // command of the first order immediately.
 func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)
+	defer span.End()
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
 	if refusal == nil && !receipt.Replayed {
 		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
 	}
+	describe(span, order, receipt.Command, refusal)
 	if refusal == nil && receipt.Replayed && receipt.Command.State.IsOpen() {
 		refusal = telematics.StillOpen(*receipt.Command)
 	}
@@ -40,29 +42,35 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 	}
 	b.dispatch(ctx, w)
 	settled, err := b.await(ctx, w)
+	describe(span, order, settled, err)
 	return delivery.Receipt{Command: settled}, orNil(err)
 }
 
 // Start is Send for a caller that does not wait: it returns once the command is written down and
 // has its lane. A repeated order returns the command as it is now.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
 	if refusal == nil && !receipt.Replayed {
 		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
 	}
+	describe(span, order, receipt.Command, refusal)
 	switch {
 	case refusal != nil:
+		span.End()
 		b.recordRefusal(ctx, order, receipt.Command, refusal)
 		return delivery.Receipt{}, refusal
 	case receipt.Replayed:
+		span.End()
 		b.recordDuplicate(ctx, order, receipt.Command)
 		return receipt, nil
 	}
 	b.started.Go(func() {
+		defer span.End()
 		b.dispatch(ctx, w)
-		_, _ = b.await(ctx, w) // the record has the result
+		settled, err := b.await(ctx, w) // the record has the result
+		describe(span, order, settled, err)
 	})
 	return receipt, nil
 }
@@ -96,7 +104,7 @@ func orNil(err *telematics.Error) error {
 // state, is decided by what is read now. The command that comes with a refusal says what is known
 // of it.
 func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
-	defer trace.StartRegion(ctx, delivery.StepLookUp).End()
+	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
 		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
 		if refusal == nil && !receipt.Replayed || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
@@ -114,9 +122,9 @@ var errNotAccepted = errors.New("the order is not accepted")
 // before anything is written. An occupant that is overdue is settled first: its owner did not
 // settle it. It returns a waiter unless the order is refused, or repeats another.
 func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics.Command) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
-	defer trace.StartRegion(ctx, delivery.StepClaim).End()
+	defer tracing.Step(ctx, delivery.StepClaim).End()
 	receipt = delivery.Receipt{Command: c}
-	w := b.register(c)
+	w := b.register(ctx, c)
 	defer func() {
 		if w != nil && claimed == nil {
 			b.unregister(ctx, w)
@@ -130,7 +138,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		if receipt, refusal = b.accept(ctx, order, c.Requested); refusal != nil || receipt.Replayed {
 			return nil, errNotAccepted
 		}
-		w = b.register(receipt.Command)
+		w = b.register(ctx, receipt.Command)
 		return receipt.Command, nil
 	}
 	for evicted := false; ; evicted = true {
@@ -233,7 +241,7 @@ func (b *Broker) await(ctx context.Context, w *waiter) (settled *telematics.Comm
 func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command {
 	alarm := time.NewTimer(w.timers.next())
 	defer alarm.Stop()
-	defer trace.StartRegion(ctx, delivery.StepAwait).End()
+	defer tracing.Step(ctx, delivery.StepAwait).End()
 	for {
 		select {
 		case update := <-w.updates:

@@ -4,12 +4,12 @@ import (
 	"container/list"
 	"context"
 	"fmt"
-	"runtime/trace"
 	"sync"
 	"time"
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // waiters are the commands that are claimed or in flight in this process.
@@ -24,6 +24,7 @@ type waiter struct {
 	command *telematics.Command      // not changed once it has its lane
 	updates chan *telematics.Command // holds the latest; a newer one replaces it
 	turn    *list.Element
+	span    tracing.Span // of the command, while it is in flight
 
 	// Of the goroutine that sends the command.
 	added    func(context.Context) error // waits until it is in the pending table; nil: it is
@@ -58,8 +59,8 @@ func (w *waiter) goesFirst(state telematics.State) bool {
 	return *n <= answersFirst
 }
 
-func (ws *waiters) add(c *telematics.Command) *waiter {
-	w := &waiter{command: c, updates: make(chan *telematics.Command, 1)}
+func (ws *waiters) add(c *telematics.Command, span tracing.Span) *waiter {
+	w := &waiter{command: c, span: span, updates: make(chan *telematics.Command, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byID == nil {
@@ -259,15 +260,15 @@ func due(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 // register adds a waiter for a command that is about to be claimed [LAW-2], and begins to add the
 // command to the pending table. That is concurrent with writing the command's row: only publishing
 // needs both [LAW-1].
-func (b *Broker) register(c *telematics.Command) *waiter {
-	w := b.waiters.add(c)
+func (b *Broker) register(ctx context.Context, c *telematics.Command) *waiter {
+	w := b.waiters.add(c, tracing.SpanOf(ctx))
 	w.added = b.Pending.Register(b.entry(c))
 	return w
 }
 
 // awaitRegistration waits until a registered command is in the pending table.
 func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
-	defer trace.StartRegion(ctx, delivery.StepRegister).End()
+	defer tracing.Step(ctx, delivery.StepRegister).End()
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	added := w.added

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/tracing"
 )
 
 func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
@@ -14,7 +15,7 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} {
 			var ws waiters
 			for range waiting {
-				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())})
+				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())}, tracing.Span{})
 			}
 			asked := map[telematics.CommandID]int{}
 			from, total := 0, 0
@@ -46,8 +47,8 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 func TestWhoWaitsNoMoreIsNotAskedAbout(t *testing.T) {
 	var ws waiters
 	gone, stays := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
-	ws.add(&telematics.Command{ID: gone})
-	ws.add(&telematics.Command{ID: stays})
+	ws.add(&telematics.Command{ID: gone}, tracing.Span{})
+	ws.add(&telematics.Command{ID: stays}, tracing.Span{})
 	ws.remove(gone)
 	ws.remove(gone)
 	if found := ws.next(10).unheard; len(found) != 1 || found[0] != stays {

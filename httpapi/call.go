@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime/trace"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // handler answers a request. Its error becomes the response: see fail.
@@ -54,9 +54,12 @@ func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
 // every response has.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		defer trace.StartRegion(c.Request().Context(), delivery.StepHTTP).End()
+		defer tracing.Step(c.Request().Context(), delivery.StepHTTP).End()
 		request, header := c.Request(), c.Response().Header()
 		id := requestID(request.Header)
+		ctx, span := s.Tracer.Request(tracing.WithRequest(request.Context(), id.String()), request.Header, request.Method)
+		defer span.End()
+		c.SetRequest(request.WithContext(ctx))
 		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}
 		c.Set(callKey, call)
 		header.Set(echo.HeaderXRequestID, call.idText)
@@ -64,7 +67,28 @@ func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasPrefix(request.URL.Path, "/api") {
 			header.Set(echo.HeaderCacheControl, "no-store")
 		}
-		return next(c)
+		err := next(c)
+		describeSpan(span, call)
+		return err
+	}
+}
+
+// describeSpan adds to the span of a request what was made of it. A path may name a booking of a
+// client, so the span has the route instead.
+func describeSpan(span tracing.Span, c *call) {
+	if !span.IsRecording() {
+		return
+	}
+	if route := c.Path(); route != "" {
+		span.Rename(c.Request().Method + " " + route)
+		span.Set(tracing.String("http.route", route))
+	}
+	span.Set(
+		tracing.String("http.request.method", c.Request().Method), tracing.Int("http.response.status_code", c.Response().Status),
+		tracing.String("motorpool."+tracing.RequestKey, c.idText),
+	)
+	if c.failure != nil && c.Response().Status >= http.StatusInternalServerError {
+		span.Fail(string(c.failure.Code))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"runtime/trace"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // envelope is the body of every answer of the API.
@@ -41,7 +41,7 @@ func (c *call) answerClient(status int, message string, data any, page ...pageMe
 // write sends an envelope. It encodes the whole body first, so that what cannot be encoded still
 // becomes an error with its status.
 func (c *call) write(status int, e envelope) error {
-	defer trace.StartRegion(c.ctx(), delivery.StepAnswer).End()
+	defer tracing.Step(c.ctx(), delivery.StepAnswer).End()
 	e.RequestID, e.Timestamp = c.idText, timestamp(c.now())
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)

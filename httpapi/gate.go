@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime/trace"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,6 +13,7 @@ import (
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // gate is what a request must pass before its handler runs.
@@ -68,7 +68,7 @@ func (s *server) pass(g gate, h handler) echo.HandlerFunc {
 // enter has the order of checks of the whole API; 404 and 405 of the path come before it, by
 // routing.
 func (s *server) enter(c *call, g gate) error {
-	defer trace.StartRegion(c.ctx(), delivery.StepAdmit).End()
+	defer tracing.Step(c.ctx(), delivery.StepAdmit).End()
 	if err := c.readBody(maxBody); err != nil {
 		return err // 413
 	}

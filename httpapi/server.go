@@ -17,6 +17,7 @@ import (
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
+	"motorpool/tracing"
 )
 
 // Config assembles the public handler. The ports, Tokens and Feed are required.
@@ -73,6 +74,8 @@ type Config struct {
 	ReadBudget time.Duration
 	// Log logs each request. Defaults to slog.Default().
 	Log *slog.Logger
+	// Tracer traces each request. Defaults to none.
+	Tracer *tracing.Tracer
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 }

@@ -59,3 +59,34 @@ func golden(t *testing.T, file string) []byte {
 	}
 	return message
 }
+
+// [ACK-5]
+func TestAUnitReturnsTheTraceOfACommandInEachAnswer(t *testing.T) {
+	b := newBench(t)
+	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.keys, b.now = ring, epoch.Add(time.Second)
+	traced := golden(t, filepath.Join("wire", "command-attention.jws"))
+	claims, err := ring.Verify(traced)
+	if err != nil || claims.Trace == "" {
+		t.Fatalf("the golden command has the trace %q: %v", claims.Trace, err)
+	}
+	said := b.deliver(traced)
+	said = append(said, b.pass(2*time.Second)...)
+	said = append(said, b.deliver(traced)...)
+	if len(said) != 3 {
+		t.Fatalf("answers: %+v", said)
+	}
+	for _, a := range said {
+		if a.Trace != claims.Trace {
+			t.Errorf("%s returns %q, want %q", a.State, a.Trace, claims.Trace)
+		}
+	}
+	for _, a := range b.deliver(golden(t, filepath.Join("wire", "command-lock.jws"))) {
+		if a.Trace != "" {
+			t.Errorf("a command without a trace is answered with %q", a.Trace)
+		}
+	}
+}

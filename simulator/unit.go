@@ -210,7 +210,7 @@ func (t *turn) say(claims telematics.Claims, a telematics.Answer) {
 }
 
 func (t *turn) dated(claims telematics.Claims, a telematics.Answer) telematics.Answer {
-	a.Command, a.At = claims.Command, t.at.Clock.Truncate(time.Millisecond)
+	a.Command, a.At, a.Trace = claims.Command, t.at.Clock.Truncate(time.Millisecond), claims.Trace
 	return a
 }
 

@@ -38,6 +38,7 @@ type Answer struct {
 	Reason  string
 	Detail  string
 	Report  *Report // what the command changed [ACK-2]; nil: nothing said
+	Trace   string  // the traceparent of the command, which the unit returns [ACK-5]; empty: none
 }
 
 // Forgotten reports whether the unit does not remember its answer. Such a rejection says nothing of

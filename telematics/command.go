@@ -50,6 +50,7 @@ type Command struct {
 	ReceivedAt time.Time
 	Completed  time.Time
 	Deadline   time.Time // Requested plus the budget
+	Trace      string    // the traceparent that is signed; empty: none; not recorded
 }
 
 // expiryUnit is the resolution of exp on the wire [CMD-2].
@@ -93,7 +94,7 @@ type Claims struct {
 func (c *Command) Claims() Claims {
 	return Claims{
 		Command: c.ID, Unit: c.Unit, Action: c.Action, Attention: c.Attention, Lane: c.Lane, Seq: c.Seq,
-		IssuedAt: c.Requested.Truncate(expiryUnit), Expires: c.Expires(),
+		IssuedAt: c.Requested.Truncate(expiryUnit), Expires: c.Expires(), Trace: c.Trace,
 	}
 }
 

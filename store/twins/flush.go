@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"runtime/trace"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/tracing"
 )
 
 // signal is a wake-up that is not lost, and does not add up. It holds one.
@@ -339,7 +339,7 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 
 // updateRedis makes one trip, and adds to changed what that has changed.
 func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left []*state, err error) {
-	defer trace.StartRegion(ctx, delivery.StepMerge).End()
+	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
 	for i, s := range states {
 		if updates[i], err = s.update(); err != nil { // never for the types of ParseValue

@@ -75,8 +75,8 @@ type Pending struct {
 	Deadline time.Time
 }
 
-// The steps of a command. An execution trace (runtime/trace) has a region of that name for each,
-// which shows where a command's time goes. They cost nothing while no trace is taken.
+// The steps of a command. Its trace (package tracing) has a span of that name for each, and an
+// execution trace (runtime/trace) a region, which show where a command's time goes.
 const (
 	// StepHTTP is a request, from its headers to its answer.
 	StepHTTP = "http"
@@ -92,7 +92,7 @@ const (
 	StepRegister = "register"
 	// StepPublish lasts until the MQTT client has taken the message, each time.
 	StepPublish = "publish"
-	// StepAwait follows, until the caller's goroutine has the result: MQTT, the unit, and the three
+	// StepAwait follows, until the caller's goroutine has the result: MQTT, the unit, and the four
 	// below.
 	StepAwait = "await answer"
 	// StepDecode decodes an answer, of which a command may have several.
@@ -101,11 +101,23 @@ const (
 	StepMerge = "merge report"
 	// StepSettle settles the command and writes its audit log entry: a commit of Postgres.
 	StepSettle = "settle"
+	// StepReport is the rest of the wait until the report of an answer is in Redis.
+	StepReport = "await report"
 	// StepAnswer answers the caller.
 	StepAnswer = "answer"
 )
 
+// Spans of a trace that are no steps.
+const (
+	// SpanCommand lasts from the order until the command is settled. Its traceparent is in the
+	// signed message.
+	SpanCommand = "command"
+	// SpanUnit, with the state that a unit answers, lasts from the publication until the answer has
+	// arrived.
+	SpanUnit = "unit "
+)
+
 // Steps lists them in the order in which they begin.
 var Steps = []string{
-	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge, StepSettle, StepAnswer,
+	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge, StepSettle, StepReport, StepAnswer,
 }

@@ -19,11 +19,28 @@ type wireAnswer struct {
 	Reason  string           `json:"reason,omitempty"`
 	Detail  string           `json:"detail,omitempty"`
 	Report  json.RawMessage  `json:"report,omitempty"`
+	Trace   traceparent      `json:"tp,omitempty"`
 }
+
+// traceparent is for correlation only, so it never makes an answer malformed [ACK-5].
+type traceparent string
+
+// UnmarshalJSON reads a text that may be a traceparent, and takes anything else for none.
+func (t *traceparent) UnmarshalJSON(raw []byte) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil || len(text) > maxTraceparent || !telematics.IsText(text) {
+		text = ""
+	}
+	*t = traceparent(text)
+	return nil
+}
+
+// maxTraceparent is more than any version of W3C Trace Context needs; version 0 has 55 bytes.
+const maxTraceparent = 128
 
 // EncodeAnswer returns the message that a unit publishes as its answer.
 func EncodeAnswer(a telematics.Answer) []byte {
-	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
+	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason, Detail: a.Detail, Trace: traceparent(a.Trace)}
 	if a.Report != nil {
 		w.Report = EncodeReport(*a.Report)
 	}
@@ -65,7 +82,7 @@ func (w wireAnswer) answer(received time.Time) (telematics.Answer, []telematics.
 			return telematics.Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
 		}
 	}
-	a := telematics.Answer{Command: id, State: w.Status, At: telematics.VehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail}
+	a := telematics.Answer{Command: id, State: w.Status, At: telematics.VehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail, Trace: string(w.Trace)}
 	if len(w.Report) == 0 || isNull(w.Report) {
 		return a, nil, nil
 	}

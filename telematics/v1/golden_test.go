@@ -3,6 +3,7 @@ package v1
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +38,26 @@ func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {
 			Report: said(map[telematics.Field]any{telematics.SpeedKmh: 50.0})},
 		"answer-failed.json": {Command: aCommand, State: telematics.Failed, At: at, Detail: "disable-driving",
 			Report: said(map[telematics.Field]any{telematics.IsLocked: false, telematics.DoorTrunk: "open"})},
+		"answer-traced.json": {Command: aCommand, State: telematics.Received, At: now.Add(300 * time.Millisecond),
+			Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
 	} {
 		got, dropped, err := DecodeAnswer(wiretest.Golden(t, file, EncodeAnswer(want)), received)
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
+		}
+	}
+}
+
+// [ACK-5]
+func TestDecodeAnswer_TakesAnAnswerWhateverItsTraceIs(t *testing.T) {
+	for tp, want := range map[string]string{
+		`"00-x"`: "00-x", `null`: "", `7`: "", `{"a":[1]}`: "", `"a\u0000b"`: "",
+		`"` + strings.Repeat("0", 129) + `"`: "",
+	} {
+		message := `{"command_id":"` + aCommand.String() + `","status":"received","at":"2026-01-02T10:00:00.300Z","tp":` + tp + `}`
+		got, _, err := DecodeAnswer([]byte(message), received)
+		if err != nil || got.Trace != want || got.Command != aCommand {
+			t.Errorf("%s: %+v, %v", tp, got, err)
 		}
 	}
 }

@@ -64,7 +64,9 @@ type Config struct {
 	Docs          bool          `default:"true" negatable:"" help:"Serve the contract for browsing and trying at /docs (default ${default})."`
 	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
-	LogFormat     string        `default:"text" placeholder:"FORMAT" help:"text or json (default ${default})."`
+	LogFormat     string        `default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, else json (default ${default})."`
+
+	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/operating.md (default none: nothing is traced)."`
 
 	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: no request is sent)."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
@@ -108,7 +110,7 @@ func (c Config) Check() error {
 		between("card-rate", c.CardRate, 0, maxRate),
 		between("admin-streams", c.AdminStreams, 0, maxRate),
 		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
-		oneOf("log-format", c.LogFormat, "text", "json"),
+		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
 		notEmpty("mqtt-username", c.MQTTUsername),
 		notEmpty("token-issuer", c.TokenIssuer),
 		notEmpty("token-audience", c.TokenAudience),
@@ -116,6 +118,7 @@ func (c Config) Check() error {
 		c.checkOrigins(),
 		c.checkTrustedProxies(),
 		c.checkGeocoder(),
+		c.checkOTLP(),
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),
 		c.checkFiles(),

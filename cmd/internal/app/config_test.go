@@ -110,6 +110,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--agency-secrets-key":       func(c *Config) { c.AgencySecretsKey = "hush" },
 		"--trusted-proxies":          func(c *Config) { c.TrustedProxies = "10.0.0.0/8, 0.0.0.0/0" },
 		"--log-level":                func(c *Config) { c.LogLevel = "trace" },
+		"--otlp-url":                 func(c *Config) { c.OTLPURL = "https://user:hush@collector" },
 		"--log-format":               func(c *Config) { c.LogFormat = "xml" },
 	} {
 		t.Run(flag, func(t *testing.T) {

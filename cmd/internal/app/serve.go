@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
@@ -69,6 +70,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	postgres.Register(registry)
 	registry.MustRegister(cache)
 
+	instance := uuid.NewString()
+	tracer, flushTraces, err := c.newTracer(instance, log)
+	if err != nil {
+		return err
+	}
+	defer flushTraces()
+
 	cars := vehicles.New(postgres)
 	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, Logger: log, Metrics: registry})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
@@ -91,7 +99,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	carrier := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.KillSwitch{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Unrecorded: record, Bulks: record,
-		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry,
+		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, carrier.Instance)
 	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
@@ -103,7 +111,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, Budget: c.Budget, Log: log, Now: now,
+		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
 		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,

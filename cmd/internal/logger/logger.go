@@ -9,21 +9,26 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+
+	"motorpool/tracing"
 )
 
 // New returns a logger with a level (debug, info, warn or error; info for anything else) and a
-// format (text or json).
+// format: text, json, or auto, which is text on a terminal and else json. Each line whose context
+// is that of a request has its id, and the id of its trace.
 func New(w io.Writer, level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: parseLevel(level)}
 	switch {
-	case format == "json":
-		return slog.New(slog.NewJSONHandler(w, options))
+	case format == "json" || format == "auto" && !isTerminal(w):
+		return correlated(slog.NewJSONHandler(w, options))
 	case isTerminal(w):
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly}))
+		return correlated(tint.NewTextHandler(w, &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly}))
 	default:
-		return slog.New(slog.NewTextHandler(w, options))
+		return correlated(slog.NewTextHandler(w, options))
 	}
 }
+
+func correlated(h slog.Handler) *slog.Logger { return slog.New(tracing.LogHandler(h)) }
 
 func parseLevel(s string) slog.Level {
 	var level slog.Level

@@ -1,0 +1,176 @@
+// Package tracing correlates what one request does: the spans of its OpenTelemetry trace, the
+// regions of Go's execution trace, and its log lines.
+//
+// A trace begins with a Tracer; everything else finds it in the context. A step whose context has
+// no trace costs no allocation.
+package tracing
+
+import (
+	"context"
+	"net/http"
+	runtimetrace "runtime/trace"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope names this library in every span.
+const scope = "motorpool"
+
+// Tracer begins traces, and joins those that other processes have begun. Nil does neither. It is
+// safe for concurrent use.
+type Tracer struct{ tracer trace.Tracer }
+
+// New returns a tracer whose spans a provider processes.
+func New(p trace.TracerProvider) *Tracer { return &Tracer{tracer: p.Tracer(scope)} }
+
+// Request begins the span of a request, in the trace of its caller where the header traceparent
+// names one (W3C Trace Context).
+func (t *Tracer) Request(ctx context.Context, h http.Header, name string) (context.Context, Span) {
+	if t == nil {
+		return ctx, Span{}
+	}
+	if parent, ok := parse(h.Get("Traceparent")); ok {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
+	return ctx, Span{span: span}
+}
+
+// Join returns a context for what is done for a span of another process, which a traceparent names.
+// It reports false where there is no such span, or where its trace is not recorded.
+func (t *Tracer) Join(ctx context.Context, traceparent string) (context.Context, bool) {
+	if t == nil || traceparent == "" {
+		return ctx, false
+	}
+	parent, ok := parse(traceparent)
+	if !ok || !parent.IsSampled() {
+		return ctx, false
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, parent), true
+}
+
+// Record adds a span that is over, as a child of the one in the context: of this process, or of
+// another one that Join has named.
+func (t *Tracer) Record(ctx context.Context, name string, from, until time.Time, attributes ...attribute.KeyValue) {
+	if t == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
+		return
+	}
+	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
+	span.End(trace.WithTimestamp(until))
+}
+
+// Span is something that takes time. The zero value records nothing.
+type Span struct {
+	span   trace.Span
+	region *runtimetrace.Region
+}
+
+// Start begins a span, as a child of the one in the context, which it returns in a new context.
+// Without one it returns the same context.
+func Start(ctx context.Context, name string) (context.Context, Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, Span{}
+	}
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, name)
+	return ctx, Span{span: span}
+}
+
+// Step begins a step of a command or a request: a child of the span in the context, and a region of
+// Go's execution trace. End it in the same goroutine.
+func Step(ctx context.Context, name string) Span {
+	region := runtimetrace.StartRegion(ctx, name)
+	_, span := Start(ctx, name)
+	span.region = region
+	return span
+}
+
+// SpanOf returns the span in the context.
+func SpanOf(ctx context.Context) Span {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		return Span{span: span}
+	}
+	return Span{}
+}
+
+// In returns a context in which steps are children of the span.
+func (s Span) In(ctx context.Context) context.Context {
+	if s.span == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, s.span)
+}
+
+// End ends the span.
+func (s Span) End() {
+	if s.region != nil {
+		s.region.End()
+	}
+	if s.span != nil {
+		s.span.End()
+	}
+}
+
+// IsRecording reports whether what is added to the span is recorded.
+func (s Span) IsRecording() bool { return s.span != nil && s.span.IsRecording() }
+
+// Rename gives the span a better name.
+func (s Span) Rename(name string) {
+	if s.span != nil {
+		s.span.SetName(name)
+	}
+}
+
+// Set adds attributes. Ask IsRecording first where making them costs anything.
+func (s Span) Set(attributes ...attribute.KeyValue) {
+	if s.span != nil {
+		s.span.SetAttributes(attributes...)
+	}
+}
+
+// Fail marks the span as failed, for a reason of few values, such as an error's code.
+func (s Span) Fail(reason string) {
+	if s.span != nil {
+		s.span.SetStatus(codes.Error, reason)
+	}
+}
+
+// String and Int make attributes.
+var (
+	String = attribute.String
+	Int    = attribute.Int
+)
+
+// Traceparent returns the span in the context as other processes name it; empty: nothing is
+// recorded.
+func Traceparent(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+// TraceID returns the id of the trace in the context; empty: there is none.
+func TraceID(ctx context.Context) string {
+	if c := trace.SpanContextFromContext(ctx); c.IsSampled() {
+		return c.TraceID().String()
+	}
+	return ""
+}
+
+// parse reads a traceparent.
+func parse(traceparent string) (trace.SpanContext, bool) {
+	if strings.Count(traceparent, "-") < 3 {
+		return trace.SpanContext{}, false
+	}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
+	c := trace.SpanContextFromContext(ctx)
+	return c, c.IsValid()
+}

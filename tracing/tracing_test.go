@@ -1,0 +1,135 @@
+package tracing_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"motorpool/tracing"
+)
+
+const (
+	caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	// The caller does not record.
+	unasked = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+)
+
+func recorded() (*tracing.Tracer, *tracetest.SpanRecorder) {
+	spans := tracetest.NewSpanRecorder()
+	return tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans))), spans
+}
+
+func request(traceparent string) http.Header {
+	return http.Header{"Traceparent": {traceparent}}
+}
+
+func TestRequest_JoinsTheTraceOfItsCaller(t *testing.T) {
+	tracer, spans := recorded()
+	ctx, span := tracer.Request(t.Context(), request(caller), "POST")
+	step := tracing.Step(ctx, "claim")
+	step.End()
+	span.Rename("POST /lock")
+	span.End()
+	ended := spans.Ended()
+	if len(ended) != 2 || ended[0].Name() != "claim" || ended[1].Name() != "POST /lock" {
+		t.Fatalf("spans: %v", ended)
+	}
+	if got := ended[1].Parent().SpanID().String(); got != "00f067aa0ba902b7" {
+		t.Errorf("the request's parent is %s", got)
+	}
+	if ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() || ended[0].SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
+		t.Errorf("the step is not in the request: %v", ended[0].Parent())
+	}
+}
+
+func TestRequest_RecordsNothingThatItsCallerDoesNotRecord(t *testing.T) {
+	tracer, spans := recorded()
+	ctx, span := tracer.Request(t.Context(), request(unasked), "POST")
+	tracing.Step(ctx, "claim").End()
+	span.End()
+	if got := tracing.Traceparent(ctx) + tracing.TraceID(ctx); len(spans.Ended()) != 0 || got != "" {
+		t.Errorf("recorded %d spans, and is named %q", len(spans.Ended()), got)
+	}
+}
+
+func TestRequest_BeginsATraceWhereTheHeaderIsNoTraceparent(t *testing.T) {
+	for _, header := range []string{"", "hello", "00-0-0-0", strings.Repeat("-", 1000)} {
+		tracer, spans := recorded()
+		ctx, span := tracer.Request(t.Context(), request(header), "POST")
+		span.End()
+		if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().IsValid() || tracing.TraceID(ctx) == "" {
+			t.Errorf("%.20q: %v", header, ended)
+		}
+	}
+}
+
+func TestJoin_RecordsWhatIsDoneForASpanOfAnotherProcess(t *testing.T) {
+	tracer, spans := recorded()
+	ctx, ok := tracer.Join(t.Context(), caller)
+	if !ok || tracing.Traceparent(ctx) != caller {
+		t.Fatalf("joined %t: %q", ok, tracing.Traceparent(ctx))
+	}
+	now := time.Now()
+	tracer.Record(ctx, "settle", now.Add(-time.Second), now)
+	if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().SpanID().String() != "00f067aa0ba902b7" || ended[0].EndTime().Sub(ended[0].StartTime()) != time.Second {
+		t.Errorf("spans: %v", ended)
+	}
+	for _, no := range []string{"", "x", unasked} {
+		if _, ok := tracer.Join(t.Context(), no); ok {
+			t.Errorf("joined %q", no)
+		}
+	}
+}
+
+// off is everything that a command does with traces that are off.
+func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
+	ctx, span := none.Request(ctx, h, "POST")
+	ctx, command := tracing.Start(ctx, "command")
+	for range 8 {
+		tracing.Step(ctx, "claim").End()
+	}
+	if tracing.Traceparent(ctx) != "" || command.IsRecording() {
+		panic("there is a trace")
+	}
+	if _, ok := none.Join(ctx, ""); ok {
+		panic("joined")
+	}
+	none.Record(ctx, "unit", time.Time{}, time.Time{})
+	command.End()
+	span.End()
+}
+
+func TestStep_AllocatesNothingWhileTracesAreOff(t *testing.T) {
+	ctx, h := t.Context(), request(caller)
+	if n := testing.AllocsPerRun(100, func() { off(ctx, nil, h) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkCommand_TracesOff(b *testing.B) {
+	ctx, h := b.Context(), request(caller)
+	b.ReportAllocs()
+	for b.Loop() {
+		off(ctx, nil, h)
+	}
+}
+
+func BenchmarkCommand_TracesOn(b *testing.B) {
+	tracer := tracing.New(sdk.NewTracerProvider())
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, span := tracer.Request(b.Context(), request(""), "POST")
+		ctx, command := tracing.Start(ctx, "command")
+		for range 8 {
+			tracing.Step(ctx, "claim").End()
+		}
+		_ = tracing.Traceparent(ctx)
+		command.End()
+		span.End()
+	}
+}
