@@ -9,7 +9,7 @@
 // Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
 // replayed and forged. See docs/chaos.md.
 //
-// Packages money and failover are two other rounds.
+// Packages money, failover and rollout are other rounds.
 package main
 
 import (
@@ -32,6 +32,7 @@ import (
 	"motorpool/cmd/chaos/failover"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/money"
+	"motorpool/cmd/chaos/rollout"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
 	"motorpool/cmd/internal/world"
@@ -46,6 +47,7 @@ type flags struct {
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
 	Failover  bool          `help:"Run the round of failover instead: Postgres's primary is killed, and a standby that is seconds behind is promoted. Uses --seed, --instances and the flags below."`
+	Rollout   bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`
 	Keep      bool          `help:"Keep the logs of a round without violations, too."`
@@ -107,9 +109,11 @@ func (f *flags) complete() error {
 		return errors.New("--race: builds a separate program; leave --binary out")
 	case f.Failover && (f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--failover: another round than that of commands; leave --commands, --bookings, --duration and --print out")
+	case f.Rollout && (f.Failover || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --failover, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
-	case f.Failover || f.Bookings > 0:
+	case f.Failover || f.Rollout || f.Bookings > 0:
 		return nil
 	}
 	if f.Commands == 0 && f.Duration == 0 {
@@ -183,6 +187,8 @@ func (f flags) arguments() string {
 	switch {
 	case f.Failover:
 		return fmt.Sprintf("SEED=%d ARGS=--failover", f.Seed)
+	case f.Rollout:
+		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
 	case f.Bookings > 0:
 		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
 	}
@@ -194,6 +200,10 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		switch {
 		case f.Failover:
 			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
+			res, violations = r, len(r.Violations)
+			return err
+		case f.Rollout:
+			r, err := rollout.Round(ctx, w, rollout.Config{Seed: f.Seed, Progress: progress})
 			res, violations = r, len(r.Violations)
 			return err
 		case f.Bookings > 0:

@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"motorpool/cmd/chaos/verdict"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// The laws.
+const (
+	noFailure = "a command is answered as executed, whatever is restarted"
+	once      = "a command that is answered as executed was executed once"
+	noOther   = "no vehicle executes a command without an answer to its caller"
+)
+
+// Result is a round.
+type Result struct {
+	Config
+	verdict.Report
+	Calls   map[string]int // by answer
+	Took    time.Duration
+	Median  time.Duration // of what callers waited
+	Longest time.Duration
+}
+
+func newResult(c Config, calls []call, events []simulator.Event, took time.Duration) Result {
+	r := Result{
+		Config: c, Report: verdict.New(noFailure, once, noOther), Took: took,
+		Calls: verdict.Count(calls, func(one call) string { return one.answer }),
+	}
+	executed := map[telematics.CommandID]int{}
+	for _, e := range events {
+		if e.Kind == simulator.CommandEnded {
+			executed[e.Command]++
+		}
+	}
+	asked := map[telematics.CommandID]bool{}
+	var waits []time.Duration
+	for _, one := range calls {
+		waits = append(waits, one.took)
+		r.Must(noFailure, one.answer == answered, "after %v: %s", one.took.Round(time.Millisecond), one.answer)
+		if one.answer == answered {
+			asked[one.command] = true
+			r.Must(once, executed[one.command] == 1, "%s was executed %d times", one.command, executed[one.command])
+		}
+	}
+	for id := range executed {
+		r.Must(noOther, asked[id], "%s was executed, and no caller was answered so", id)
+	}
+	r.Median, r.Longest = percentile(waits, 0.5), percentile(waits, 1)
+	return r
+}
+
+// leastCalls is how many commands each vehicle must have had for a round to prove something.
+const leastCalls = 10
+
+// Worthless returns why the round proves nothing, or "".
+func (r Result) Worthless() string {
+	if n := r.Checked[noFailure]; n < leastCalls*r.Vehicles {
+		return fmt.Sprintf("only %d commands in all", n)
+	}
+	return ""
+}
+
+// Write prints a summary of the round.
+func (r Result) Write(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+	fmt.Fprintf(t, "restarts\t%d of each of %d instances, behind HAProxy with TLS; %d vehicles\n", r.Restarts, instances, r.Vehicles)
+	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
+	fmt.Fprintf(t, "commands\t%d, of which failed %d\n", r.Checked[noFailure], len(r.Of(noFailure)))
+	fmt.Fprintf(t, "callers waited\t%v at the median, %v at the longest\n", r.Median.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
+	verdict.WriteCounts(t, "answer", "calls", r.Calls)
+	_ = t.Flush() // out is the terminal
+	r.Report.Write(out, r.Worthless())
+}
