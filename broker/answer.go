@@ -271,7 +271,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.Logger.WarnContext(ctx, "answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -306,15 +306,15 @@ func (b *Broker) countSettled(ctx context.Context, c *telematics.Command) {
 	b.noteClockBehind(c)
 	if c.Late {
 		b.metrics.answersLate.Inc()
-		b.Logger.Info("late answer settled a command", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
+		b.Logger.InfoContext(ctx, "late answer settled a command", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
 	}
 	if c.Overruled {
 		b.metrics.answersOverruling.Inc()
-		b.Logger.Warn("a vehicle executed a command that its unit had rejected", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
+		b.Logger.WarnContext(ctx, "a vehicle executed a command that its unit had rejected", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
 	}
 	if c.Late && c.Attempts == 0 {
 		b.metrics.answersToUnsent.Inc()
-		b.Logger.Error("a vehicle answered a command that is not known to have been sent", "command", c.ID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
+		b.Logger.ErrorContext(ctx, "a vehicle answered a command that is not known to have been sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
 	}
 }
 
@@ -331,7 +331,7 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-			b.Logger.Debug("wake-up lost; the waiter asks the record", "command", c.ID, "err", err)
+			b.Logger.DebugContext(ctx, "wake-up lost; the waiter asks the record", "command", c.ID, "request_id", c.RequestID, "err", err)
 		}
 	})
 }

@@ -53,12 +53,12 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {
-		b.Logger.Warn("overdue command not settled, retrying", "command", c.ID, "vehicle", c.Vehicle, "err", err)
+		b.Logger.WarnContext(ctx, "overdue command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
 		return err
 	}
 	if ok {
 		b.metrics.commandsSwept.Inc()
-		b.Logger.Info("overdue command of another process settled", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action)
+		b.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
 		b.wake(ctx, settled)
 		b.outbox.releases.add(ctx, b.entry(settled))
 	}
@@ -69,7 +69,7 @@ func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
 // unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
 	c, missing, cause := w.command, w.missing, w.unsent
-	b.Logger.Warn("command not sent", "command", c.ID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
+	b.Logger.WarnContext(ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
 	settled := b.expire(ctx, w)
 	err := settled.Err()
 	if settled.State == telematics.Expired {
@@ -119,7 +119,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 		}
 	}
 	// The record is unavailable. What we know is still true, and stays in the outbox.
-	b.Logger.Error("command not settled, retrying", "command", c.ID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
+	b.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
 	return w.withProgress(&given)

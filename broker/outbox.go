@@ -109,7 +109,7 @@ func (b *Broker) retrySettlements(ctx context.Context) {
 				b.outbox.removeSettlement(settlement.Command)
 			}
 			if err != nil {
-				b.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "state", settlement.State, "err", err)
+				b.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "request_id", requestOf(settlement.Known), "state", settlement.State, "err", err)
 			}
 			return nil
 		})
@@ -161,7 +161,7 @@ func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 		b.logLost(entry, err)
 		return
 	}
-	b.Logger.Debug("audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
+	b.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
 }
 
 // Omit counts an entry that is not added to the audit log, because its actor was refused too often.

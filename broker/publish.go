@@ -44,7 +44,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()
-		b.Logger.Debug("command not published", "command", c.ID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
+		b.Logger.DebugContext(ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
 	} else {
 		b.metrics.publications.Inc()
 		if attempts == 0 {

@@ -60,3 +60,12 @@ func (b *Broker) traceAnswer(ctx context.Context, a telematics.Answer, sent, at 
 	b.Tracer.Record(ctx, delivery.SpanUnit+string(a.State), sent, at,
 		tracing.String(unitTime, telematics.FormatTime(a.At)), tracing.String(unitReason, a.Reason), tracing.String(unitReturned, returned))
 }
+
+// requestOf returns the request that ordered a command, for a line of the log; nil where this
+// instance does not know the command.
+func requestOf(c *telematics.Command) any {
+	if c == nil {
+		return nil
+	}
+	return c.RequestID
+}

@@ -31,7 +31,7 @@ func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telem
 	writing, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
 	if err := t.stored.update(writing, *stored, twin); err != nil {
-		t.log.Debug("reported state returned before it was stored", "vehicle", id, "err", err)
+		t.log.DebugContext(ctx, "reported state returned before it was stored", "vehicle", id, "err", err)
 	}
 	return twin, nil
 }
