@@ -97,7 +97,7 @@ func TestComposeProbesTheHealthListener(t *testing.T) {
 	}
 }
 
-// What compose sets must be settings that the service has.
+// The service has every setting that compose sets.
 func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
 	config, err := os.ReadFile("cmd/internal/app/config.go")
 	if err != nil {

@@ -53,7 +53,7 @@ func (b *Broker) Answer(m telematics.Message) {
 // waiter here, behind the others within the allowance of its unit, and beyond that only once the
 // pending table has it.
 func (b *Broker) queueAnswer(a answered) {
-	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.goesFirst(a.answer.State) {
+	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
 		b.enqueue(b.first, a)
 		return
 	}
@@ -62,8 +62,8 @@ func (b *Broker) queueAnswer(a answered) {
 		b.enqueue(b.answers, a)
 		return
 	}
-	if a.from, ok = b.allowances.doubts.Admit(a.unit, a.size, a.at); ok {
-		b.enqueue(b.doubts, a)
+	if a.from, ok = b.allowances.overAllowance.Admit(a.unit, a.size, a.at); ok {
+		b.enqueue(b.overAllowance, a)
 		return
 	}
 	b.ingest.Limit(a.unit, ingest.Answer)
@@ -79,15 +79,16 @@ func (b *Broker) enqueue(queue chan<- answered, a answered) {
 	}
 }
 
-// resolveDoubts looks up answers of units that are beyond their allowance, until the context ends.
-func (b *Broker) resolveDoubts(ctx context.Context) error {
-	ingest.InBatches(ctx, b.doubts, b.StepTimeout, b.resolve)
+// lookUpOverAllowance looks up answers of units that are beyond their allowance, until the context
+// ends.
+func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
+	ingest.InBatches(ctx, b.overAllowance, b.StepTimeout, b.lookUp)
 	return ctx.Err()
 }
 
-// resolve queues those answers that the pending table has. There is an allowance for these, too: a
+// lookUp queues those answers that the pending table has. There is an allowance for these, too: a
 // unit may flood the answers to its own command.
-func (b *Broker) resolve(batch []answered) {
+func (b *Broker) lookUp(batch []answered) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	entries := make([]delivery.Pending, len(batch))
@@ -167,25 +168,25 @@ func noReport(context.Context) {}
 func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	a.from.Handled(a.size)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
-	sign := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
+	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
 	w := b.waiters.find(a.answer.Command)
 	if w != nil && w.command.Unit == a.unit {
-		sign.Asked = w.command.Vehicle
+		observation.Asked = w.command.Vehicle
 	}
 	reported := noReport
-	if sign.Report != nil {
-		reported = b.ingest.Await(sign)
+	if observation.Report != nil {
+		reported = b.ingest.Await(observation)
 	} else {
-		b.ingest.SignOfLife(sign)
+		b.ingest.SignOfLife(observation)
 	}
 	switch {
 	case w != nil:
 		b.settle(ctx, a.unit, a.answer, a.at, w, reported)
 		return
-	case b.asked(ctx, a.unit, a.answer.Command):
+	case b.isPending(ctx, a.unit, a.answer.Command):
 		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
-	case b.done.contains(a.unit, a.answer):
+	case b.settled.contains(a.unit, a.answer):
 		// The unit repeats for a retransmission what is recorded.
 		b.metrics.answersWithoutEffect.Inc()
 	default:
@@ -198,9 +199,9 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	reported(ctx)
 }
 
-// asked reports whether a caller waits for the answer at another instance. Absence from the pending
-// table means nothing, so a false only sends the answer the slower way.
-func (b *Broker) asked(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
+// isPending reports whether a caller waits for the answer at another instance. Absence from the
+// pending table means nothing, so a false only sends the answer the slower way.
+func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	_, found, err := b.Pending.Lookup(ctx, unit, id)
@@ -243,18 +244,18 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
 	if w != nil && unit == w.command.Unit {
-		if took, first := w.firstWord(); first {
+		if took, first := w.firstAnswer(); first {
 			b.roundTrip.observe(took)
 		}
 	}
 	ctx, here := b.joinTrace(ctx, unit, a, w)
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
-		b.receive(ctx, unit, a, w, at)
+		b.markReceived(ctx, unit, a, w, at)
 		return
 	}
 	if w != nil {
 		if !a.State.IsOpen() && unit == w.command.Unit {
-			w.answers(a)
+			w.markAnswered(a)
 		}
 		finding.Progress, finding.Known = w.progress(), w.command
 	}
@@ -275,23 +276,23 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
-			b.ended(unit, a)
+			b.cacheSettled(unit, a)
 		}
 	default:
 		if !here { // settled by an answer, so the traceparent is that of a command of this unit
 			b.Tracer.Record(ctx, delivery.StepSettle, began, ended)
 		}
 		b.traceAnswer(ctx, a, finding.SentAt, at)
-		b.ended(unit, a)
+		b.cacheSettled(unit, a)
 		b.countSettled(ctx, c)
 		b.wake(ctx, c)
 	}
 }
 
-// receive lets the caller know that the unit has its command. That is recorded a moment later, or
-// with the final answer.
-func (b *Broker) receive(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.receives(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
+// markReceived notes in the waiter that the unit has its command. That is recorded a moment later,
+// or with the final answer.
+func (b *Broker) markReceived(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
+	if unit != w.command.Unit || !w.markReceived(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
 		return
 	}
@@ -318,7 +319,7 @@ func (b *Broker) countSettled(ctx context.Context, c *telematics.Command) {
 	}
 }
 
-// wake tells the caller: in process, or by a hint to the instance where it waits.
+// wake wakes the waiter: in process, or by a hint to the instance where it waits.
 func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	if w := b.waiters.find(c.ID); w != nil {
 		w.notify(c)
@@ -327,18 +328,18 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	if c.Instance == b.Instance || c.Late {
 		return // no caller waits any more
 	}
-	b.background.Go(func() { // who hangs on a wake-up settles nothing meanwhile
+	b.background.Go(func() { // a slow wake-up must not delay the next answer
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-			b.Logger.DebugContext(ctx, "wake-up lost; the waiter asks the record", "command", c.ID, "request_id", c.RequestID, "err", err)
+			b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls the record", "command", c.ID, "request_id", c.RequestID, "err", err)
 		}
 	})
 }
 
 // noteUnrecorded writes down a final answer that the record of commands did not take, where the
 // command is not on record at all: it was executed, and a failover or a restore has lost it. It
-// reports false where the answer is to be looked into again: the unit repeats it [TEL-3].
+// reports false where the answer must be checked again: the unit repeats it [TEL-3].
 //
 // A rejected command was not executed. Rejections are not stored, since each client that can
 // publish to a unit can cause them.

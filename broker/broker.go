@@ -61,23 +61,23 @@ type Config struct {
 // Broker carries commands, answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
-	metrics    *metrics
-	waiters    waiters
-	roundTrip  roundTrip
-	outbox     outbox
-	halts      halts
-	clock      clock
-	behind     clockBehind
-	ingest     *ingest.Ingest // reports, presence and unknown units
-	allowances struct{ answers, doubts, pending *ingest.Limiter }
-	first      chan answered // answers to commands that have a waiter here
-	answers    chan answered // the others, within the allowance of their units
-	doubts     chan answered // beyond it: they are looked up first
-	// Answers to no command in flight, as far as is known: they must not delay the others.
+	metrics       *metrics
+	waiters       waiters
+	roundTrip     roundTrip
+	outbox        outbox
+	halts         halts
+	clock         clock
+	behind        clockBehind
+	ingest        *ingest.Ingest // reports, presence and unknown units
+	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
+	first         chan answered // answers to commands that have a waiter here
+	answers       chan answered // the others, within the allowance of their units
+	overAllowance chan answered // they are looked up first
+	// Answers to no command in flight, here: they must not delay the others.
 	uncorrelated chan unitAnswer
 	hints        chan telematics.CommandID
 	repeated     *repeated       // results that reports repeat
-	done         *done           // results that no report can change any more
+	settled      *settledResults // cached: no report can change them any more
 	events       *eventPublisher // what has changed
 	background   sync.WaitGroup  // what Send does concurrently with its callers
 	started      sync.WaitGroup  // commands of Start in flight
@@ -101,17 +101,17 @@ func New(c Config) *Broker {
 		c.Metrics = prometheus.NewRegistry()
 	}
 	b := &Broker{
-		Config:       c,
-		first:        make(chan answered, c.QueueSize),
-		answers:      make(chan answered, c.QueueSize),
-		doubts:       make(chan answered, c.QueueSize/4+1),
-		uncorrelated: make(chan unitAnswer, c.QueueSize/16+1),
-		repeated:     newRepeated(c.QueueSize),
-		done:         newDone(),
-		hints:        make(chan telematics.CommandID, c.QueueSize),
-		outbox:       outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
+		Config:        c,
+		first:         make(chan answered, c.QueueSize),
+		answers:       make(chan answered, c.QueueSize),
+		overAllowance: make(chan answered, c.QueueSize/4+1),
+		uncorrelated:  make(chan unitAnswer, c.QueueSize/16+1),
+		repeated:      newRepeated(c.QueueSize),
+		settled:       newSettledResults(),
+		hints:         make(chan telematics.CommandID, c.QueueSize),
+		outbox:        outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}
-	b.allowances.answers, b.allowances.pending, b.allowances.doubts = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(doubtAllowance)
+	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
 	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
 	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
@@ -130,7 +130,7 @@ func New(c Config) *Broker {
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
 	stopPublishing := b.events.start(ctx)
-	defer stopPublishing() // last: everything below has something to tell
+	defer stopPublishing() // last: everything below publishes events
 	// Observations and uncorrelated answers are handled until the last answer is.
 	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopAfter()
@@ -149,7 +149,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range b.Workers/firstShare + 1 {
 		group.Go(func() error { return b.handleFirst(ctx) })
 	}
-	group.Go(func() error { return b.resolveDoubts(ctx) })
+	group.Go(func() error { return b.lookUpOverAllowance(ctx) })
 	group.Go(func() error { return b.pollRecord(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })

@@ -64,7 +64,7 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 	}
 }
 
-// What this instance knows must reach the record, also where that was unavailable at first.
+// Results must reach the record, also where that was unavailable at first.
 func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept 
 	return claim, err
 }
 
-// What follows may be dated by an instance whose clock is right.
+// Later entries may be dated by an instance whose clock is right.
 func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
 	for name, record := range map[string]stalledClaims{
 		"before the clock is read": {before: 2400 * time.Millisecond},

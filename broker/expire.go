@@ -15,7 +15,8 @@ import (
 // claim it or to register it, which ends with the step. Then this process settles it.
 var errInFlight = errors.New("the command is in flight")
 
-// sweep settles open commands whose owner is gone [LAW-6]. Others do while the clock is wrong.
+// sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
+// instances do that.
 func (b *Broker) sweep(ctx context.Context) error {
 	return each(ctx, b.SweepEvery, func() {
 		b.retryOutbox(ctx)
@@ -35,14 +36,14 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 	}
 	var group errgroup.Group
 	for _, c := range overdue {
-		group.Go(func() error { return b.abandon(ctx, c) })
+		group.Go(func() error { return b.settleOverdue(ctx, c) })
 	}
 	return group.Wait() == nil && len(overdue) == sweepBatch
 }
 
-// abandon settles a command whose owner is gone: it may have reached the air. Where this
-// process is the owner, it knows better.
-func (b *Broker) abandon(ctx context.Context, c telematics.Command) error {
+// settleOverdue settles a command whose owner is gone: it may have been published. Where this
+// process is the owner, the outbox has the exact state.
+func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error {
 	finding, known := b.outbox.settlement(c.ID)
 	if b.waiters.find(c.ID) != nil && !known {
 		return errInFlight
@@ -78,13 +79,13 @@ func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Comma
 	return settled, err
 }
 
-// expire settles a command without an answer. This process alone knows whether
-// the MQTT client ever took the message: if not, nothing was executed.
+// expire settles a command without an answer. This process alone knows whether the MQTT client ever
+// took the message: if not, nothing was executed.
 func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	c := w.command
 	finding := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
-	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isSilenced():
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isStopped():
 		// The unit has heard of the command.
 		finding.State = telematics.Unknown
 	default:
@@ -118,7 +119,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 			}
 		}
 	}
-	// The record is unavailable. What we know is still true, and stays in the outbox.
+	// The record is unavailable. The result is still true, and stays in the outbox.
 	b.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At

@@ -183,9 +183,9 @@ func (l *link) Settle(ctx context.Context, s delivery.Settlement) (*telematics.C
 	return result.value, result.ok, err
 }
 
-func (l *link) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+func (l *link) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	return call(ctx, l, &l.postgres, "Updates", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.Updates(ctx, unheard, received)
+		return l.memory.Updates(ctx, unanswered, received)
 	})
 }
 

@@ -126,7 +126,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 
 // registerQueues registers how much waits in the queues and in the outbox of a broker.
 func (b *Broker) registerQueues() {
-	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.doubts) + len(b.uncorrelated) })
+	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
 	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
 	ingest.RegisterQueue(b.Metrics, event, func() int { return len(b.events.queue) })
 	for kind, waiting := range map[string]func() int{"settlement": b.outbox.waitingSettlements, "audit_log_entry": b.outbox.waitingEntries} {

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// What one command adds to the metrics: it is published, received and answered.
+// The metrics of one command: it is published, received and answered.
 func BenchmarkMetrics_OfACommand(b *testing.B) {
 	m := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
 	c := &telematics.Command{Action: telematics.Lock, State: telematics.Succeeded}

@@ -29,8 +29,8 @@ func newCommand(order *delivery.Order, instance string, now time.Time) *telemati
 
 type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 
-// check addresses a command to the unit of its vehicle, and finds what it repeats or what forbids
-// it.
+// check is the accept step: it resolves the vehicle and its unit, looks for an earlier order under
+// the idempotency key, and checks the preconditions.
 func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup, read readVehicle) (delivery.Receipt, *telematics.Error) {
 	twin, refusal := b.resolveVehicle(ctx, c, read)
 	if refusal != nil {

@@ -189,7 +189,7 @@ func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 	b.Logger.Debug("progress of commands not stored", "commands", len(notes), "err", err)
 	for _, n := range notes {
 		if w := b.waiters.find(n.Command); w != nil {
-			w.loseProgress()
+			w.markProgressLost()
 		}
 	}
 }

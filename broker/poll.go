@@ -33,7 +33,7 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 	read := func(of waiting) {
 		if err := b.readUpdates(ctx, of); err != nil && time.Since(warned) >= pollEvery {
 			warned = time.Now()
-			b.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unheard)+len(of.received), "err", err)
+			b.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unanswered)+len(of.received), "err", err)
 		}
 	}
 	for {
@@ -41,9 +41,9 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case id := <-b.hints:
-			read(waiting{unheard: b.drainHints(id)})
+			read(waiting{unanswered: b.drainHints(id)})
 		case <-poll.C:
-			// More than one where the last question took long.
+			// More than one where the last read took long.
 			due := int(time.Since(began) / (pollEvery / pollParts))
 			read(b.waiters.next(dueWaiters(b.waiters.count(), polled, due)))
 			polled = due
@@ -64,12 +64,12 @@ func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
 }
 
 func (b *Broker) readUpdates(ctx context.Context, of waiting) error {
-	if len(of.unheard)+len(of.received) == 0 {
+	if len(of.unanswered)+len(of.received) == 0 {
 		return nil
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	updates, err := b.Commands.Updates(ctx, of.unheard, of.received)
+	updates, err := b.Commands.Updates(ctx, of.unanswered, of.received)
 	if err != nil {
 		return err
 	}

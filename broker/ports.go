@@ -40,9 +40,9 @@ type Commands interface {
 	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
-	// Updates returns those of the commands that are not open any more, and of the unheard ones
+	// Updates returns those of the commands that are not open any more, and of the unanswered ones
 	// also those that a unit has received: what a waiter may have missed.
-	Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error)
+	Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error)
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)

@@ -26,7 +26,7 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 func (b *Broker) publish(ctx context.Context, w *waiter) {
 	message := w.message
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
-	over := attempts > 0 && message.Once || w.isSilenced()
+	over := attempts > 0 && message.Once || w.isStopped()
 	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
 		w.timers.retransmit = time.Time{}
 		return
@@ -51,7 +51,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 			b.metrics.commandsPublished.Inc()
 			b.events.sent(*c, now) // before it can be received
 		}
-		w.published(now)
+		w.markPublished(now)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
 }
@@ -68,7 +68,7 @@ func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 			return true
 		}
 		b.publish(ctx, w)
-		if first || w.progressWasLost() {
+		if first || w.takeProgressLost() {
 			w.timers.progress = time.Now().Add(progressAfter)
 		}
 	}

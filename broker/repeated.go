@@ -11,9 +11,9 @@ import (
 	"motorpool/telematics"
 )
 
-// done remembers what no report can change any more. No unit's word touches another's,
-// however much it says.
-type done struct {
+// settledResults caches results that no report can change any more. Each unit has its own entry, so
+// a unit that floods displaces none of another unit.
+type settledResults struct {
 	mu    sync.Mutex
 	units *lru.Cache[telematics.Unit, results]
 }
@@ -21,7 +21,7 @@ type done struct {
 // results are final answers, the last one first.
 type results [resultsPerUnit]result
 
-// result is what is remembered of an answer. Another answer to the same command is another result:
+// result is what is cached of an answer. Another answer to the same command is another result:
 // the record decides about it.
 type result struct {
 	command telematics.CommandID
@@ -32,39 +32,39 @@ func resultOf(a telematics.Answer) result {
 	return result{a.Command, uint8(slices.Index(telematics.States, a.Settles()))}
 }
 
-func newDone() *done {
+func newSettledResults() *settledResults {
 	units, err := lru.New[telematics.Unit, results](resultUnits)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return &done{units: units}
+	return &settledResults{units: units}
 }
 
-func (d *done) contains(unit telematics.Unit, a telematics.Answer) bool {
-	known, _ := d.units.Get(unit)
+func (d *settledResults) contains(unit telematics.Unit, a telematics.Answer) bool {
+	cached, _ := d.units.Get(unit)
 	same := resultOf(a)
-	return slices.ContainsFunc(known[:], func(r result) bool {
+	return slices.ContainsFunc(cached[:], func(r result) bool {
 		return r.command == a.Command && (r.state == same.state || a.State.IsOpen())
 	})
 }
 
-func (d *done) add(unit telematics.Unit, a telematics.Answer) {
+func (d *settledResults) add(unit telematics.Unit, a telematics.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known, _ := d.units.Get(unit)
-	if slices.Contains(known[:], resultOf(a)) {
+	cached, _ := d.units.Get(unit)
+	if slices.Contains(cached[:], resultOf(a)) {
 		return
 	}
-	copy(known[1:], known[:])
-	known[0] = resultOf(a)
-	d.units.Add(unit, known)
+	copy(cached[1:], cached[:])
+	cached[0] = resultOf(a)
+	d.units.Add(unit, cached)
 }
 
-// Recheck has every result that reports repeat looked into once more: the record may have lost what
-// it has said before, in a failover or a restore.
-func (b *Broker) Recheck() { b.done.units.Purge() }
+// Recheck has every result that reports repeat checked once more: the record may have lost what
+// it had, in a failover or a restore.
+func (b *Broker) Recheck() { b.settled.units.Purge() }
 
-// repeated are results that wait to be looked into, by unit.
+// repeated are results that wait to be checked, by unit.
 type repeated struct {
 	mu      sync.Mutex
 	waiting map[telematics.Unit]int
@@ -104,7 +104,7 @@ func (r *repeated) handled(unit telematics.Unit) {
 // fit comes again.
 func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
-		if a.State.IsOpen() || b.done.contains(unit, a) {
+		if a.State.IsOpen() || b.settled.contains(unit, a) {
 			continue
 		}
 		b.metrics.answersRecalled.Inc()
@@ -119,10 +119,10 @@ func (b *Broker) settleRepeated(ctx context.Context, s unitAnswer) {
 	b.settleUncorrelated(ctx, s)
 }
 
-// ended notes that the record has decided about an answer that is not open: it took it, or it never
-// will. The row of a command is older than any answer to it [LAW-1].
-func (b *Broker) ended(unit telematics.Unit, a telematics.Answer) {
+// cacheSettled notes that the record has decided about an answer that is not open: it took it, or
+// it never will. The row of a command is older than any answer to it [LAW-1].
+func (b *Broker) cacheSettled(unit telematics.Unit, a telematics.Answer) {
 	if !a.State.IsOpen() {
-		b.done.add(unit, a)
+		b.settled.add(unit, a)
 	}
 }

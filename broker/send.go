@@ -100,9 +100,8 @@ func orNil(err *telematics.Error) error {
 }
 
 // accept turns an order into a command that nothing forbids, or finds the command that it repeats.
-// What speaks against the order by the cached record of the vehicle, and what needs the vehicle's
-// state, is decided by what is read now. The command that comes with a refusal says what is known
-// of it.
+// A refusal by the cached record of the vehicle, and any decision that needs the vehicle's state,
+// is made again on what is read now. A refusal comes with the command as far as it was resolved.
 func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
@@ -179,12 +178,12 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		if evicted || b.now().Before(claim.Occupant.Deadline) {
 			return nil, receipt, telematics.InProgress(*claim.Occupant, b.now())
 		}
-		_ = b.abandon(stepping, *claim.Occupant) // logged there; the next attempt tells
+		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides
 	}
 }
 
 // dispatch signs a claimed command while its registration ends, and publishes it for the first
-// time. What keeps it from leaving is noted in its waiter. Await follows in any case.
+// time. Why it is not published, if so, is noted in its waiter. Await follows in any case.
 func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	done := false
 	defer func() {

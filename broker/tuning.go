@@ -130,11 +130,11 @@ const (
 	maxRepeated = 16
 )
 
-// Allowances of one unit's answers, as in package ingest. doubtAllowance is of answers beyond their
-// allowance that are looked up in the pending table, all in a few trips.
+// Allowances of one unit's answers, as in package ingest. lookUpAllowance is of answers beyond
+// their allowance that are looked up in the pending table, all in a few trips.
 var (
 	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
-	doubtAllowance  = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
+	lookUpAllowance = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
 )
 
 // Polling of the record for what wake-ups have missed.

@@ -32,28 +32,28 @@ type waiter struct {
 	timers   timers
 	received bool // the unit has it, so it is retransmitted less often
 
-	// What keeps the command from leaving.
+	// Why the command is not published.
 	wrongClock error  // it was dated by a wrong clock
 	halted     bool   // by an operator
 	unsent     error  // a server or a key is unavailable
 	missing    string // likewise, in words for the caller
 
-	mu       sync.Mutex
-	known    delivery.Progress
-	spoken   bool // the unit has answered
-	answered bool // finally
-	silenced bool // it is not published any more
-	unstored bool // the record did not take its progress
-	heard    struct{ open, final int }
+	mu           sync.Mutex
+	latest       delivery.Progress         // newer than the record may have it
+	answered     bool                      // the unit has sent an answer
+	final        bool                      // it was the final one
+	stopped      bool                      // it is not published any more
+	progressLost bool                      // the record did not take its progress
+	counts       struct{ open, final int } // answers so far
 }
 
-// goesFirst counts an answer, and reports whether it goes before all others.
-func (w *waiter) goesFirst(state telematics.State) bool {
+// countAnswer counts an answer, and reports whether it is queued before all others.
+func (w *waiter) countAnswer(state telematics.State) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := &w.heard.final
+	n := &w.counts.final
 	if state.IsOpen() {
-		n = &w.heard.open
+		n = &w.counts.open
 	}
 	*n++
 	return *n <= answersFirst
@@ -86,7 +86,7 @@ func (ws *waiters) count() int {
 	return len(ws.byID)
 }
 
-// find returns nil for a command of another process, or of none.
+// find returns nil where the command has no waiter in this process.
 func (ws *waiters) find(id telematics.CommandID) *waiter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -95,8 +95,8 @@ func (ws *waiters) find(id telematics.CommandID) *waiter {
 
 // waiting are commands in flight.
 type waiting struct {
-	unheard  []telematics.CommandID // not answered
-	received []telematics.CommandID // their units have them
+	unanswered []telematics.CommandID // not answered
+	received   []telematics.CommandID // acknowledged by their units
 }
 
 // next returns n of those that were not polled for the longest time.
@@ -110,21 +110,22 @@ func (ws *waiters) next(n int) (of waiting) {
 		if w.hasReceived() {
 			of.received = append(of.received, w.command.ID)
 		} else {
-			of.unheard = append(of.unheard, w.command.ID)
+			of.unanswered = append(of.unanswered, w.command.ID)
 		}
 	}
 	return of
 }
 
-// notify passes on a newer reading of the command, which is not changed any more. It never blocks.
-// A settled command is not replaced by an older reading of it.
+// notify passes a newer version of the command on, which is not changed any more. It never blocks.
+// A settled command is not replaced by an older one.
 func (w *waiter) notify(c *telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c.State == telematics.Received && w.known.ReceivedAt.IsZero() { // another instance heard it
-		w.known.ReceivedAt = c.ReceivedAt
+	if c.State == telematics.Received && w.latest.ReceivedAt.IsZero() {
+		// The answer came to another instance.
+		w.latest.ReceivedAt = c.ReceivedAt
 	}
-	w.answered = w.answered || !c.State.IsOpen()
+	w.final = w.final || !c.State.IsOpen()
 	w.replace(c)
 }
 
@@ -140,83 +141,81 @@ func (w *waiter) replace(c *telematics.Command) {
 	w.updates <- c
 }
 
-// hasReceived reports whether the unit has said that it has the command. For each copy of it the
-// unit says so again.
+// hasReceived reports whether the unit has acknowledged the command. It acknowledges each copy.
 func (w *waiter) hasReceived() bool { return !w.progress().ReceivedAt.IsZero() }
 
-// receives notes that the unit has the command. It reports whether that is news, and if so tells of
-// the command as it is now, before anything else of it is published here.
-func (w *waiter) receives(at time.Time, tell func(*telematics.Command)) bool {
+// markReceived notes that the unit has the command. It reports whether that is new, and if so
+// passes the command as it is now to publish, before any later event of it.
+func (w *waiter) markReceived(at time.Time, publish func(*telematics.Command)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.answered || !w.known.ReceivedAt.IsZero() {
+	if w.final || !w.latest.ReceivedAt.IsZero() {
 		return false
 	}
-	w.known.ReceivedAt = at
+	w.latest.ReceivedAt = at
 	c := *w.command
-	c.State, c.SentAt, c.ReceivedAt, c.Attempts = telematics.Received, w.known.SentAt, at, w.known.Attempts
-	tell(&c)
+	c.State, c.SentAt, c.ReceivedAt, c.Attempts = telematics.Received, w.latest.SentAt, at, w.latest.Attempts
+	publish(&c)
 	w.replace(&c)
 	return true
 }
 
-// firstWord notes that the unit has said something, and returns how long that took, if it is the
-// first time.
-func (w *waiter) firstWord() (took time.Duration, first bool) {
+// firstAnswer notes that the unit has answered, and returns how long its first answer took; false:
+// this is not the first.
+func (w *waiter) firstAnswer() (took time.Duration, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first = !w.spoken && !w.known.SentAt.IsZero()
-	w.spoken = true
-	return time.Since(w.known.SentAt), first
-}
-
-// answers notes that there is a final answer, or a rejection that the unit does not remember: it
-// might execute another copy, so there must be no more of them than there are.
-func (w *waiter) answers(a telematics.Answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	first = !w.answered && !w.latest.SentAt.IsZero()
 	w.answered = true
-	w.silenced = w.silenced || a.Forgotten()
+	return time.Since(w.latest.SentAt), first
 }
 
-// isSilenced reports whether the command must not be published any more.
-func (w *waiter) isSilenced() bool {
+// markAnswered notes that there is a final answer, or a rejection that the unit does not remember:
+// it might execute another copy, so there must be no more of them than there are.
+func (w *waiter) markAnswered(a telematics.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.silenced
+	w.final = true
+	w.stopped = w.stopped || a.Forgotten()
 }
 
-// loseProgress notes that the record did not take the command's progress.
-func (w *waiter) loseProgress() {
+// isStopped reports whether the command must not be published any more.
+func (w *waiter) isStopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unstored = true
+	return w.stopped
 }
 
-// progressWasLost reports whether the record did not take the command's progress. It reports so
-// once.
-func (w *waiter) progressWasLost() bool {
+// markProgressLost notes that the record did not take the command's progress.
+func (w *waiter) markProgressLost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lost := w.unstored
-	w.unstored = false
+	w.progressLost = true
+}
+
+// takeProgressLost reports, once, that the record did not take the command's progress.
+func (w *waiter) takeProgressLost() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lost := w.progressLost
+	w.progressLost = false
 	return lost
 }
 
-// published notes that the MQTT client took the message.
-func (w *waiter) published(at time.Time) {
+// markPublished notes that the MQTT client took the message.
+func (w *waiter) markPublished(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.known.Attempts == 0 {
-		w.known.SentAt = at
+	if w.latest.Attempts == 0 {
+		w.latest.SentAt = at
 	}
-	w.known.Attempts++
+	w.latest.Attempts++
 }
 
 func (w *waiter) progress() delivery.Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.known
+	return w.latest
 }
 
 // withProgress returns a command with what only this process may know yet.

@@ -22,12 +22,12 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 			for i := 0; from < 30*pollParts; i++ {
 				to := min(from+steps[i%len(steps)], 30*pollParts)
 				found := ws.next(dueWaiters(ws.count(), from, to))
-				n := len(found.unheard)
+				n := len(found.unanswered)
 				if len(found.received) > 0 || n > min(waiting, pollMost) {
 					t.Fatalf("%d parts of a second: %d of %d in one poll", to-from, n, waiting)
 				}
 				total += n
-				for _, id := range found.unheard {
+				for _, id := range found.unanswered {
 					asked[id]++
 				}
 				from = to
@@ -51,7 +51,7 @@ func TestWhoWaitsNoMoreIsNotAskedAbout(t *testing.T) {
 	ws.add(&telematics.Command{ID: stays}, tracing.Span{})
 	ws.remove(gone)
 	ws.remove(gone)
-	if found := ws.next(10).unheard; len(found) != 1 || found[0] != stays {
+	if found := ws.next(10).unanswered; len(found) != 1 || found[0] != stays {
 		t.Errorf("asked about %v, want %v", found, stays)
 	}
 }

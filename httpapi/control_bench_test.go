@@ -74,7 +74,7 @@ func BenchmarkControl(b *testing.B) {
 			}
 		})
 	}
-	// What recording such an answer takes: the floor of the others.
+	// The floor of the others: recording such an answer.
 	b.Run("recorder", func(b *testing.B) {
 		answer := controlCall(b, "/api/v1/admin/vehicles/42/control/lock", "")()
 		b.ReportAllocs()

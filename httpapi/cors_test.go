@@ -44,7 +44,7 @@ func TestCORS_OfTheOriginsThatAreSet(t *testing.T) {
 				t.Errorf("the method %s is not allowed", method)
 			}
 		}
-		// What goes wrong must be readable, too.
+		// Error responses must be readable, too.
 		for status, change := range map[int]func(*http.Request){200: func(*http.Request) {}, 401: anonymous} {
 			r := a.post(lock, withOrigin(origin), change)
 			if r.status != status || r.header.Get("Access-Control-Allow-Origin") != origin || r.header.Get("Vary") != "Origin" {

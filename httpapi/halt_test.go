@@ -108,7 +108,7 @@ func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
 	}
 }
 
-// What is misspelt, empty or zero must neither stop all agencies nor lift the wrong halt.
+// A misspelt, empty or zero agency must neither stop all agencies nor lift the wrong halt.
 func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	a := newAPI(t)
 	a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}}

@@ -164,7 +164,7 @@ func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	}
 	// A path that names no vehicle counts for its caller alone.
 	a.post("/api/v1/admin/vehicles/x/control/lock").wants(422, "validation_failed").wantsQuota("100", "99", "6")
-	// What breaks a rule was an attempt; and at the limit the fields are not checked.
+	// A request that breaks a rule counts, too; and at the limit the fields are not checked.
 	attention := strings.Replace(lock, "lock", "attention", 1)
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(422, "validation_failed").wantsQuota("1", "0", "6")
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(429, "rate_limited")
@@ -239,7 +239,7 @@ func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
 	key := withHeader("Idempotency-Key", "k")
 	a.post(lock, key).wants(http.StatusOK, "")
 	made := a.controller.last().Idempotency
-	// What the record would have of it.
+	// The audit log entry.
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made}
 	a.controller.replay = true
 	for range 3 {

@@ -313,7 +313,7 @@ func TestSignature_ACallerThatHangsUpHasUsedIt(t *testing.T) {
 	a.asClient(http.MethodPost, probe, again).wants(401, "agency_signature_replayed")
 }
 
-// What is signed is the request line, however it is written.
+// The signature covers the request line as the client wrote it.
 func TestPathAndQueryAreSignedAsOnTheRequestLine(t *testing.T) {
 	server := httptest.NewServer(probedAPI(t).handler)
 	defer server.Close()

@@ -88,7 +88,7 @@ type Charge struct {
 	State    ChargeState
 	Currency Currency
 	Amount   Minor
-	// What moved, as the processor says; of a deposit that is authorized: what is held.
+	// The amount that the processor has moved; of an authorized deposit: the amount held.
 	Settled Minor
 
 	Goal          Goal  // of a deposit; else empty

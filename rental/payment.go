@@ -33,7 +33,7 @@ type Payment struct {
 	Method string // label of the card; empty: there is none
 	Status PaymentStatus
 	PaidAt time.Time // zero: not paid
-	// What was taken: rental, extensions, fees, and what was captured of the deposit.
+	// The amount taken: rental, extensions, fees, and what was captured of the deposit.
 	Charged  Minor
 	Refunded Minor // what of that is back
 	Held     Minor // of the deposit, now; not charged

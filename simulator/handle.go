@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// What follows is safe for concurrent use. It blocks until the car runs, and does nothing once it
-// has stopped.
+// These methods are safe for concurrent use. They block until the car runs, and does nothing once
+// it has stopped.
 
 // Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the
 // ignition. What changed is reported.

@@ -196,7 +196,7 @@ func (c *mqttConnection) Cut() {
 	c.mu.Lock()
 	c.cut = true
 	if c.conn != nil {
-		// What matters is that it is closed; paho may have been first.
+		// It is closed either way; paho may have been first.
 		_ = c.conn.Close()
 	}
 	c.mu.Unlock()

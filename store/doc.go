@@ -23,7 +23,7 @@
 //
 // # Errors
 //
-// What does not exist is a *telematics.Error. The error of a server that is unavailable
+// A missing row is a *telematics.Error. The error of a server that is unavailable
 // is marked: see [motorpool/store/unavailable].
 //
 // # Packages

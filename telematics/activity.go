@@ -32,7 +32,7 @@ type Activity struct {
 	Booking   int64 // zero: none
 	Action    string
 	Attention *Attention
-	// What was asked for, of what is no command, as JSON knows it; nil: nothing.
+	// The parameters of a request that is no command, as values of JSON; nil: none.
 	Details   map[string]any
 	Outcome   Outcome
 	Code      Code // of the error; empty: none

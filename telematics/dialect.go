@@ -22,7 +22,7 @@ func (p Protocol) Means(other Protocol) bool {
 // differently. No caller asks which one it has. A dialect keeps no state, so that any
 // instance can read any message, and is safe for concurrent use.
 //
-// What it returns is held to the same laws as protocol v1, and by package dialecttest.
+// It must keep the laws that protocol v1 keeps; package dialecttest checks them.
 // What its units do not check themselves, its Promises say.
 type Dialect interface {
 	Protocol() Protocol

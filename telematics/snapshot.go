@@ -8,11 +8,11 @@ import (
 )
 
 // Reading is the latest value of a field and the vehicle time at which it was
-// reported. A nil value says that the vehicle no longer knows.
+// reported. Value is nil where the vehicle reported that it no longer knows.
 type Reading struct {
 	Value any
 	At    time.Time
-	// Once says of a nil value that there was one before: the vehicle has a sensor for it.
+	// Once is set where Value is nil and there was a value before: the vehicle has a sensor for it.
 	Once bool
 }
 

@@ -262,12 +262,12 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 	r.bring(t, telematics.Succeeded) // not queried
 	ids = append(ids, uuid.New())
 	for _, known := range []bool{false, true} {
-		unheard, received := ids, []telematics.CommandID(nil)
+		unanswered, received := ids, []telematics.CommandID(nil)
 		if known {
-			unheard, received = nil, ids
+			unanswered, received = nil, ids
 			maps.DeleteFunc(want, func(_ telematics.CommandID, state telematics.State) bool { return state.IsOpen() })
 		}
-		news, err := r.There.Updates(t.Context(), unheard, received)
+		news, err := r.There.Updates(t.Context(), unanswered, received)
 		if err != nil {
 			t.Fatalf("News: %v", err)
 		}

@@ -293,7 +293,7 @@ func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 }
 
 // Updates implements broker.Commands.
-func (m *Memory) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
+func (m *Memory) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	if err := m.enter(ctx, "Updates"); err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (m *Memory) Updates(ctx context.Context, unheard, received []telematics.Com
 	var news []telematics.Command
 	for id, c := range m.commands {
 		heard := slices.Contains(received, id)
-		if (heard || slices.Contains(unheard, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
+		if (heard || slices.Contains(unanswered, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
 			news = append(news, c)
 		}
 	}

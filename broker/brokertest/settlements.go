@@ -34,7 +34,7 @@ func progressIsNoted(t *testing.T, r CommandRecord) {
 	}
 	// An older one that was overtaken.
 	r.note(t, delivery.Progress{SentAt: at(60), Attempts: 2}, sent.ID)
-	// What the MQTT client denies has left all the same.
+	// The MQTT client returned an error, but the message has left.
 	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)

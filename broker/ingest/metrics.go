@@ -12,7 +12,7 @@ import (
 // Kind is what is dropped, as the label of a metric says it.
 type Kind string
 
-// What units send, whatever their protocol.
+// Kinds of messages from units, in any protocol.
 const (
 	Answer   Kind = "answer"
 	Report   Kind = "report"

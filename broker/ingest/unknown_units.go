@@ -22,8 +22,8 @@ type unknownUnits struct {
 }
 
 // note adds those of the observations that came from unknown units, and returns how many they are.
-// What the MQTT broker says of a unit, a retained presence or a last will, is no sign of the unit
-// itself.
+// Messages of the MQTT broker about a unit, a retained presence or a last will, are no sign of the
+// unit itself.
 func (s *unknownUnits) note(unknown []telematics.Unit, observations []delivery.Observation) int {
 	if len(unknown) == 0 {
 		return 0

@@ -204,7 +204,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 	var commands atomic.Int64
 	unitClient(t, server.UnitsURL(), &commands)
 	awaitReady(t, link)
-	// What was stored would go out on the same connection, before or between these two.
+	// A stored message would go out on the same connection, before or between these two.
 	for n := range int64(2) {
 		if err := link.Publish(command([]byte("now"))); err != nil {
 			t.Fatal(err)

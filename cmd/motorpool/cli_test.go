@@ -225,7 +225,7 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 	}
 }
 
-// What is dangerous must stand in the command line, not in a variable that an operator forgot.
+// Dangerous settings must stand in the command line, not in a variable that an operator forgot.
 func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 	dangerous := []string{"force", "direct", "why", "by", "agency", "scope", "async", "idempotency-key", "refresh", "vehicle", "signal", "duration-ms"}
 	found := map[string]bool{}

@@ -19,7 +19,7 @@ func loadDocument(t *testing.T) *Document {
 	return MustParse(text)
 }
 
-// What is not given to the checking library would pass it.
+// The library does not check what it does not get.
 func TestIntegersOfPathsAreCheckedAsTheLibraryDoes(t *testing.T) {
 	c := loadDocument(t)
 	for path, item := range c.parsed.Paths.Map() {

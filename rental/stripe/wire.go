@@ -66,7 +66,7 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
 		t.status.Store(int64(status))
 	}
-	w.log.DebugContext(r.Context(), "stripe was asked", "method", r.Method, "path", r.URL.Path,
+	w.log.DebugContext(r.Context(), "stripe request", "method", r.Method, "path", r.URL.Path,
 		"status", status, "stripe_request", cmp.Or(id, "none"), "latency", time.Since(started), "err", err)
 	return response, err
 }

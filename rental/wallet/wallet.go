@@ -33,9 +33,9 @@ type Config struct {
 
 // Wallet keeps the payment methods of clients, in the record and at the processor.
 //
-// What is charged is what the record says: a card is attached at the processor before it is written
-// down, and removed from the record before it is detached there. What breaks off in between leaves
-// a card at the processor that is never charged, not one on record that does not exist.
+// The record decides which card is charged: a card is attached at the processor before it is
+// written down, and removed from the record before it is detached there. What breaks off in between
+// leaves a card at the processor that is never charged, not one on record that does not exist.
 //
 // It is safe for concurrent use. A caller that hangs up does not break off a change.
 type Wallet struct{ Config }

@@ -30,7 +30,7 @@ type childConfig struct {
 	ready  func(ctx context.Context) bool
 	within time.Duration  // the time to become ready. Defaults to startTimeout
 	stop   syscall.Signal // asks for a clean end. Defaults to SIGTERM
-	// What the child gets when its parent dies. Defaults to SIGKILL.
+	// The signal that the child gets when its parent dies. Defaults to SIGKILL.
 	orphan syscall.Signal
 	log    *slog.Logger // Defaults to silence
 }

@@ -30,7 +30,7 @@
 //   - Keys and events are kept for ever, there is no smallest amount, and a hold does not expire.
 //   - Nothing is expanded, and there is only one account.
 //
-// What breaks is ordered by [Server.Break] or under /sandbox/, which is for this machine alone:
+// Faults are set by [Server.Break] or under /sandbox/, which is for this machine alone:
 // /sandbox/faults, /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every movement
 // of money.
 package sandbox
@@ -72,7 +72,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// What the sandbox takes where nothing else is said. It guards nothing.
+// Defaults of the keys. They protect nothing.
 const (
 	DefaultKey           = "sk_test_sandbox"
 	DefaultWebhookSecret = "whsec_sandbox"

@@ -30,17 +30,17 @@ type Keys struct {
 
 	reading singleflight.Group
 	mu      sync.Mutex
-	known   *knownKeys // nil: nothing was read yet
-	changes int        // made here
+	cached  *cachedKeys // nil: nothing was read yet
+	changes int         // made here
 }
 
-// knownKeys is what was read at a time.
-type knownKeys struct {
+// cachedKeys is what was read at a time.
+type cachedKeys struct {
 	at   time.Time
-	byID map[string]knownKey
+	byID map[string]cachedKey
 }
 
-type knownKey struct {
+type cachedKey struct {
 	rental.AgencyKey
 	err error // its secret cannot be opened
 }
@@ -56,22 +56,22 @@ func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool
 	if !k.sealer.has() {
 		return rental.AgencyKey{}, false, fmt.Errorf("read agency keys: %w", errNoSealer)
 	}
-	known, err := k.fresh(ctx)
+	cached, err := k.fresh(ctx)
 	if err != nil {
 		return rental.AgencyKey{}, false, err
 	}
-	key, ok := known.byID[id]
+	key, ok := cached.byID[id]
 	return key.AgencyKey, ok, key.err
 }
 
 // fresh returns the keys as they were read less than Within ago, or reads them: concurrent callers
 // share one reading.
-func (k *Keys) fresh(ctx context.Context) (*knownKeys, error) {
+func (k *Keys) fresh(ctx context.Context) (*cachedKeys, error) {
 	k.mu.Lock()
-	known := k.known
+	cached := k.cached
 	k.mu.Unlock()
-	if known != nil && k.now().Sub(known.at) < Within {
-		return known, nil
+	if cached != nil && k.now().Sub(cached.at) < Within {
+		return cached, nil
 	}
 	// A caller that hangs up must not take the reading from the others.
 	reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
@@ -82,42 +82,42 @@ func (k *Keys) fresh(ctx context.Context) (*knownKeys, error) {
 		if result.Err != nil {
 			return nil, unavailable.Wrap("read agency keys", result.Err)
 		}
-		return result.Val.(*knownKeys), nil
+		return result.Val.(*cachedKeys), nil
 	}
 }
 
-func (k *Keys) read(ctx context.Context) (*knownKeys, error) {
+func (k *Keys) read(ctx context.Context) (*cachedKeys, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.db.Timeout())
 	defer cancel()
 	k.mu.Lock()
 	changes := k.changes
 	k.mu.Unlock()
-	// Before: what changes meanwhile is not known.
-	known := &knownKeys{at: k.now(), byID: map[string]knownKey{}}
+	// Before: what changes meanwhile is not cached.
+	cached := &cachedKeys{at: k.now(), byID: map[string]cachedKey{}}
 	rows, err := k.rows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		key := knownKey{AgencyKey: row.key()}
+		key := cachedKey{AgencyKey: row.key()}
 		if key.Secret, _, err = k.sealer.open(row.Sealed, row.owner()); err != nil {
 			key.err = fmt.Errorf("open the secret of agency key %s: %w", key.ID, err)
 		}
-		known.byID[key.ID] = key
+		cached.byID[key.ID] = key
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.changes == changes {
-		k.known = known
+		k.cached = cached
 	}
-	return known, nil
+	return cached, nil
 }
 
 // forget has the keys read again.
 func (k *Keys) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known = nil
+	k.cached = nil
 	k.changes++
 	k.reading.Forget("") // one in flight may have begun before the change
 }

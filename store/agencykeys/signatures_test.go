@@ -94,7 +94,7 @@ func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
 	if got := used(t, s, other); got != rental.FirstUse {
 		t.Errorf("another client's: %v", got)
 	}
-	// What is not fresh any more counts for nothing.
+	// Expired uses do not count.
 	if _, err := s.db.Pool.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
 		t.Fatal(err)
 	}

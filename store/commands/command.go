@@ -136,17 +136,17 @@ func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleI
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
-// Updates returns those of the commands that are not open any more, and of the unheard ones also
+// Updates returns those of the commands that are not open any more, and of the unanswered ones also
 // those that a unit has received.
-func (s *Store) Updates(ctx context.Context, unheard, received []telematics.CommandID) ([]telematics.Command, error) {
-	if len(unheard)+len(received) == 0 {
+func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
+	if len(unanswered)+len(received) == 0 {
 		return nil, nil
 	}
 	commands, err := selectCommands(ctx, s.db.Prepared, `
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
-		pq.Array(unheard), pq.Array(received))
+		pq.Array(unanswered), pq.Array(received))
 	return commands, unavailable.Wrap("read news of commands", err)
 }
 

@@ -34,7 +34,7 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 	}
 }
 
-// Who asks under a key frees it, too: hence a look at the table itself.
+// A request under a key frees it, too, so the table itself is read.
 func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	next := storetest.Vehicles(t, p.DB)

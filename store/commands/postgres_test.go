@@ -113,7 +113,7 @@ func TestAKilledPostgresIsNoticedAndFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantServing(t, p)
-	// What was said to be written is there, and the lane is still taken.
+	// The row that Claim confirmed is there, and the lane is still taken.
 	claim, err := p.Claim(t.Context(), brokertest.NewCommand(1, telematics.Unlock))
 	if err != nil || claim.Occupant == nil {
 		t.Errorf("Claim = %+v, %v; want the command from before", claim, err)

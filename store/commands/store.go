@@ -11,8 +11,10 @@ import (
 
 // Store is the record of commands. It is safe for concurrent use.
 type Store struct {
-	db          *pg.DB
-	cache       Cache
+	db    *pg.DB
+	cache Cache
+	// Batchers: calls that come together share a statement and a commit. claims calls Store.claim,
+	// settlements Store.settle, unrecorded Store.noteUnrecorded.
 	claims      *groupcommit.Batcher[*telematics.Command, claimed]
 	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
 	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]

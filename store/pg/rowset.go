@@ -37,7 +37,7 @@ func (g RowSet) Many() string {
 }
 
 // Parameters returns those of a statement: of one row its values, of many an array for each column.
-// What is no UTF-8 is replaced: Postgres would refuse it, and with it all rows.
+// Invalid UTF-8 is replaced: Postgres would refuse it, and with it all rows.
 func Parameters(rows [][]any) []any {
 	for _, row := range rows {
 		for i, value := range row {

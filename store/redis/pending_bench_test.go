@@ -60,7 +60,7 @@ func BenchmarkPendingTable(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/callers=%d", c.name, callers), func(b *testing.B) { storetest.Call(b, callers, c.fresh, c.call) })
 		}
 	}
-	// What one exchange with this Redis takes: the floor of the others.
+	// The floor of the others: one exchange with this Redis.
 	b.Run("ping/callers=1", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

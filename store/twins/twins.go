@@ -43,7 +43,7 @@ type Twins struct {
 	log        *slog.Logger
 
 	owners *owners
-	// What orders depend on, as it was last read here.
+	// The fields that orders depend on, as they were last read here.
 	records *lru.Cache[telematics.VehicleID, *telematics.Twin]
 
 	cache      *cache

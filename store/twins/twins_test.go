@@ -476,7 +476,7 @@ func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	observed(t, moved, unit, statusAt(at, 101))
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
-		// What was written of the vehicle stays its own.
+		// The vehicle keeps the state that was written.
 		if got := mileage(t, one, err); got != 100 {
 			t.Errorf("the first vehicle reads %v", got)
 		}

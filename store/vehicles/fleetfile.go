@@ -191,7 +191,7 @@ func (f FleetFile) contradictions() []error {
 		first := map[any]string{}
 		return func(place string, key any) {
 			if reflect.ValueOf(key).IsZero() {
-				return // missing: complained of before, or none
+				return // a missing agency is reported elsewhere, or there is none
 			}
 			if before, ok := first[key]; ok {
 				problems = append(problems, fmt.Errorf("%s: %s %v is that of %s", place, what, key, before))

@@ -31,7 +31,7 @@ type Turns interface {
 	TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error)
 	// KeepAddress keeps an answer, and extends the turn; or reports that the turn was lost.
 	KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error)
-	// EndTurn gives the turn back and puts requests off for the time putOff, at every instance.
+	// EndTurn ends the turn, and delays the requests of every instance by putOff.
 	EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error
 	// ForgetAddresses removes addresses older than age, and all but the last keep.
 	ForgetAddresses(ctx context.Context, age time.Duration, keep int) error

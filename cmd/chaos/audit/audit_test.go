@@ -242,7 +242,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 	}
 }
 
-// What looks like a breach, and is none.
+// Evidence that resembles a violation, and is none.
 func TestWhatTheLawsExempt(t *testing.T) {
 	for _, c := range []struct {
 		name   string

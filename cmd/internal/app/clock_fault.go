@@ -19,8 +19,8 @@ var clockFault struct {
 	ahead atomic.Int64
 }
 
-// now is this instance's clock, wrong by what the fault harness says in a file. Timers go on by the
-// machine's own.
+// now is this instance's clock: the machine's, ahead by the time that the fault harness writes to a
+// file. Timers use the machine's clock.
 func now() time.Time {
 	clockFault.once.Do(func() {
 		readClockFault()

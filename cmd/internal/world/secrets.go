@@ -39,7 +39,7 @@ const (
 	KeyringFile   = "keyring.jwks"    // the public half of SigningFile, for units
 )
 
-// What access tokens say, and the service requires.
+// The issuer and the audience of access tokens, which the service requires.
 const (
 	TokenIssuer   = "motorpool-dev"
 	TokenAudience = "motorpool"
