@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	"tracing":                     {},
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
+	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},
 	"deploy/systemd":              {},

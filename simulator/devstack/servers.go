@@ -32,6 +32,9 @@ const (
 	PostgresServer  = "postgres"
 	PgBouncerServer = "pgbouncer"
 	HAProxyServer   = "haproxy"
+
+	PrometheusServer   = "prometheus"
+	AlertmanagerServer = "prometheus-alertmanager"
 )
 
 // RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets

@@ -1,0 +1,179 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+)
+
+const deployed = "../../../deploy/"
+
+// A real Prometheus with the files of deploy/ scrapes an instance with a simulated car: it answers
+// each query of the dashboard, no alert fires, and when the MQTT broker ends, Alertmanager gets the
+// alert.
+func TestMonitoring_DashboardHasDataAndAnAlertReachesAlertmanager(t *testing.T) {
+	t.Parallel()
+	devstack.NeedServer(t, devstack.PrometheusServer)
+	devstack.NeedServer(t, devstack.AlertmanagerServer)
+	s := realStack(t, 1)
+	i := s.serve(unhurried)
+	s.drive(nil, healthy)
+	s.eventually(30*time.Second, "locked", func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
+
+	alertmanager, err := devstack.StartAlertmanager(s.dir, deployed+"prometheus/alertmanager.yml")
+	s.must(err)
+	t.Cleanup(func() { s.must(alertmanager.Close()) })
+	prometheus, err := devstack.StartPrometheus(s.dir, s.prometheusConfig(i, alertmanager.Addr()))
+	s.must(err)
+	t.Cleanup(func() { s.must(prometheus.Close()) })
+
+	queries := dashboardQueries(t)
+	if len(queries) < 50 {
+		t.Fatalf("the dashboard has %d queries", len(queries))
+	}
+	for _, query := range queries {
+		s.eventually(10*time.Second, "an answer to "+query, func() bool { return s.answers(prometheus, query) > 0 })
+	}
+	if n := s.answers(prometheus, `sum(motorpool_commands_total{action="lock",outcome="executed"}) >= 1`); n != 1 {
+		t.Error("the command is missing")
+	}
+	s.checkRules(prometheus)
+	t.Logf("%d queries of the dashboard have data, no alert fires", len(queries))
+
+	killed := time.Now()
+	s.must(s.mosquitto.Kill())
+	s.eventually(10*time.Second, "the alert at Alertmanager", func() bool {
+		var alerts []struct {
+			Labels, Annotations map[string]string
+			Status              struct{ State string }
+		}
+		s.fetchJSON(alertmanager.URL()+"/api/v2/alerts", &alerts)
+		for _, a := range alerts {
+			if a.Labels["alertname"] == "MotorpoolMQTTDown" && a.Labels["severity"] == "page" && a.Status.State == "active" {
+				t.Logf("after %v: %s %s", time.Since(killed).Round(time.Millisecond), a.Annotations["summary"], a.Annotations["runbook"])
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// prometheusConfig returns the path of a copy of deploy/prometheus/prometheus.yml with this test's
+// addresses and short intervals.
+func (s *stack) prometheusConfig(i *instance, alertmanager string) string {
+	s.Helper()
+	read := func(name string) string {
+		text, err := os.ReadFile(deployed + "prometheus/" + name)
+		s.must(err)
+		return string(text)
+	}
+	config := read("prometheus.yml")
+	for _, change := range [][2]string{
+		{"scrape_interval: 15s", "scrape_interval: 500ms"}, {"evaluation_interval: 15s", "evaluation_interval: 250ms"},
+		{`"monitoring:8081"`, `"` + strings.TrimPrefix(i.internal, "http://") + `"`}, {`"alertmanager:9093"`, `"` + alertmanager + `"`},
+	} {
+		if strings.Count(config, change[0]) != 1 {
+			s.Fatalf("prometheus.yml has no %s", change[0])
+		}
+		config = strings.Replace(config, change[0], change[1], 1)
+	}
+	rules := regexp.MustCompile(`(?m)^        for: \w+$`).ReplaceAllString(read("rules.yml"), "        for: 500ms")
+	s.must(os.WriteFile(filepath.Join(s.dir, "rules.yml"), []byte(rules), 0o600))
+	file := filepath.Join(s.dir, "prometheus.yml")
+	s.must(os.WriteFile(file, []byte(config), 0o600))
+	return file
+}
+
+// dashboardQueries returns each expression of the dashboard with its variables replaced.
+func dashboardQueries(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(deployed + "grafana/motorpool.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var queries []string
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries = append(queries, strings.NewReplacer("$instance", ".*", "$__rate_interval", "5s").Replace(target.Expr))
+		}
+	}
+	return queries
+}
+
+// answers returns how many series a query has. A query that Prometheus refuses fails the test.
+func (s *stack) answers(p *devstack.Prometheus, query string) int {
+	s.Helper()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []any }
+	}
+	s.fetchJSON(p.URL()+"/api/v1/query?query="+url.QueryEscape(query), &answer)
+	if answer.Status != "success" {
+		s.Fatalf("%s: %s", query, answer.Error)
+	}
+	return len(answer.Data.Result)
+}
+
+type alertRule struct{ Name, Query, Health, State, LastError string }
+
+func (s *stack) rules(p *devstack.Prometheus) (rules []alertRule) {
+	s.Helper()
+	var loaded struct {
+		Data struct{ Groups []struct{ Rules []alertRule } }
+	}
+	s.fetchJSON(p.URL()+"/api/v1/rules", &loaded)
+	for _, group := range loaded.Data.Groups {
+		rules = append(rules, group.Rules...)
+	}
+	return rules
+}
+
+// checkRules wants that Prometheus can evaluate each rule, that the metrics of each exist, and that
+// none fires, or soon none does: a busy machine may be slow at first.
+func (s *stack) checkRules(p *devstack.Prometheus) {
+	s.Helper()
+	s.eventually(10*time.Second, "no alert", func() bool {
+		return !slices.ContainsFunc(s.rules(p), func(r alertRule) bool { return r.State != "inactive" })
+	})
+	rules := s.rules(p)
+	if len(rules) < 20 {
+		s.Errorf("%d rules are loaded", len(rules))
+	}
+	var metrics []string
+	for _, rule := range rules {
+		if rule.Health != "ok" {
+			s.Errorf("%s is %s: %s", rule.Name, rule.Health, rule.LastError)
+		}
+		metrics = append(metrics, regexp.MustCompile(`\bmotorpool_\w+|\bup\b`).FindAllString(rule.Query, -1)...)
+	}
+	slices.Sort(metrics)
+	for _, metric := range slices.Compact(metrics) {
+		if s.answers(p, metric) == 0 {
+			s.Errorf("there is no metric %s", metric)
+		}
+	}
+}
+
+func (s *stack) fetchJSON(address string, into any) {
+	s.Helper()
+	response, err := http.Get(address)
+	s.must(err)
+	defer response.Body.Close()
+	s.must(json.NewDecoder(response.Body).Decode(into))
+}
