@@ -19,7 +19,7 @@ import (
 // checks it against the specification.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"docker-compose.yml"}, cli.WithName("motorpool"))
+	options, err := cli.NewProjectOptions([]string{"docker-compose.yml"}, cli.WithName("motorpool"), cli.WithProfiles([]string{"observe"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func compose(t *testing.T) *types.Project {
 
 func TestComposeHasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
 	project := compose(t)
-	for _, name := range []string{"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet"} {
+	for _, name := range []string{"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet", "prometheus", "alertmanager", "grafana"} {
 		if _, ok := project.Services[name]; !ok {
 			t.Errorf("there is no service %s", name)
 		}
@@ -69,7 +69,7 @@ func onlyInternal(project *types.Project, service types.ServiceConfig) bool {
 // Units reach the MQTT broker, and must not reach what else the service talks to.
 func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	project := compose(t)
-	for _, name := range []string{"redis", "postgres", "motorpool"} {
+	for _, name := range []string{"redis", "postgres", "motorpool", "prometheus", "alertmanager", "grafana"} {
 		if _, shared := project.Services[name].Networks["units"]; shared {
 			t.Errorf("%s is in the network of the units", name)
 		}
@@ -80,8 +80,7 @@ func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	}
 }
 
-// The service is probed on the listener that is made for it, and nothing of the internal one leaves
-// its container.
+// The service is probed on the listener that is made for it.
 func TestComposeProbesTheHealthListener(t *testing.T) {
 	service := compose(t).Services["motorpool"]
 	health, internal := service.Environment["MOTORPOOL_HEALTH"], service.Environment["MOTORPOOL_INTERNAL"]
@@ -92,8 +91,47 @@ func TestComposeProbesTheHealthListener(t *testing.T) {
 	if test := strings.Join(service.HealthCheck.Test, " "); err != nil || !strings.Contains(test, ":"+port+"/readyz") {
 		t.Errorf("probe %s, listener %s: %v", test, *health, err)
 	}
-	if !strings.HasPrefix(*internal, "127.0.0.1:") {
-		t.Errorf("the internal listener is at %s", *internal)
+}
+
+// The internal listener requires no token: only Prometheus shares the network that it listens in.
+func TestComposeShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
+	project := compose(t)
+	address := *project.Services["motorpool"].Environment["MOTORPOOL_INTERNAL"]
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := ""
+	for name, config := range project.Services["motorpool"].Networks {
+		if config != nil && slices.Contains(config.Aliases, host) {
+			network = name
+		}
+	}
+	if network == "" || !project.Networks[network].Internal {
+		t.Fatalf("%s is in the network %q, want an internal one", address, network)
+	}
+	var members []string
+	for name, service := range project.Services {
+		if _, ok := service.Networks[network]; ok {
+			members = append(members, name)
+		}
+	}
+	slices.Sort(members)
+	if !slices.Equal(members, []string{"motorpool", "prometheus"}) {
+		t.Errorf("the network %s has %v", network, members)
+	}
+	config, err := os.ReadFile("deploy/prometheus/prometheus.yml")
+	if err != nil || !strings.Contains(string(config), `["`+address+`"]`) {
+		t.Errorf("prometheus does not scrape %s: %v", address, err)
+	}
+}
+
+func TestComposeStartsWhatObservesOnlyOnRequest(t *testing.T) {
+	for name, service := range compose(t).Services {
+		observes := slices.Contains([]string{"prometheus", "alertmanager", "grafana"}, name)
+		if observes != slices.Equal(service.Profiles, []string{"observe"}) {
+			t.Errorf("%s has the profiles %v", name, service.Profiles)
+		}
 	}
 }
 
