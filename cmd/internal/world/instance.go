@@ -87,6 +87,7 @@ func (w *World) startInstance(ctx context.Context, c InstanceConfig) (*Instance,
 		"MOTORPOOL_TOKEN_ISSUER=" + TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE=" + TokenAudience,
 		"MOTORPOOL_AGENCY_SECRETS_KEY=" + w.AgencySecrets,
 		"MOTORPOOL_ALLOW_UNSAFE_POSTGRES=true", // the server of a test does not wait for the disk
+		"MOTORPOOL_LOG_FORMAT=text",            // Serving and the tests read lines of it
 		"MOTORPOOL_HEALTH=", "MOTORPOOL_DRAIN=0s",
 		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_BULK_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
 	}, c.Settings)
