@@ -18,7 +18,7 @@ import (
 // TestMain lets the tests' own program be the service, for tests that need it as a process: what is
 // killed there is what is built here, with the race detector where the tests have it.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "unit") {
 		main()
 		return
 	}

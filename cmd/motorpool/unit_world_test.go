@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/cmd/internal/world"
+	"motorpool/httpapi/auth"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+const (
+	operated  = 1 // the vehicle whose unit's credentials change
+	bystander = 2 // vehicles 2 and 3 get commands all the time
+)
+
+// provisioned is an installation in which units get credentials by the command line.
+type provisioned struct {
+	*world.World
+	t     *testing.T
+	pki   pki
+	token string
+}
+
+func TestUnits_ComeAndGoWhileOthersAreCommanded(t *testing.T) {
+	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
+		devstack.NeedServer(t, server)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates := newPKI(t)
+	if err := world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)), func(ctx context.Context, w *world.World) error {
+		p := &provisioned{World: w, t: t, pki: certificates}
+		if err := p.Build(ctx, world.Step{What: "servers", Do: p.startServers}, world.Step{What: "service", Do: p.startService}); err != nil {
+			return err
+		}
+		return p.operate(ctx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *provisioned) startServers(ctx context.Context) error {
+	var err error
+	if p.token, err = p.Token(telematics.Actor{Subject: "operator", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
+		return err
+	}
+	config := p.pki.brokerConfig(p.t)
+	config.Dir, config.ServicePassword, config.Logger = p.Path("mosquitto"), p.ServicePassword, p.LogFile("mosquitto")
+	if p.Mosquitto, err = devstack.StartMosquitto(config); err != nil {
+		return err
+	}
+	p.OnClose(p.Mosquitto.Close)
+	if p.Redis, err = devstack.StartRedis(p.Path("redis")); err != nil {
+		return err
+	}
+	p.OnClose(p.Redis.Close)
+	if p.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: p.Path("postgres"), Logger: p.LogFile("postgres")}); err != nil {
+		return err
+	}
+	p.OnClose(p.Postgres.Discard)
+	p.t.Setenv("MOTORPOOL_UNITS_PASSWD", p.Mosquitto.UnitsPasswords())
+	p.t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", p.Mosquitto.PIDFile())
+	return nil
+}
+
+func (p *provisioned) startService(ctx context.Context) error {
+	if _, err := p.StartInstance(ctx, world.InstanceConfig{}); err != nil {
+		return err
+	}
+	if err := p.Ready(ctx); err != nil {
+		return err
+	}
+	// For 'unit remove', which the instance must not see: it has its own.
+	p.t.Setenv("MOTORPOOL_MQTT_URL", p.Mosquitto.ServiceURL())
+	p.t.Setenv("MOTORPOOL_MQTT_PASSWORD", p.ServicePassword)
+	fleet := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "Agency"}}}
+	for id := operated; id <= bystander+1; id++ {
+		fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(id, 1, unitOf(id)))
+	}
+	return p.Import(ctx, fleet)
+}
+
+func unitOf(vehicle int) telematics.Unit { return telematics.Unit(fmt.Sprintf("unit-%d", vehicle)) }
+
+// operate is what an operator does with the unit of one vehicle, by password and by certificate.
+func (p *provisioned) operate(ctx context.Context) error {
+	process, err := os.ReadFile(p.Mosquitto.PIDFile())
+	if err != nil {
+		return err
+	}
+	added, _ := p.tool("unit", "add", string(unitOf(bystander)), string(unitOf(bystander+1)))
+	for id := bystander; id <= bystander+1; id++ {
+		p.drive(id, passwordOf(p.t, added, string(unitOf(id))), p.byPassword())
+		p.want(ctx, id, telematics.Lock, "200")
+	}
+	traffic, stop := context.WithCancel(ctx)
+	others := p.commandOthers(traffic)
+	defer stop()
+
+	unit := string(unitOf(operated))
+	added, _ = p.tool("unit", "add", unit)
+	end := p.drive(operated, passwordOf(p.t, added, unit), p.byPassword())
+	p.want(ctx, operated, telematics.Lock, "200")
+	rotated, _ := p.tool("unit", "rotate", unit)
+	p.wantGone(ctx, operated) // it has the old password
+	end()
+	end = p.drive(operated, passwordOf(p.t, rotated, unit), p.byPassword())
+	p.want(ctx, operated, telematics.Unlock, "200")
+	p.tool("unit", "remove", unit)
+	p.wantGone(ctx, operated)
+	end()
+
+	server := p.pki.serve(p.t)
+	first := p.pki.enrol(p.t, server, unit)
+	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, first))
+	p.want(ctx, operated, telematics.Lock, "200")
+	second := p.pki.enrol(p.t, server, unit)
+	p.tool("unit", "remove", "--superseded", unit)
+	p.wantGone(ctx, operated) // it has the old certificate
+	end()
+	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, second))
+	p.want(ctx, operated, telematics.Unlock, "200")
+	p.tool("unit", "remove", unit)
+	p.wantGone(ctx, operated)
+	end()
+
+	stop()
+	answers := <-others
+	if sent := answers["200"]; sent < 20 || len(answers) != 1 {
+		p.t.Errorf("commands to the other vehicles: %v", answers)
+	}
+	if still, err := os.ReadFile(p.Mosquitto.PIDFile()); err != nil || string(still) != string(process) {
+		p.t.Errorf("Mosquitto was restarted: process %s, then %s, %v", process, still, err)
+	}
+	return p.flood(ctx)
+}
+
+// flood has one unit send as much as it can. The others are commanded as quickly as before.
+func (p *provisioned) flood(ctx context.Context) error {
+	added, _ := p.tool("unit", "add", string(unitOf(operated)))
+	flooding, err := p.byPassword().Dial(ctx, simulator.Login{Unit: unitOf(operated), Password: passwordOf(p.t, added, string(unitOf(operated)))}, func(simulator.Message) {})
+	if err != nil {
+		return err
+	}
+	flood, stop := context.WithCancel(ctx)
+	sent := make(chan int, 1)
+	go func() {
+		n := 0
+		for ; flood.Err() == nil; n++ {
+			if flooding.Publish(v1.TelemetryChannel, []byte(`{"v":1}`), false) != nil || flooding.Publish(v1.AckChannel, []byte(`{"v":1}`), false) != nil {
+				break
+			}
+		}
+		sent <- n
+	}()
+	var took []time.Duration
+	for n := range 20 {
+		began := time.Now()
+		if answer := p.call(ctx, bystander, []telematics.Action{telematics.Lock, telematics.Unlock}[n%2]); answer != "200" {
+			p.t.Errorf("a command to another vehicle during the flood: %s", answer)
+		}
+		took = append(took, time.Since(began))
+	}
+	stop()
+	n := <-sent
+	flooding.Cut()
+	slices.Sort(took)
+	p.t.Logf("%d messages of one unit; commands to another took %v, the longest %v", 2*n, took[len(took)/2], took[len(took)-1])
+	if n < 1000 {
+		p.t.Errorf("only %d messages were sent: no flood", 2*n)
+	}
+	if median := took[len(took)/2]; median > time.Second {
+		p.t.Errorf("commands to another vehicle took %v", median)
+	}
+	return nil
+}
+
+// tool runs a command of the operator.
+func (p *provisioned) tool(args ...string) (printed, said string) {
+	p.t.Helper()
+	printed, said, err := runTool(p.t, args...)
+	if err != nil {
+		p.t.Fatalf("%v: %v", args, err)
+	}
+	return printed, said
+}
+
+func (p *provisioned) byPassword() simulator.MQTT {
+	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: &tls.Config{RootCAs: p.pki.roots}}
+}
+
+// drive lets a car live until end is called, or the world is closed.
+func (p *provisioned) drive(vehicle int, password string, radio simulator.Radio) (end func()) {
+	fleet := simulator.NewFleet(simulator.FleetConfig{Keyring: p.Signing.Keyring()}, simulator.Config{
+		Unit: unitOf(vehicle), Password: password, Radio: radio, Profile: simulator.Profile{Actions: simulator.AllActions},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := fleet.Run(ctx); err != nil {
+			p.t.Errorf("vehicle %d: %v", vehicle, err)
+		}
+	})
+	end = func() { stop(); running.Wait() }
+	p.OnClose(func() error { end(); return nil })
+	return end
+}
+
+// want repeats a command until its answer is the wanted one: presence takes a moment.
+func (p *provisioned) want(ctx context.Context, vehicle int, action telematics.Action, answer string) {
+	p.t.Helper()
+	var last string
+	if err := world.Eventually(ctx, time.Minute, answer, func(ctx context.Context) bool {
+		last = p.call(ctx, vehicle, action)
+		return last == answer
+	}); err != nil {
+		p.t.Fatalf("%s of vehicle %d: %s, %v", action, vehicle, last, err)
+	}
+}
+
+// wantGone waits until the unit executes nothing any more, and finds that it does not come back.
+// The answer is that the vehicle is offline, or, without a last will, that it did not answer.
+func (p *provisioned) wantGone(ctx context.Context, vehicle int) {
+	p.t.Helper()
+	var last string
+	if err := world.Eventually(ctx, time.Minute, "gone", func(ctx context.Context) bool {
+		last = p.call(ctx, vehicle, telematics.Lock, "Prefer", "wait=1")
+		return last == "503 vehicle_offline" || last == "504 command_timeout"
+	}); err != nil {
+		p.t.Fatalf("vehicle %d: %s, %v", vehicle, last, err)
+	}
+	world.Pause(ctx, time.Second) // it tries to connect meanwhile
+	if again := p.call(ctx, vehicle, telematics.Lock, "Prefer", "wait=1"); again == "200" {
+		p.t.Errorf("vehicle %d came back", vehicle)
+	}
+	p.t.Logf("vehicle %d is gone: %s", vehicle, last)
+}
+
+// commandOthers locks and unlocks the other vehicles until the context ends, and then sends the
+// numbers of their answers.
+func (p *provisioned) commandOthers(ctx context.Context) <-chan map[string]int {
+	done := make(chan map[string]int, 1)
+	go func() {
+		answers := map[string]int{}
+		for n := 0; ctx.Err() == nil; n++ {
+			answers[p.call(context.WithoutCancel(ctx), bystander+n%2, []telematics.Action{telematics.Lock, telematics.Unlock}[n/2%2])]++
+			world.Pause(ctx, 20*time.Millisecond)
+		}
+		done <- answers
+	}()
+	return done
+}
+
+// call sends one command, and returns status and code of its answer. Headers are names and values
+// in turn.
+func (p *provisioned) call(ctx context.Context, vehicle int, action telematics.Action, headers ...string) string {
+	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action), p.token, nil)
+	if err != nil {
+		return err.Error()
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
+	var body struct{ Error struct{ Code string } }
+	status, _, err := world.Call(world.Callers, request, &body)
+	switch {
+	case err != nil:
+		return err.Error()
+	case body.Error.Code == "":
+		return fmt.Sprint(status)
+	}
+	return fmt.Sprintf("%d %s", status, body.Error.Code)
+}
