@@ -118,7 +118,7 @@ func describe(d rental.BookingDetails) string {
 	return fmt.Sprintf("The booking %s is %s.", d.Reference, d.State)
 }
 
-// changed says what was changed of a booking.
+// changed returns the sentence of the answer to a change of a booking.
 func changed(activity string, d rental.BookingDetails) string {
 	switch activity {
 	case rental.BookingExtend:
@@ -156,15 +156,8 @@ type bookingBody struct {
 }
 
 type bookingVehicleBody struct {
-	ID       int64    `json:"id"`
-	Plate    string   `json:"plate_number"`
-	Brand    string   `json:"brand"`
-	Model    string   `json:"model"`
-	Year     *int     `json:"year"`
-	Color    *string  `json:"color"`
-	Category *string  `json:"category"`
-	Image    *string  `json:"image"`
-	Features []string `json:"features"`
+	ID int64 `json:"id"`
+	descriptionBody
 }
 
 type bookingStationBody struct {
@@ -209,7 +202,7 @@ func newBookingBody(d rental.BookingDetails, now time.Time) bookingBody {
 	return bookingBody{
 		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: timestamp(d.Start), EndDate: timestamp(d.End),
 		ActualStart: timestampOrNull(d.ActualStart), ActualEnd: timestampOrNull(d.ActualEnd),
-		Vehicle: newBookingVehicleBody(d.Vehicle), Pickup: newBookingStationBody(d.Pickup), Dropoff: newBookingStationBody(d.Dropoff),
+		Vehicle: bookingVehicleBody{int64(d.Vehicle.ID), newDescriptionBody(d.Vehicle)}, Pickup: newBookingStationBody(d.Pickup), Dropoff: newBookingStationBody(d.Dropoff),
 		Pricing: newPricingBody(d.Price), Payment: newBookingPaymentBody(payment, d.Price.Currency), Fees: newFeeBodies(d.Charges),
 		CanCancel: d.CanCancel(now), CanExtend: d.CanExtend(now), CreatedAt: timestamp(d.Created),
 	}
@@ -230,13 +223,6 @@ func newFeeBodies(charges []rental.Charge) []feeBody {
 		}
 	}
 	return fees
-}
-
-func newBookingVehicleBody(v telematics.Vehicle) bookingVehicleBody {
-	return bookingVehicleBody{
-		ID: int64(v.ID), Plate: v.Plate, Brand: v.Brand, Model: v.Model, Year: orNull(v.Year), Color: orNull(v.Color),
-		Category: orNull(v.Category), Image: orNull(v.Image), Features: append([]string{}, v.Features...),
-	}
 }
 
 func newBookingStationBody(s telematics.Station) bookingStationBody {

@@ -82,7 +82,7 @@ var doneFormats = map[telematics.Action]string{
 	telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
 }
 
-// done says what the vehicle did.
+// done returns the sentence of the answer to an executed command.
 func done(c telematics.Command) string {
 	if format, ok := doneFormats[c.Action]; ok {
 		return fmt.Sprintf(format, c.Vehicle)

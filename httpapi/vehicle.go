@@ -12,20 +12,25 @@ import (
 
 // recordBody is a vehicle's record.
 type recordBody struct {
-	ID          int64                    `json:"id"`
-	AgencyID    int64                    `json:"agency_id"`
-	Unit        *telematics.Unit         `json:"unit"`
-	Protocol    *telematics.Protocol     `json:"protocol"`
-	Status      telematics.VehicleStatus `json:"status"`
-	Powertrain  telematics.Powertrain    `json:"powertrain"`
-	PlateNumber string                   `json:"plate_number"`
-	Brand       string                   `json:"brand"`
-	Model       string                   `json:"model"`
-	Year        *int                     `json:"year"`
-	Color       *string                  `json:"color"`
-	Category    *string                  `json:"category"`
-	Image       *string                  `json:"image"`
-	Features    []string                 `json:"features"`
+	ID         int64                    `json:"id"`
+	AgencyID   int64                    `json:"agency_id"`
+	Unit       *telematics.Unit         `json:"unit"`
+	Protocol   *telematics.Protocol     `json:"protocol"`
+	Status     telematics.VehicleStatus `json:"status"`
+	Powertrain telematics.Powertrain    `json:"powertrain"`
+	descriptionBody
+}
+
+// descriptionBody describes a vehicle to people.
+type descriptionBody struct {
+	PlateNumber string   `json:"plate_number"`
+	Brand       string   `json:"brand"`
+	Model       string   `json:"model"`
+	Year        *int     `json:"year"`
+	Color       *string  `json:"color"`
+	Category    *string  `json:"category"`
+	Image       *string  `json:"image"`
+	Features    []string `json:"features"`
 }
 
 // vehicleBody is a vehicle and what it is able to do.
@@ -72,6 +77,12 @@ type markerDiagnosticsBody struct {
 func newRecordBody(v telematics.Vehicle) recordBody {
 	return recordBody{
 		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: orNull(v.Unit), Protocol: protocol(v), Status: v.Status, Powertrain: v.Powertrain,
+		descriptionBody: newDescriptionBody(v),
+	}
+}
+
+func newDescriptionBody(v telematics.Vehicle) descriptionBody {
+	return descriptionBody{
 		PlateNumber: v.Plate, Brand: v.Brand, Model: v.Model, Year: orNull(v.Year), Color: orNull(v.Color),
 		Category: orNull(v.Category), Image: orNull(v.Image), Features: append([]string{}, v.Features...),
 	}
@@ -85,7 +96,7 @@ func protocol(v telematics.Vehicle) *telematics.Protocol {
 	return orNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
 }
 
-// promisesBody says what the vehicle's unit checks itself.
+// promisesBody is what the vehicle's unit checks itself.
 type promisesBody struct {
 	Signed       bool `json:"signed"`
 	Expiring     bool `json:"expiring"`

@@ -149,7 +149,7 @@ const (
 	AboutOther  NoticeKind = "other" // nothing that we keep
 )
 
-// ProcessorFailure says what is known after a call to the processor failed.
+// ProcessorFailure is what is certain after a call to the processor failed.
 type ProcessorFailure string
 
 const (

@@ -97,7 +97,7 @@ type Attention struct {
 	Duration time.Duration // of one pulse; MinPulse to MaxPulse, whole milliseconds
 }
 
-// Validate says what is wrong with the parameters of an action. Only
+// Validate returns what is wrong with the parameters of an action. Only
 // AttentionSignal has, and needs, parameters.
 func (a Action) Validate(p *Attention) error {
 	switch {

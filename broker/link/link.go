@@ -292,7 +292,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 	return granted(subscribed.(*mqtt.SubscribeToken))
 }
 
-// hint says what to check when the MQTT broker refuses the login.
+// hint returns what to check when the MQTT broker refuses the login.
 func hint(err error) string {
 	if errors.Is(err, packets.ErrorRefusedNotAuthorised) || errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) {
 		return " (check the user name, the password, and that this is the service's listener)"

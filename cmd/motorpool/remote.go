@@ -122,7 +122,7 @@ func readAnswer(answer []byte, response *http.Response) (envelope, error) {
 	return e, nil
 }
 
-// failure says what went wrong, and what one needs next.
+// failure returns what went wrong, and what the user can do next.
 func (e envelope) failure() error {
 	lines := []string{e.Message}
 	switch {

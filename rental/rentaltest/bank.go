@@ -212,7 +212,7 @@ func (b *Bank) changed(k rental.NoticeKind, object, word string) {
 	}
 }
 
-// Entry is what the bank's ledger says of one charge.
+// Entry is the entry of one charge in the bank's ledger.
 type Entry struct {
 	Payments int          // that took or held money, ever
 	Taken    rental.Minor // what it has taken
@@ -221,7 +221,7 @@ type Entry struct {
 	Returned rental.Minor // by them
 }
 
-// Of returns what the ledger says of a charge.
+// Of returns the entry of a charge.
 func (b *Bank) Of(charge rental.ChargeID) Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()

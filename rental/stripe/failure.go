@@ -12,7 +12,7 @@ import (
 	"motorpool/rental"
 )
 
-// failure says what is known after a call has failed [STR-2].
+// failure returns what is certain after a call has failed [STR-2].
 func failure(err error, t *trip, reads bool) *rental.ProcessorError {
 	var response *api.Error
 	if !errors.As(err, &response) {

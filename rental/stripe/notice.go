@@ -52,8 +52,8 @@ type subject struct {
 	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
 }
 
-// about says what an event is about (https://docs.stripe.com/api/events/types). What cannot be read
-// is about nothing that we keep.
+// about returns what an event is about (https://docs.stripe.com/api/events/types). What cannot be
+// read is about nothing that we keep.
 func about(event api.Event) (rental.NoticeKind, string) {
 	var s subject
 	if json.Unmarshal(event.Data.Raw, &s) != nil {

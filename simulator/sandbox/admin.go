@@ -89,7 +89,7 @@ func (s *Server) changeWebhook(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read decodes a body, or says what is wrong with it.
+// read decodes a body, or answers what is wrong with it.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()

@@ -186,7 +186,7 @@ func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (
 	return claims, err
 }
 
-// claimKind says what a statement that claims has to do, as settleKind does.
+// claimKind selects the parts of a statement that claims, as settleKind does.
 type claimKind struct {
 	one   bool // command
 	keyed bool // there may be keys

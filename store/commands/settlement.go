@@ -173,8 +173,8 @@ func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, erro
 	return &c, nil
 }
 
-// settleKind says what a statement that settles has to do. What it need not do would cost it all
-// the same: Postgres sets each part of a plan up anew.
+// settleKind selects the parts of a statement that settles. A part that does nothing would cost
+// time: Postgres sets up each part of a plan.
 type settleKind struct {
 	one bool // command
 	// Only what may have changed, and is not in the settlements, is returned: most of the rest

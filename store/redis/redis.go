@@ -167,7 +167,7 @@ func (db *DB) Ready(ctx context.Context) error {
 	return unavailable.Wrap("write to redis"+whyNotWritten(first), first)
 }
 
-// whyNotWritten says what an operator has to look at, where Redis itself refused a write.
+// whyNotWritten returns what an operator has to check, where Redis itself refused a write.
 func whyNotWritten(err error) string {
 	switch word, _, _ := strings.Cut(err.Error(), " "); word {
 	case "OOM":

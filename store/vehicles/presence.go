@@ -67,9 +67,9 @@ func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) ([]telematics.Chan
 	return changes, err
 }
 
-// ForgetContacts removes what units said of their connections, for when the MQTT broker has lost
-// the presence that it retained: it would never deliver that a unit has left meanwhile. What units
-// declared of themselves stays.
+// ForgetContacts removes what units reported of their connections, for when the MQTT broker has
+// lost the presence that it retained: it would never deliver that a unit has left meanwhile. What
+// units declared of themselves stays.
 func (f *Fleet) ForgetContacts(ctx context.Context) error {
 	_, err := f.db.Pool.ExecContext(ctx, `
 		with locked as (

@@ -109,7 +109,7 @@ func former(sessions []string) []string {
 	return sessions
 }
 
-// Vehicle returns what the record says of the vehicle itself.
+// Vehicle returns the record of the vehicle alone.
 func (r *Row) Vehicle() telematics.Vehicle {
 	return telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
@@ -247,7 +247,7 @@ func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, v
 	return n, unavailable.Wrap("count vehicles", err)
 }
 
-// connectivity says in SQL what telematics.Contact.At says of the unit u at an instant.
+// connectivity is the SQL of telematics.Contact.At, for the unit u at an instant.
 func connectivity(now, onlineFor string) string {
 	return `
 	case

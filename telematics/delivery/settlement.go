@@ -50,7 +50,7 @@ type Unrecorded struct {
 	At     time.Time // when it was received
 }
 
-// UnrecordedResult says what became of an answer that may be to a command that is not on record.
+// UnrecordedResult is what became of an answer that may be to a command that is not on record.
 type UnrecordedResult struct {
 	// The command is not on record, and the answer was not written down before.
 	Unknown bool
