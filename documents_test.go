@@ -1,6 +1,7 @@
 package motorpool_test
 
 import (
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -39,5 +40,37 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 	}
 	if _, err := os.Stat("LICENSE"); err != nil && !strings.Contains(readme, "has not chosen a licence") {
 		t.Error("README.md does not say that there is no licence")
+	}
+}
+
+// A protection that is said to be tested is tested: the tests that docs/security.md names exist.
+func TestSecurityPageNamesTestsThatExist(t *testing.T) {
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range declared.FindAllSubmatch(text, -1) {
+			tests[string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1)
+	if len(named) < 20 {
+		t.Errorf("docs/security.md names %d tests", len(named))
+	}
+	for _, match := range named {
+		if !tests[string(match[1])] {
+			t.Errorf("docs/security.md: there is no %s", match[1])
+		}
 	}
 }

@@ -1,0 +1,202 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"motorpool/httpapi"
+	"motorpool/rental/rentaltest"
+	"motorpool/rental/wallet"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+const (
+	accessDocument = "../docs/access.md"
+	accessBegin    = "<!-- BEGIN ROUTES: 'UPDATE=1 go test -run Access ./httpapi' writes them -->\n"
+	accessEnd      = "<!-- END ROUTES -->\n"
+)
+
+// accessCallers are the columns of docs/access.md, by what they send.
+func accessCallers(t *testing.T) []accessCaller {
+	admin := func(change map[string]any) func(*http.Request) {
+		return withToken(edKey().mint(t, claims(change)))
+	}
+	client := withToken(clientToken(t))
+	otherApp := func(s *signature) { s.key = appKey(2) }
+	return []accessCaller{
+		{"no token", anonymous},
+		{"expired", admin(map[string]any{"exp": now.Add(-time.Hour).Unix()})},
+		{"another role", admin(map[string]any{"role": "driver"})},
+		{"client", client},
+		{"client, unsigned", both(client, withoutSignature)},
+		{"client, signed by another agency", both(client, signedBy(otherApp))},
+		{"admin", admin(map[string]any{"agency_id": 1, "scope": nil})},
+		{"admin of another agency", admin(map[string]any{"agency_id": 2, "scope": nil})},
+		{"admin, `halt`", admin(map[string]any{"agency_id": 1, "scope": "halt"})},
+		{"admin, `agency_keys`", admin(map[string]any{"agency_id": 1, "scope": "agency_keys"})},
+		{"admin, `all_agencies`", admin(nil)},
+	}
+}
+
+type accessCaller struct {
+	name string
+	as   func(*http.Request)
+}
+
+func both(first, second func(*http.Request)) func(*http.Request) {
+	return func(r *http.Request) { first(r); second(r) }
+}
+
+// access returns what each caller gets at each route of the contract: the status that refuses it,
+// or "yes". Vehicle 42, booking 42 and client-1 belong to agency 1.
+func access(t *testing.T) map[string][]string {
+	matrix := map[string][]string{}
+	names := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1")
+	for path, item := range document().Paths.Map() {
+		if path == hook {
+			continue // its caller has the processor's signature
+		}
+		for method := range item.Operations() {
+			route := method + " " + path
+			b := newBookingAPI(t, func(c *httpapi.Config) {
+				c.Wallet = wallet.New(wallet.Config{Cards: rentaltest.NewCards(), Processor: rentaltest.NewVault(), Now: c.Now, Log: c.Log})
+			})
+			b.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
+				if !o.Actor.Sees(1) { // as the broker does
+					return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
+				}
+				return settled(o, telematics.Succeeded), nil
+			}
+			for _, caller := range accessCallers(t) {
+				// A stream of events lasts as long as its caller.
+				ended, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				r := b.do(method, names.Replace(path), validRequest(item.GetOperation(method)), caller.as,
+					func(r *http.Request) { *r = *r.WithContext(ended) })
+				end()
+				cell := "yes"
+				if r.status == 401 || r.status == 403 || r.status == 404 && caller.name == "admin of another agency" {
+					cell = fmt.Sprint(r.status)
+				}
+				if r.status == http.StatusInternalServerError {
+					t.Errorf("%s, %s: %s", route, caller.name, r.text)
+				}
+				matrix[route] = append(matrix[route], cell)
+			}
+		}
+	}
+	return matrix
+}
+
+// validRequest adds what the operation needs, from its examples in the contract.
+func validRequest(operation *openapi3.Operation) func(*http.Request) {
+	return func(r *http.Request) {
+		if r.Method != http.MethodGet {
+			r.Header.Set("Idempotency-Key", "access-1")
+		}
+		if operation.RequestBody != nil {
+			withJSON(string(must(json.Marshal(operation.RequestBody.Value.Content.Get("application/json").Example))))(r)
+		}
+	}
+}
+
+func TestAccess(t *testing.T) {
+	matrix := access(t)
+	t.Run("is as documented", func(t *testing.T) { compareAccess(t, matrix) })
+	t.Run("follows the contract", func(t *testing.T) { ruleAccess(t, matrix) })
+}
+
+func compareAccess(t *testing.T, matrix map[string][]string) {
+	var table strings.Builder
+	table.WriteString("| route |")
+	for _, caller := range accessCallers(t) {
+		fmt.Fprintf(&table, " %s |", caller.name)
+	}
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(accessCallers(t))) + "\n")
+	for _, route := range slices.SortedFunc(maps.Keys(matrix), func(a, b string) int {
+		_, pathA, _ := strings.Cut(a, " ")
+		_, pathB, _ := strings.Cut(b, " ")
+		return strings.Compare(pathA+a, pathB+b)
+	}) {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", strings.Replace(route, "/api/v1", "", 1), strings.Join(matrix[route], " | "))
+	}
+	text, err := os.ReadFile(accessDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(text), accessBegin)
+	written, after, ends := strings.Cut(rest, accessEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no place for the routes", accessDocument)
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(accessDocument, []byte(before+accessBegin+table.String()+accessEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if written != table.String() {
+		t.Errorf("%s is not what the API does; it does:\n%s", accessDocument, &table)
+	}
+}
+
+// ruleAccess checks rules that hold whatever the document says, since it could be updated to
+// anything.
+func ruleAccess(t *testing.T, matrix map[string][]string) {
+	callers := accessCallers(t)
+	for route, cells := range matrix {
+		method, path, _ := strings.Cut(route, " ")
+		operation := document().Paths.Value(path).GetOperation(method)
+		clients := operation.Security != nil
+		got := map[string]string{}
+		for i, caller := range callers {
+			got[caller.name] = cells[i]
+		}
+		want := map[string]string{"no token": "401", "expired": "401", "another role": "403"}
+		if clients {
+			for _, caller := range callers[6:] {
+				want[caller.name] = "403"
+			}
+			want["client"], want["client, unsigned"], want["client, signed by another agency"] = "yes", "401", "403"
+			if !strings.HasPrefix(path, "/api/v1/client/") {
+				t.Errorf("%s asks for the app's signature", route)
+			}
+		} else {
+			want["client"], want["client, unsigned"], want["client, signed by another agency"] = "403", "403", "403"
+			if scope, needs := neededScope(method, path); needs {
+				want["admin"] = "403"
+				want["admin, `halt`"], want["admin, `agency_keys`"] = "403", "403"
+				want["admin, `"+scope+"`"] = "yes"
+			}
+		}
+		if named := strings.Contains(path, "{vehicle}") || strings.Contains(path, "{booking}"); named && !clients && got["admin of another agency"] == "yes" {
+			t.Errorf("%s: an administrator of another agency gets in", route)
+		}
+		for caller, cell := range want {
+			if got[caller] != cell {
+				t.Errorf("%s, %s: %s, want %s", route, caller, got[caller], cell)
+			}
+		}
+	}
+}
+
+// neededScope returns the scope that a route asks of an administrator.
+func neededScope(method, path string) (string, bool) {
+	switch {
+	case strings.HasSuffix(path, "/halts") && method != http.MethodGet:
+		return "halt", true
+	case strings.Contains(path, "/agencies/{agency}/keys"):
+		return "agency_keys", true
+	case strings.HasSuffix(path, "/units/unknown"):
+		return "all_agencies", true
+	}
+	return "", false
+}
