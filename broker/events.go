@@ -171,7 +171,7 @@ type publishingCommands struct {
 	events *eventPublisher
 }
 
-// Settle tells of a command whose state has changed.
+// Settle publishes the event of a command whose state has changed.
 func (r publishingCommands) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	c, ok, err := r.Commands.Settle(ctx, s)
 	if err == nil && ok {

@@ -48,7 +48,7 @@ type Commands interface {
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
 }
 
-// Halts tells which commands an operator keeps from leaving.
+// Halts are the halts that keep commands from being sent.
 type Halts interface {
 	// Halts returns those in force now.
 	Halts(context.Context) (telematics.Halts, error)
@@ -91,7 +91,7 @@ type PendingTable interface {
 	Contains(context.Context, []delivery.Pending) ([]bool, error)
 	// Release removes settled commands. What is gone may be released again.
 	Release(context.Context, ...delivery.Pending) error
-	// Wake tells an instance that there is news of a command. It is a hint: it may get lost.
+	// Wake wakes the waiter of a command at an instance. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error
 	// Listen calls wake for each hint to an instance, until the context ends.
 	Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error

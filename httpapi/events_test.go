@@ -338,7 +338,7 @@ func (l *live) stall() net.Conn {
 	return conn
 }
 
-// flood tells events until something holds.
+// flood publishes events until something holds.
 func (l *live) flood(what string, holds func() bool) {
 	l.t.Helper()
 	padding := strings.Repeat("x", 8<<10)

@@ -20,7 +20,7 @@ type ContactRecord struct {
 	Vehicle func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 }
 
-// ContactsContract runs what every record promises that tells of connectivity.
+// ContactsContract checks what every record of connectivity promises.
 func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
 	for name, run := range map[string]func(*testing.T, ContactRecord){
 		"WhatAUnitDoesIsAnnouncedOnce":    announcedOnce,

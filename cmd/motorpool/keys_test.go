@@ -189,7 +189,7 @@ func TestTheAgeOfAKeyIsReadable(t *testing.T) {
 	}
 }
 
-// inOrder tells whether a text has the parts, one after the other.
+// inOrder reports whether a text has the parts, one after the other.
 func inOrder(text string, parts ...string) bool {
 	for _, part := range parts {
 		_, after, found := strings.Cut(text, part)
@@ -201,7 +201,7 @@ func inOrder(text string, parts ...string) bool {
 	return true
 }
 
-// lineHas tells whether the line that begins with a word has another one.
+// lineHas reports whether the line that begins with a word has another one.
 func lineHas(text, first, word string) bool {
 	for line := range strings.Lines(text) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == first && slices.Contains(words, word) {

@@ -89,7 +89,7 @@ func (r *Readiness) recent(ctx context.Context) probe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.probed) >= probeEvery {
-		// For all callers, whether this one waits or not.
+		// The check is shared by all callers, so it goes on if this one does not wait.
 		r.last = r.probe(context.WithoutCancel(ctx))
 		for name, text := range r.last.body.Checks {
 			if text != "ok" {

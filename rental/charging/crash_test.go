@@ -119,7 +119,7 @@ func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 	}
 }
 
-// dieTwice tells how many processes died.
+// dieTwice returns how many processes died.
 func dieTwice(t *testing.T, live func(*world) func(), first, second int, firstAfter, secondAfter bool) (deaths int) {
 	t.Helper()
 	ok := t.Run(fmt.Sprintf("at %d %v and %d %v", first, firstAfter, second, secondAfter), func(t *testing.T) {

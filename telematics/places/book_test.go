@@ -84,7 +84,7 @@ func TestABookThatCannotBeFilledKnowsNothingAndComesBack(t *testing.T) {
 		if got := i.book.Address(1, munich); got != "Station 1" {
 			t.Errorf("afterwards: %q", got)
 		}
-		log.are(t, "addresses are not kept up to date: record", "addresses are kept up to date again: record")
+		log.are(t, "addresses not refreshed, retrying: record", "addresses refreshed again: record")
 	})
 }
 

@@ -198,9 +198,9 @@ type condition struct {
 func (c *condition) is(err error) {
 	switch {
 	case err != nil && !c.bad:
-		c.log.Warn("addresses are not kept up to date", "source", c.source, "err", err)
+		c.log.Warn("addresses not refreshed, retrying", "source", c.source, "err", err)
 	case err == nil && c.bad:
-		c.log.Info("addresses are kept up to date again", "source", c.source)
+		c.log.Info("addresses refreshed again", "source", c.source)
 	}
 	c.bad = err != nil
 }

@@ -284,7 +284,7 @@ func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
 		g.say = street
 		g.mu.Unlock()
 		time.Sleep(maxBackOff + time.Minute)
-		log.are(t, "addresses are not kept up to date: geocoder", "addresses are kept up to date again: geocoder")
+		log.are(t, "addresses not refreshed, retrying: geocoder", "addresses refreshed again: geocoder")
 		r.set(func() {
 			if r.failures != 0 {
 				t.Errorf("%d failures are left", r.failures)
@@ -367,7 +367,7 @@ func TestFinder_AnUnavailableRecordIsLoggedOnceAndNothingIsRequested(t *testing.
 		if i.book.Address(1, munich) == "" {
 			t.Error("not found afterwards")
 		}
-		log.are(t, "addresses are not kept up to date: turns", "addresses are kept up to date again: turns",
-			"addresses are not kept up to date: record", "addresses are kept up to date again: record")
+		log.are(t, "addresses not refreshed, retrying: turns", "addresses refreshed again: turns",
+			"addresses not refreshed, retrying: record", "addresses refreshed again: record")
 	})
 }

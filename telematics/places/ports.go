@@ -18,7 +18,7 @@ type Record interface {
 	Addresses(ctx context.Context, after int64, limit int) ([]telematics.Address, error)
 }
 
-// Fleet tells where vehicles stand.
+// Fleet lists where vehicles stand.
 type Fleet interface {
 	// Parked leaves out what drives.
 	Parked(context.Context) ([]telematics.Parked, error)

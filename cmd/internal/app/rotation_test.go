@@ -371,7 +371,7 @@ func (j *journal) Write(line []byte) (int, error) {
 	return j.text.Write(line)
 }
 
-// has tells whether a line has all the words.
+// has reports whether a line has all the words.
 func (j *journal) has(words ...string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -159,7 +159,7 @@ func removeAbandoned(dir, base string) error {
 	return nil
 }
 
-// fill makes the file what the old one was, but for the content, and sees it to the disk.
+// fill writes the content, with the owner and rights of the old file, and syncs it to the disk.
 func fill(file *os.File, was os.FileInfo, content []byte) error {
 	is, err := file.Stat()
 	if err != nil {
