@@ -138,6 +138,9 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 		}
 	}
 	lock()
+	if i.metric("motorpool_connections_open") != 1 || i.metric("motorpool_connections_unauthenticated") != 0 {
+		t.Error("a connection with TLS is not marked as authenticated by its token")
+	}
 	if old, err := tls.Dial("tcp", host(i.base), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
 		_ = old.Close()
 		t.Error("TLS 1.1 is accepted")
