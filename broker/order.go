@@ -48,10 +48,10 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	twin, err := read(ctx, c.Vehicle)
-	var known *telematics.Error
+	var refusal *telematics.Error
 	switch {
-	case errors.As(err, &known):
-		return nil, known
+	case errors.As(err, &refusal):
+		return nil, refusal
 	case err != nil:
 		return nil, telematics.Unavailable("Postgres", err)
 	case !c.Actor.Sees(twin.AgencyID):

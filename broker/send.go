@@ -131,7 +131,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 	}()
 	stepping, cancel := b.step(ctx)
 	defer cancel()
-	accept := func() (*telematics.Command, error) {
+	acceptAnew := func() (*telematics.Command, error) {
 		b.unregister(ctx, w)
 		w = nil
 		if receipt, refusal = b.accept(ctx, order, c.Requested); refusal != nil || receipt.Replayed {
@@ -141,14 +141,14 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		return receipt.Command, nil
 	}
 	for evicted := false; ; evicted = true {
-		claim, err := b.Commands.Claim(stepping, receipt.Command, accept) // [LAW-1] [LAW-5]
+		claim, err := b.Commands.Claim(stepping, receipt.Command, acceptAnew) // [LAW-1] [LAW-5]
 		c := receipt.Command
-		var known *telematics.Error
+		var refused *telematics.Error
 		switch {
 		case errors.Is(err, errNotAccepted):
 			return nil, receipt, refusal
-		case errors.As(err, &known):
-			return nil, receipt, known
+		case errors.As(err, &refused):
+			return nil, receipt, refused
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
 			b.outbox.addSettlement(delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
