@@ -22,7 +22,7 @@ import (
 
 // serviceAccount is how the service logs in at the MQTT broker.
 type serviceAccount struct {
-	MQTTURL      []string   `name:"mqtt-url" placeholder:"URL" help:"Service's listener of the MQTT broker, to end open connections of units that had certificates; may be repeated (default none: they stay open until they break)."`
+	MQTTURL      []string   `name:"mqtt-url" placeholder:"URL" help:"Service's listener of the MQTT broker, to end the units' open connections and mark them offline; may be repeated (default none: connections with a certificate stay open)."`
 	MQTTUsername string     `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword app.Secret `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA       string     `name:"mqtt-ca" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
@@ -30,8 +30,8 @@ type serviceAccount struct {
 	MQTTKey      string     `name:"mqtt-key" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 }
 
-// displace ends the units' open connections.
-func (s serviceAccount) displace(ctx context.Context, units []string) error {
+// displace ends the units' open connections. Those of removed units are offline from then on.
+func (s serviceAccount) displace(ctx context.Context, units []string, removed bool) error {
 	secured, err := s.tls()
 	if err != nil {
 		return err
@@ -39,8 +39,8 @@ func (s serviceAccount) displace(ctx context.Context, units []string) error {
 	config := link.Config{Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: secured}
 	for _, config.URL = range s.MQTTURL {
 		for _, name := range units {
-			if err := link.Displace(ctx, config, telematics.Unit(name)); err != nil {
-				return fmt.Errorf("%w\nthe certificates are revoked, but an open connection of %s stays until it breaks: repeat the command", err, name)
+			if err := link.Displace(ctx, config, telematics.Unit(name), removed); err != nil {
+				return fmt.Errorf("%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks: repeat the command", err, name)
 			}
 		}
 	}
@@ -107,11 +107,13 @@ func (u removeUnit) Run(ctx context.Context) error {
 	if err := broker.reload(); err != nil {
 		return err
 	}
-	if len(certified) > 0 && (len(u.MQTTURL) == 0 || broker.process == nil) {
+	switch {
+	case len(u.MQTTURL) > 0 && broker.process != nil:
+		return u.displace(ctx, u.Units, !u.Superseded)
+	case len(certified) > 0:
 		hint("Open connections with a certificate stay until they break: %s.\nRepeat the command with --mqtt-url and --mosquitto-pid-file to end them.", strings.Join(certified, ", "))
-		return nil
 	}
-	return u.displace(ctx, certified)
+	return nil
 }
 
 // mayRemove fails where a unit has nothing to take away, and returns those that have had

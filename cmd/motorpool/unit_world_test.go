@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -121,6 +122,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	end = p.drive(operated, passwordOf(p.t, rotated, unit), p.byPassword())
 	p.want(ctx, operated, telematics.Unlock, "200")
 	p.tool("unit", "remove", unit)
+	p.wantOffline(ctx, operated)
 	p.wantGone(ctx, operated)
 	end()
 
@@ -135,6 +137,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, second))
 	p.want(ctx, operated, telematics.Unlock, "200")
 	p.tool("unit", "remove", unit)
+	p.wantOffline(ctx, operated)
 	p.wantGone(ctx, operated)
 	end()
 
@@ -232,8 +235,37 @@ func (p *provisioned) want(ctx context.Context, vehicle int, action telematics.A
 	}
 }
 
-// wantGone waits until the unit executes nothing any more, and finds that it does not come back.
-// The answer is that the vehicle is offline, or, without a last will, that it did not answer.
+// wantOffline waits until the service says of a vehicle that it is offline.
+func (p *provisioned) wantOffline(ctx context.Context, vehicle int) {
+	p.t.Helper()
+	var body struct {
+		Data []struct {
+			ID           int
+			Connectivity struct{ Status string }
+		}
+	}
+	if err := world.Eventually(ctx, time.Minute, "offline", func(ctx context.Context) bool {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Running[0].Public+"/api/v1/admin/vehicles", nil)
+		if err != nil {
+			return false
+		}
+		request.Header.Set("Authorization", "Bearer "+p.token)
+		if _, _, err := world.Call(world.Callers, request, &body); err != nil {
+			return false
+		}
+		for _, v := range body.Data {
+			if v.ID == vehicle {
+				return v.Connectivity.Status == "offline"
+			}
+		}
+		return false
+	}); err != nil {
+		p.t.Fatalf("vehicle %d: %+v, %v", vehicle, body.Data, err)
+	}
+}
+
+// wantGone waits until the unit executes nothing any more, and finds that it does not come back. An
+// offline vehicle is still sent commands for a minute.
 func (p *provisioned) wantGone(ctx context.Context, vehicle int) {
 	p.t.Helper()
 	var last string
