@@ -42,6 +42,7 @@ type call struct {
 	lookup *delivery.KeyLookup        // of the key; nil: it was not looked up
 	values map[string]any             // of the body, checked; nil: none is expected
 
+	command telematics.CommandID // that the request has ordered
 	failure *telematics.Error
 	stack   []byte // of a panic
 }

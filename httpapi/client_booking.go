@@ -100,6 +100,7 @@ func (k clientControl) order(a telematics.Action) handler {
 			Vehicle: d.VehicleID, Action: a, Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup, Booking: int64(d.ID),
 			Budget: cmp.Or(preferences.wait, k.budget),
 		})
+		c.ordered(receipt, err)
 		c.markReplayed(receipt.Replayed)
 		if !receipt.Replayed { // which waited for nothing
 			preferences.apply(c)

@@ -29,6 +29,7 @@ func (o commands) order(a telematics.Action) handler {
 			Vehicle: c.vehicleID(), Action: a, Attention: attention(a, c.values), Budget: cmp.Or(preferences.wait, o.budget),
 			Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup,
 		})
+		c.ordered(receipt, err)
 		c.markReplayed(receipt.Replayed)
 		if !receipt.Replayed { // which waited for nothing
 			preferences.apply(c)
@@ -37,6 +38,17 @@ func (o commands) order(a telematics.Action) handler {
 			return err
 		}
 		return answerCommand(c, receipt.Command)
+	}
+}
+
+// ordered notes the command of an order, for the log.
+func (c *call) ordered(receipt delivery.Receipt, err error) {
+	var refusal *telematics.Error
+	switch {
+	case receipt.Command != nil:
+		c.command = receipt.Command.ID
+	case errors.As(err, &refusal):
+		c.command = refusal.Command
 	}
 }
 

@@ -40,6 +40,9 @@ func (s *server) logRequest(c echo.Context) {
 	if call.actor.Subject != "" {
 		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
 	}
+	if call.command != telematics.NoCommand {
+		attrs = append(attrs, slog.String("command", call.command.String()))
+	}
 	level := slog.LevelInfo
 	if f := call.failure; f != nil {
 		attrs = append(attrs, slog.String("code", string(f.Code)))

@@ -235,6 +235,7 @@ func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 		Vehicle: c.vehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.budget),
 		Actor: c.actor, RequestID: c.id,
 	})
+	c.ordered(receipt, err)
 	preferences.apply(c)
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), v.readBudget)

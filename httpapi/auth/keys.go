@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -138,11 +139,11 @@ func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.Source, nil)
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	response, err := jwk.DefaultHTTPClient().Do(request) // never follows from https to http
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -155,10 +156,23 @@ func isURL(source string) bool {
 	return strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://")
 }
 
-// redacted hides a password in the source's URL.
+// redacted hides a password and the query, which may be a key, in the source's URL.
 func redacted(source string) string {
-	if u, err := url.Parse(source); err == nil && isURL(source) {
-		return u.Redacted()
+	if !isURL(source) {
+		return source
 	}
-	return source
+	u, err := url.Parse(source)
+	if err != nil {
+		return "(not a URL)"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
+// withoutURL removes the address, which the log has without its query, from an error of net/http.
+func withoutURL(err error) error {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }

@@ -104,10 +104,11 @@ func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 	return f
 }
 
-// causeOf words an error of Stripe's, without the objects that come along [STR-3].
+// causeOf words an error of Stripe's, without the objects that come along [STR-3], and
+// without the token of a card, which its message may have.
 func causeOf(e *api.Error) error {
 	words := []string{fmt.Sprint(e.HTTPStatusCode), string(e.Type)}
-	for _, word := range []string{string(e.Code), string(e.DeclineCode), e.Param, e.Msg, e.RequestID} {
+	for _, word := range []string{string(e.Code), string(e.DeclineCode), e.Param, withoutCards(e.Msg), e.RequestID} {
 		if word != "" {
 			words = append(words, word)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -66,10 +67,15 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
 		t.status.Store(int64(status))
 	}
-	w.log.DebugContext(r.Context(), "stripe request", "method", r.Method, "path", r.URL.Path,
+	w.log.DebugContext(r.Context(), "stripe request", "method", r.Method, "path", withoutCards(r.URL.Path),
 		"status", status, "stripe_request", cmp.Or(id, "none"), "latency", time.Since(started), "err", err)
 	return response, err
 }
+
+// withoutCards hides the tokens of cards in a path or a message, for the log.
+func withoutCards(text string) string { return cardToken.ReplaceAllString(text, "${1}_…") }
+
+var cardToken = regexp.MustCompile(`\b(pm|card|tok|src)_[A-Za-z0-9_]+`)
 
 // CloseIdleConnections closes idle connections.
 func (w wire) CloseIdleConnections() {

@@ -110,6 +110,6 @@ func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token strin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
 	defer cancel()
 	if err := w.Processor.Detach(ctx, token); err != nil {
-		w.Log.WarnContext(ctx, "card not detached", "client", client, "token", token, "err", err)
+		w.Log.WarnContext(ctx, "card not detached", "client", client, "err", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"motorpool/tracing"
 )
 
 func TestNew_WritesTextWithDateAwayFromTerminal(t *testing.T) {
@@ -26,5 +28,17 @@ func TestNew_WritesJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal(to.Bytes(), &line); err != nil || line.Level != "INFO" || line.Msg != "written" || line.Vehicle != 7 {
 		t.Errorf("%q is %+v: %v", to.String(), line, err)
+	}
+}
+
+func TestNew_WritesJSONByDefaultAwayFromTerminal(t *testing.T) {
+	var to bytes.Buffer
+	log := New(&to, "info", "auto")
+	ctx := tracing.WithRequest(t.Context(), "r-1")
+	log.InfoContext(ctx, "with the request of its context")
+	log.With("vehicle", 7).InfoContext(ctx, "with another", tracing.RequestKey, "r-2")
+	log.Info("without one")
+	if got := to.String(); strings.Count(got, `"request_id":"r-1"`) != 1 || strings.Count(got, `"request_id":"r-2"`) != 1 || strings.Count(got, "request_id") != 2 {
+		t.Errorf("written: %s", got)
 	}
 }
