@@ -11,7 +11,7 @@ import (
 )
 
 func TestNewResult_FindsWhatEachLawForbids(t *testing.T) {
-	a, b := telematics.CommandID(uuid.New()), telematics.CommandID(uuid.New())
+	a, b := uuid.New(), uuid.New()
 	ended := func(ids ...telematics.CommandID) (events []simulator.Event) {
 		for _, id := range ids {
 			events = append(events, simulator.Event{Kind: simulator.CommandEnded, Command: id})
