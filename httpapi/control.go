@@ -57,7 +57,7 @@ func answerCommand(c *call, command *telematics.Command) error {
 	if command.State.IsOpen() {
 		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
 		return c.write(http.StatusAccepted, envelope{
-			Success: true, Message: fmt.Sprintf("Vehicle %d is asked; look at the command for what becomes of it.", command.Vehicle),
+			Success: true, Message: fmt.Sprintf("The command for vehicle %d is accepted; read its result at Location.", command.Vehicle),
 			Data: newCommandBody(*command),
 		})
 	}
