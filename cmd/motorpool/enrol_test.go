@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -31,38 +30,22 @@ import (
 // pki is a certificate of servers on loopback, and an authority of units, which the environment
 // names.
 type pki struct {
-	dir                   string
-	serverCert, serverKey string
-	roots                 *x509.CertPool
+	dir     string
+	server  devstack.KeyPair
+	trusted *tls.Config // of clients of the servers
 }
 
 func newPKI(t *testing.T) pki {
 	t.Helper()
-	p := pki{dir: t.TempDir(), roots: x509.NewCertPool()}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	p := pki{dir: t.TempDir()}
+	authority, err := devstack.NewAuthority(filepath.Join(p.dir, "servers"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
+	if p.server, err = authority.Issue("server"); err != nil {
 		t.Fatal(err)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.serverCert, p.serverKey = filepath.Join(p.dir, "server.crt"), filepath.Join(p.dir, "server.key")
-	for file, block := range map[string]*pem.Block{p.serverCert: {Type: "CERTIFICATE", Bytes: der}, p.serverKey: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.roots.AddCert(parsed)
+	p.trusted = authority.Trusted()
 	t.Setenv("MOTORPOOL_UNIT_AUTHORITY", filepath.Join(p.dir, "authority"))
 	t.Setenv("MOTORPOOL_UNITS_CRL", p.crl())
 	if _, _, err := runTool(t, "unit", "authority"); err != nil {
@@ -77,7 +60,7 @@ func (p pki) crl() string { return filepath.Join(p.dir, "units.crl") }
 func (p pki) brokerConfig(t *testing.T) devstack.MosquittoConfig {
 	t.Helper()
 	return devstack.MosquittoConfig{
-		CertFile: p.serverCert, KeyFile: p.serverKey, UnitsCA: filepath.Join(p.dir, "authority", "ca.crt"), UnitsCRL: p.crl(),
+		CertFile: p.server.CertFile, KeyFile: p.server.KeyFile, UnitsCA: filepath.Join(p.dir, "authority", "ca.crt"), UnitsCRL: p.crl(),
 	}
 }
 
@@ -93,7 +76,7 @@ func (p pki) serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command(self, "unit", "enrol", "--listen", address, "--certificate", p.serverCert, "--certificate-key", p.serverKey)
+	server := exec.Command(self, "unit", "enrol", "--listen", address, "--certificate", p.server.CertFile, "--certificate-key", p.server.KeyFile)
 	server.Stderr = t.Output()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -136,7 +119,7 @@ func (p pki) post(t *testing.T, server, code string, request []byte) (status int
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+code)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.roots}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: p.trusted, DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +159,9 @@ func (p pki) enrol(t *testing.T, server, unit string, flags ...string) tls.Certi
 
 // radio connects with a certificate.
 func (p pki) radio(broker *devstack.Mosquitto, certificates ...tls.Certificate) simulator.MQTT {
-	return simulator.MQTT{Broker: broker.CertificatesURL(), TLS: &tls.Config{RootCAs: p.roots, Certificates: certificates}}
+	config := p.trusted.Clone()
+	config.Certificates = certificates
+	return simulator.MQTT{Broker: broker.CertificatesURL(), TLS: config}
 }
 
 func (p pki) connect(t *testing.T, broker *devstack.Mosquitto, unit string, certificates ...tls.Certificate) (simulator.Connection, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"motorpool/broker/link"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/enrolment"
+	"motorpool/cmd/internal/keyfile"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )
@@ -48,16 +48,11 @@ func (s serviceAccount) displace(ctx context.Context, units []string, removed bo
 }
 
 func (s serviceAccount) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.MQTTCA != "" {
-		pem, err := os.ReadFile(s.MQTTCA)
-		if err != nil {
-			return nil, fmt.Errorf("--mqtt-ca: %w", err)
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--mqtt-ca: %s holds no PEM certificate", s.MQTTCA)
-		}
+	roots, err := keyfile.Authorities(s.MQTTCA)
+	if err != nil {
+		return nil, fmt.Errorf("--mqtt-ca: %w", err)
 	}
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if s.MQTTCert != "" || s.MQTTKey != "" {
 		pair, err := tls.LoadX509KeyPair(s.MQTTCert, s.MQTTKey)
 		if err != nil {

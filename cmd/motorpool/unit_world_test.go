@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -203,7 +202,7 @@ func (p *provisioned) tool(args ...string) (printed, said string) {
 }
 
 func (p *provisioned) byPassword() simulator.MQTT {
-	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: &tls.Config{RootCAs: p.pki.roots}}
+	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: p.pki.trusted}
 }
 
 // drive lets a car live until end is called, or the world is closed.

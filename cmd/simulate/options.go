@@ -2,12 +2,12 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"motorpool/cmd/internal/keyfile"
 	"motorpool/simulator"
 )
 
@@ -105,13 +105,9 @@ func (o options) radio() (simulator.Radio, error) {
 	if o.CA == "" {
 		return simulator.MQTT{Broker: o.Broker}, nil
 	}
-	pem, err := os.ReadFile(o.CA)
+	authorities, err := keyfile.Authorities(o.CA)
 	if err != nil {
-		return nil, fmt.Errorf("read authority: %w", err)
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read authority: no certificate in %s", o.CA)
+		return nil, fmt.Errorf("--ca: %w", err)
 	}
 	return simulator.MQTT{Broker: o.Broker, TLS: &tls.Config{RootCAs: authorities}}, nil
 }

@@ -23,7 +23,7 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	}
 	config := devstack.HAProxyConfig{
 		Dir: dir, Public: public, CAFile: authority.CAFile,
-		Backends: []devstack.Backend{{Addr: "127.0.0.1:1", Health: "127.0.0.1:2"}, {Addr: "127.0.0.1:3", Health: "127.0.0.1:4"}},
+		Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}, {URL: "https://127.0.0.1:3", Health: "http://127.0.0.1:4"}},
 	}
 	file, err := config.WriteFiles(443)
 	if err != nil {

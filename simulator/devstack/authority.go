@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -79,6 +80,13 @@ func (a *Authority) Issue(name string) (KeyPair, error) {
 	}
 	pair := KeyPair{filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")}
 	return pair, errors.Join(writePEM(pair.CertFile, "CERTIFICATE", der), writePEM(pair.KeyFile, "PRIVATE KEY", keyDER))
+}
+
+// Trusted returns how a client connects that believes this authority alone.
+func (a *Authority) Trusted() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
 func validNow(name string) *x509.Certificate {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,8 @@ import (
 
 // Backend is an instance behind a load balancer.
 type Backend struct {
-	Addr   string // of its public API, with TLS
-	Health string // address of its /readyz
+	URL    string // of its public API, with TLS
+	Health string // URL of its /readyz
 }
 
 // HAProxyConfig says what a load balancer is in front of.
@@ -82,11 +83,12 @@ func (c HAProxyConfig) WriteFiles(port int) (string, error) {
 func (c HAProxyConfig) configuration(port int, public string) (string, error) {
 	var servers strings.Builder
 	for i, b := range c.Backends {
-		_, health, err := net.SplitHostPort(b.Health)
-		if err != nil {
+		public, errPublic := url.Parse(b.URL)
+		health, errHealth := url.Parse(b.Health)
+		if err := errors.Join(errPublic, errHealth); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&servers, "  server instance-%d %s port %s\n", i+1, b.Addr, health)
+		fmt.Fprintf(&servers, "  server instance-%d %s port %s\n", i+1, public.Host, health.Port())
 	}
 	return replaced("haproxy.cfg", haproxy.Conf, [][2]string{
 		{"bind :443 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},

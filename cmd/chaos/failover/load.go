@@ -44,7 +44,7 @@ func (r *round) call(ctx context.Context, vehicle int, action telematics.Action,
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	address := fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.Running[instance].Public, vehicle, action)
-	request, err := world.Post(ctx, address, r.token, nil)
+	request, err := world.Post(ctx, address, r.fleet.Token, nil)
 	if err != nil {
 		return err.Error()
 	}

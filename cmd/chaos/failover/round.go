@@ -131,7 +131,7 @@ func (r *round) settle(ctx context.Context, result *Result) error {
 		if err != nil {
 			return err
 		}
-		verdict := check(r.recorder.Events(), record, result.Failover)
+		verdict := check(r.fleet.Recorder.Events(), record, result.Failover)
 		if len(verdict.Violations) == 0 || time.Now().After(end) || ctx.Err() != nil {
 			result.Verdict = verdict
 			return ctx.Err()

@@ -2,16 +2,12 @@ package failover
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/world"
-	"motorpool/httpapi/auth"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/store/vehicles"
-	"motorpool/telematics"
 )
 
 // reportInterval is that of a car, which repeats its last eight results in each report.
@@ -27,21 +23,17 @@ func (r *round) build(ctx context.Context) error {
 	return r.Build(ctx,
 		world.Step{What: "servers", Do: r.startServers},
 		world.Step{What: "instances", Do: r.startInstances},
-		world.Step{What: "vehicles", Do: func(ctx context.Context) error { return r.Import(ctx, r.fleetFile) }},
+		world.Step{What: "vehicles", Do: func(ctx context.Context) error { return r.fleet.Import(ctx) }},
 		world.Step{What: "standby", Do: r.startStandby},
 		world.Step{What: "cars", Do: r.startCars})
 }
 
 func (r *round) startServers(ctx context.Context) error {
 	var err error
-	if r.token, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
+	if r.fleet, err = r.NewPlainFleet(r.Vehicles); err != nil {
 		return err
 	}
-	r.fleetFile.Agencies = []telematics.Agency{{ID: 1, Code: "CHAOS", Name: "Chaos"}}
-	for id := 1; id <= r.Vehicles; id++ {
-		r.fleetFile.Vehicles = append(r.fleetFile.Vehicles, world.Vehicle(id, 1, telematics.Unit(fmt.Sprintf("car-%d", id))))
-	}
-	return r.StartServers(ctx, world.ServersConfig{Units: world.Units(r.fleetFile.Vehicles)})
+	return r.fleet.StartServers(ctx)
 }
 
 // startInstances lets the program under test migrate the schema, so that an older one can be
@@ -75,17 +67,9 @@ func (r *round) startStandby(ctx context.Context) error {
 }
 
 func (r *round) startCars(ctx context.Context) error {
-	var cars []simulator.Config
-	for _, v := range r.fleetFile.Vehicles {
-		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: r.UnitPassword(v.Unit), Broker: r.Mosquitto.UnitsURL(),
-			Profile: simulator.Profile{Actions: simulator.AllActions, Latency: simulator.Between(10*time.Millisecond, 100*time.Millisecond)},
-		})
-	}
-	fleet := r.StartCars(ctx, r.Fail, simulator.FleetConfig{
-		Keyring: r.Signing.Keyring(), Recorder: &r.recorder, Seed: r.Seed, Interval: reportInterval,
-	}, cars...)
-	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool { return fleet.Connected() == r.Vehicles })
+	return r.fleet.StartCars(ctx, world.PlainCars{
+		Seed: r.Seed, Latency: simulator.Between(10*time.Millisecond, 100*time.Millisecond), Interval: reportInterval,
+	})
 }
 
 // round is one run of the test, and its world.
@@ -93,9 +77,7 @@ type round struct {
 	Config
 	*world.World
 
-	token     string
-	lines     network.Network
-	standby   *devstack.Postgres
-	fleetFile vehicles.FleetFile
-	recorder  simulator.Recorder
+	fleet   *world.PlainFleet
+	lines   network.Network
+	standby *devstack.Postgres
 }

@@ -58,7 +58,7 @@ func (r *round) call(ctx context.Context, client *http.Client, vehicle int, acti
 	defer cancel()
 	begin := time.Now()
 	defer func() { c.took = time.Since(begin) }()
-	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.public, vehicle, action), r.token, nil)
+	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", r.public, vehicle, action), r.fleet.Token, nil)
 	if err != nil {
 		return call{answer: err.Error()}
 	}

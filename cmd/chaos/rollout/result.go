@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -52,7 +53,9 @@ func newResult(c Config, calls []call, events []simulator.Event, took time.Durat
 	for id := range executed {
 		r.Must(noOther, asked[id], "%s was executed, and no caller was answered so", id)
 	}
-	r.Median, r.Longest = percentile(waits, 0.5), percentile(waits, 1)
+	if slices.Sort(waits); len(waits) > 0 {
+		r.Median, r.Longest = waits[len(waits)/2], waits[len(waits)-1]
+	}
 	return r
 }
 

@@ -9,20 +9,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"motorpool/cmd/internal/world"
-	"motorpool/httpapi/auth"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/store/vehicles"
-	"motorpool/telematics"
 )
 
 // Config describes a round.
@@ -44,11 +37,9 @@ type round struct {
 	Config
 	*world.World
 
-	token    string
-	fleet    vehicles.FleetFile
-	public   string // URL of the balancer
-	trusted  *tls.Config
-	recorder simulator.Recorder
+	fleet   *world.PlainFleet
+	public  string // URL of the balancer
+	trusted *tls.Config
 }
 
 // Round builds the world, restarts each instance, and checks. An error means that the world itself
@@ -69,7 +60,7 @@ func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
 	err := r.restart(ctx)
 	close(end)
 	calls := <-loaded
-	return newResult(c, calls, r.recorder.Events(), time.Since(begin)), cmp.Or(err, ctx.Err())
+	return newResult(c, calls, r.fleet.Recorder.Events(), time.Since(begin)), cmp.Or(err, ctx.Err())
 }
 
 // restart restarts all instances in turns.
@@ -93,20 +84,16 @@ func (r *round) build(ctx context.Context) error {
 	return r.Build(ctx,
 		world.Step{What: "servers", Do: r.startServers},
 		world.Step{What: "instances", Do: r.startInstances},
-		world.Step{What: "vehicles", Do: func(ctx context.Context) error { return r.Import(ctx, r.fleet) }},
+		world.Step{What: "vehicles", Do: func(ctx context.Context) error { return r.fleet.Import(ctx) }},
 		world.Step{What: "cars", Do: r.startCars})
 }
 
 func (r *round) startServers(ctx context.Context) error {
 	var err error
-	if r.token, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
+	if r.fleet, err = r.NewPlainFleet(r.Vehicles); err != nil {
 		return err
 	}
-	r.fleet.Agencies = []telematics.Agency{{ID: 1, Code: "CHAOS", Name: "Chaos"}}
-	for id := 1; id <= r.Vehicles; id++ {
-		r.fleet.Vehicles = append(r.fleet.Vehicles, world.Vehicle(id, 1, telematics.Unit(fmt.Sprintf("car-%d", id))))
-	}
-	return r.StartServers(ctx, world.ServersConfig{Units: world.Units(r.fleet.Vehicles)})
+	return r.fleet.StartServers(ctx)
 }
 
 // startInstances starts them with TLS and the default drain, and the balancer.
@@ -119,9 +106,7 @@ func (r *round) startInstances(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.trusted, err = trusting(authority.CAFile); err != nil {
-		return err
-	}
+	r.trusted = authority.Trusted()
 	var backends []devstack.Backend
 	for range instances {
 		one, err := r.StartInstance(ctx, world.InstanceConfig{Settings: []string{
@@ -130,7 +115,7 @@ func (r *round) startInstances(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		backends = append(backends, devstack.Backend{Addr: host(one.Public), Health: host(one.Internal)})
+		backends = append(backends, devstack.Backend{URL: one.Public, Health: one.Internal})
 	}
 	if err := r.Ready(ctx); err != nil {
 		return err
@@ -145,44 +130,11 @@ func (r *round) startInstances(ctx context.Context) error {
 }
 
 func (r *round) startCars(ctx context.Context) error {
-	var cars []simulator.Config
-	for _, v := range r.fleet.Vehicles {
-		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: r.UnitPassword(v.Unit), Broker: r.Mosquitto.UnitsURL(),
-			Profile: simulator.Profile{Actions: simulator.AllActions, Latency: simulator.Between(50*time.Millisecond, 500*time.Millisecond)},
-		})
-	}
-	fleet := r.StartCars(ctx, r.Fail, simulator.FleetConfig{Keyring: r.Signing.Keyring(), Recorder: &r.recorder, Seed: r.Seed}, cars...)
-	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool { return fleet.Connected() == r.Vehicles })
-}
-
-func trusting(file string) (*tls.Config, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
-}
-
-// host returns the address in a URL.
-func host(url string) string {
-	_, address, _ := strings.Cut(url, "://")
-	return address
+	return r.fleet.StartCars(ctx, world.PlainCars{Seed: r.Seed, Latency: simulator.Between(50*time.Millisecond, 500*time.Millisecond)})
 }
 
 // client returns that of one caller. Every second one opens a connection for each call, the others
 // keep theirs.
 func (r *round) client(caller int) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: r.trusted, DisableKeepAlives: caller%2 == 0}}
-}
-
-// percentile returns one of durations, which it sorts.
-func percentile(durations []time.Duration, of float64) time.Duration {
-	if len(durations) == 0 {
-		return 0
-	}
-	slices.Sort(durations)
-	return durations[min(len(durations)-1, int(of*float64(len(durations))))]
 }

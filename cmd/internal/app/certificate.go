@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -118,21 +117,4 @@ func (cs certificates) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(c.current.Load().Leaf.NotAfter.Unix()), c.setting, c.file)
 		to <- prometheus.MustNewConstMetric(certificateFailing, prometheus.GaugeValue, failing, c.setting, c.file)
 	}
-}
-
-// authorities returns the certificates of a file by which a server's is checked; nil where no file
-// is named: the system's.
-func authorities(setting, file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", setting, err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--%s: %s holds no PEM certificate", setting, file)
-	}
-	return roots, nil
 }

@@ -37,14 +37,14 @@ func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) 
 	instances := []*instance{s.serve(settings), s.serve(settings, func(c *app.Config) { c.Drain = 0 })}
 	var backends []devstack.Backend
 	for _, i := range instances {
-		backends = append(backends, devstack.Backend{Addr: host(i.base), Health: host(i.health)})
+		backends = append(backends, devstack.Backend{URL: i.base, Health: i.health})
 	}
 	proxy, err := devstack.StartHAProxy(devstack.HAProxyConfig{
 		Dir: filepath.Join(s.dir, "haproxy"), Public: public, CAFile: authority.CAFile, Backends: backends,
 	})
 	s.must(err)
 	t.Cleanup(func() { _ = proxy.Close() })
-	transport := &http.Transport{TLSClientConfig: s.trusting(authority), MaxIdleConnsPerHost: vehicles}
+	transport := &http.Transport{TLSClientConfig: authority.Trusted(), MaxIdleConnsPerHost: vehicles}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.http = &http.Client{Transport: transport}
 	balanced := *instances[1]

@@ -3,8 +3,6 @@ package app_test
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -263,16 +261,6 @@ func (s *stack) token(actor telematics.Actor) string {
 	token, err := grant.Mint(s.tokens)
 	s.must(err)
 	return token
-}
-
-// trusting returns how a client connects that believes an authority alone.
-func (s *stack) trusting(a *devstack.Authority) *tls.Config {
-	s.Helper()
-	text, err := os.ReadFile(a.CAFile)
-	s.must(err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return &tls.Config{RootCAs: roots}
 }
 
 // drive lets simulated cars live until the test ends, and waits until they are connected.

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"motorpool/cmd/internal/keyfile"
 )
 
 // secured is how the service's own listener and its connections are secured.
@@ -44,7 +46,10 @@ func (s *secured) client(server, address, plain, scheme, caFile, certFile, keyFi
 	if strings.HasPrefix(address, plain+"://") {
 		return nil, fmt.Errorf("--%s-ca: neither it nor --%s-cert and --%s-key is of use without --%s-url %s://…, and without that nothing is encrypted", server, server, server, server, scheme)
 	}
-	roots, errRoots := authorities(server+"-ca", caFile)
+	roots, errRoots := keyfile.Authorities(caFile)
+	if errRoots != nil {
+		errRoots = fmt.Errorf("--%s-ca: %w", server, errRoots)
+	}
 	own, errOwn := loadCertificate(server+"-cert", certFile, server+"-key", keyFile, log)
 	if err := errors.Join(errRoots, errOwn); err != nil {
 		return nil, err
@@ -69,8 +74,8 @@ func (s *secured) postgres(address string, log *slog.Logger) error {
 		return nil
 	}
 	if roots := parameters.Get("sslrootcert"); roots != "system" {
-		if _, err := authorities("database-url sslrootcert", roots); err != nil {
-			return err
+		if _, err := keyfile.Authorities(roots); err != nil {
+			return fmt.Errorf("--database-url sslrootcert: %w", err)
 		}
 	}
 	own, err := loadCertificate("database-url sslcert", parameters.Get("sslcert"), "database-url sslkey", parameters.Get("sslkey"), log)

@@ -107,7 +107,7 @@ func (s *securedStack) databaseURL(ca string, pair devstack.KeyPair) app.Secret 
 // serial returns the number of the certificate that a listener shows to a new connection.
 func (s *securedStack) serial(i *instance) string {
 	s.Helper()
-	c, err := tls.Dial("tcp", host(i.base), s.trusting(s.authority))
+	c, err := tls.Dial("tcp", host(i.base), s.authority.Trusted())
 	s.must(err)
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
@@ -126,7 +126,7 @@ func (s *securedStack) copyPair(from, to devstack.KeyPair) {
 func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSecuredStack(t, 1)
-	transport := &http.Transport{TLSClientConfig: s.trusting(s.authority)}
+	transport := &http.Transport{TLSClientConfig: s.authority.Trusted()}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.http = &http.Client{Transport: transport}
 	s.drive(nil, healthy)

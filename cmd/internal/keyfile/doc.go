@@ -4,4 +4,5 @@
 // or the new one. A Source is how a running program notices: it reads again and again, and
 // what was read stays in force while the file is missing or broken. EditContent changes other
 // files that programs read meanwhile in the same way, such as the MQTT broker's passwords.
+// Authorities reads the certificates that a program trusts.
 package keyfile
