@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 )
 
 // list prints a list of the service.
@@ -68,34 +67,6 @@ func (v vehicleList) Run(ctx context.Context) error {
 	return v.print(ctx, "vehicles", query, []column{
 		{"ID", "id"}, {"PLATE", "plate_number"}, {"AGENCY", "agency_id"}, {"BRAND", "brand"}, {"MODEL", "model"}, {"STATUS", "status"},
 		{"CONNECTIVITY", "connectivity.status"}, {"LAST SEEN", "connectivity.last_seen"}, {"LOCKED", "telemetry.is_locked"},
-	})
-}
-
-type activity struct {
-	listing
-	Vehicle string        `env:"-" placeholder:"N|PLATE" help:"Only of this vehicle (default any)."`
-	Booking string        `env:"-" placeholder:"N" help:"Only of this booking (default any)."`
-	Actor   string        `env:"-" placeholder:"NAME" help:"Only by this actor (default any)."`
-	Action  string        `env:"-" placeholder:"NAME" help:"Only this action, such as command.unlock (default any)."`
-	Outcome string        `env:"-" placeholder:"OUTCOME" help:"Only with this outcome: executed, not_executed, failed or unknown (default any)."`
-	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of the last, such as 2h (default any time)."`
-}
-
-func (a activity) Run(ctx context.Context) error {
-	query := a.query()
-	if err := a.setVehicle(ctx, query, a.Vehicle); err != nil {
-		return err
-	}
-	set(query, "booking_id", a.Booking)
-	set(query, "actor", a.Actor)
-	set(query, "action", a.Action)
-	set(query, "outcome", a.Outcome)
-	if a.Since > 0 {
-		query.Set("from", time.Now().Add(-a.Since).UTC().Format(time.RFC3339))
-	}
-	return a.print(ctx, "activity", query, []column{
-		{"AT", "at"}, {"ACTOR", "actor"}, {"ROLE", "role"}, {"AGENCY", "agency_id"}, {"VEHICLE", "vehicle_id"}, {"BOOKING", "booking_id"},
-		{"ACTION", "action"}, {"OUTCOME", "outcome"}, {"CODE", "code"}, {"NOTE", "note"},
 	})
 }
 

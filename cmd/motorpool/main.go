@@ -50,7 +50,7 @@ type commandLine struct {
 	BulkStatus bulkStatus  `cmd:"" group:"operator" help:"Show what became of a command to many vehicles."`
 	Vehicles   vehicleList `cmd:"" group:"operator" help:"List vehicles."`
 	Bookings   bookings    `cmd:"" group:"operator" help:"List bookings."`
-	Activity   activity    `cmd:"" group:"operator" help:"List who did what, newest first."`
+	Activity   activity    `cmd:"" group:"operator" help:"List who did what, verify that the record was not changed, and export it."`
 
 	Events events `cmd:"" group:"operator" help:"Print what changes, as it changes: commands, reports, who is in touch."`
 

@@ -12,6 +12,7 @@ import (
 // the tables is granted them one by one; a migration that adds a table adds a line.
 var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
+	{"activity_seals", "select insert"},
 	{"addresses", "select insert delete"},
 	{"agencies", "select"},
 	{"agency_keys", "select insert update"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
 	"motorpool/store/idempotency"
@@ -27,6 +28,7 @@ const (
 // acknowledged.
 type databaseWatch struct {
 	postgres *pg.DB
+	auditLog *activity.Log
 	changed  func() // what was read from it before may be there no more
 	log      *slog.Logger
 
@@ -120,6 +122,11 @@ func (w *databaseWatch) check(ctx context.Context) error {
 		return err
 	}
 	w.gauges.setExpiry(expiry)
+	unsealed, err := w.auditLog.UnsealedFor(ctx)
+	if err != nil {
+		return err
+	}
+	w.gauges.unsealed.Set(unsealed.Seconds())
 	return nil
 }
 

@@ -33,13 +33,14 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 }
 
 // databaseGauges are what is read of the database now and then. It is the same at every instance.
-type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry prometheus.Gauge }
+type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry, unsealed prometheus.Gauge }
 
 func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	gauge := func(name, help string) prometheus.Gauge {
 		return promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	g := databaseGauges{
+		unsealed:         gauge("motorpool_activity_unsealed_age_seconds", "Age of the oldest audit log entry that is not sealed yet; 0: there is none."),
 		asynchronous:     gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
 		stuckCharges:     gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),
 		agencyKeysExpiry: gauge("motorpool_agency_keys_expiry_timestamp_seconds", "Time at which the next agency is left without a valid key; +Inf: none will be."),

@@ -102,7 +102,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, carrier.Instance)
-	database := &databaseWatch{postgres: postgres, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
+	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
@@ -141,6 +141,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run(carrier.Run)
 	run(func(ctx context.Context) error {
 		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
+	})
+	run(func(ctx context.Context) error {
+		if !awaitSchema(ctx, postgres, log) {
+			return nil
+		}
+		return carrier.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	auditlog "motorpool/store/activity"
+)
+
+type activity struct {
+	List   activityList   `cmd:"" default:"withargs" help:"List who did what, newest first."`
+	Verify verifyActivity `cmd:"" help:"Find entries of the audit log that were changed, removed or inserted. It reads the database, past the service."`
+	Export exportActivity `cmd:"" help:"Print the audit log with its seals. It reads the database, past the service."`
+}
+
+type activityList struct {
+	listing
+	Vehicle string        `env:"-" placeholder:"N|PLATE" help:"Only of this vehicle (default any)."`
+	Booking string        `env:"-" placeholder:"N" help:"Only of this booking (default any)."`
+	Actor   string        `env:"-" placeholder:"NAME" help:"Only by this actor (default any)."`
+	Action  string        `env:"-" placeholder:"NAME" help:"Only this action, such as command.unlock (default any)."`
+	Outcome string        `env:"-" placeholder:"OUTCOME" help:"Only with this outcome: executed, not_executed, failed or unknown (default any)."`
+	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of the last, such as 2h (default any time)."`
+}
+
+func (a activityList) Run(ctx context.Context) error {
+	query := a.query()
+	if err := a.setVehicle(ctx, query, a.Vehicle); err != nil {
+		return err
+	}
+	set(query, "booking_id", a.Booking)
+	set(query, "actor", a.Actor)
+	set(query, "action", a.Action)
+	set(query, "outcome", a.Outcome)
+	if a.Since > 0 {
+		query.Set("from", time.Now().Add(-a.Since).UTC().Format(time.RFC3339))
+	}
+	return a.print(ctx, "activity", query, []column{
+		{"AT", "at"}, {"ACTOR", "actor"}, {"ROLE", "role"}, {"AGENCY", "agency_id"}, {"VEHICLE", "vehicle_id"}, {"BOOKING", "booking_id"},
+		{"ACTION", "action"}, {"OUTCOME", "outcome"}, {"CODE", "code"}, {"NOTE", "note"},
+	})
+}
+
+type verifyActivity struct {
+	database
+	Head       bool     `env:"-" help:"Print the hash of the last seal, and verify nothing: note it outside of the database."`
+	ExpectHead []string `env:"-" placeholder:"HASH" help:"A hash that --head or the service's log had earlier, which must still be in the chain; repeatable."`
+	File       string   `env:"-" type:"existingfile" placeholder:"FILE" help:"Verify an export, without a database."`
+}
+
+func (v verifyActivity) Run(ctx context.Context) error {
+	var expected []auditlog.Hash
+	for _, text := range v.ExpectHead {
+		hash, err := auditlog.ParseHash(text)
+		if err != nil {
+			return badUsage("--expect-head: %w", err)
+		}
+		expected = append(expected, hash)
+	}
+	if v.File != "" {
+		file, err := os.Open(v.File)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		report, err := auditlog.VerifyExport(file, expected...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.File, err)
+		}
+		return printReport(report)
+	}
+	postgres, err := v.open()
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	log := auditlog.New(postgres)
+	if v.Head {
+		head, err := log.Head(ctx)
+		if err != nil {
+			return explainUnavailable(err)
+		}
+		if head.Number == 0 {
+			return refused("nothing is sealed yet: the service seals entries some seconds after they were added")
+		}
+		fmt.Println(head.Hash)
+		return nil
+	}
+	report, err := log.Verify(ctx, expected...)
+	if err != nil {
+		return explainUnavailable(err)
+	}
+	return printReport(report)
+}
+
+// printReport returns an error where the audit log contradicts its seals.
+func printReport(r auditlog.Report) error {
+	for _, finding := range r.Findings {
+		fmt.Println(finding)
+	}
+	if r.Omitted > 0 {
+		fmt.Printf("%d more\n", r.Omitted)
+	}
+	if r.PrunedBefore != "" {
+		fmt.Printf("entries before %s were pruned\n", r.PrunedBefore)
+	}
+	fmt.Printf("compared %d entries with %d seals; %d entries are not sealed yet\n", r.Entries, r.Seals, r.Unsealed)
+	if r.Head.Number > 0 {
+		fmt.Printf("head: seal %d, up to entry %d, %s\n", r.Head.Number, r.Head.LastID, r.Head.Hash)
+	}
+	if n := len(r.Findings) + r.Omitted; n > 0 {
+		return failure{exitFailed, fmt.Errorf("the audit log contradicts its seals: %d findings; docs/operating.md says what to do", n)}
+	}
+	return nil
+}
+
+type exportActivity struct {
+	database
+	From   string `env:"-" placeholder:"TIME" help:"From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)."`
+	To     string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
+	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: a line for each entry and seal, which 'activity verify --file' verifies; csv: entries alone (default ${default})."`
+}
+
+func (e exportActivity) Run(ctx context.Context) error {
+	var r auditlog.Range
+	var err error
+	if r.From, err = parseInstant("--from", e.From); err != nil {
+		return err
+	}
+	if r.To, err = parseInstant("--to", e.To); err != nil {
+		return err
+	}
+	postgres, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer postgres.Close()
+	write := auditlog.New(postgres).Export
+	if e.Output == "csv" {
+		write = auditlog.New(postgres).ExportCSV
+	}
+	return explainUnavailable(write(ctx, io.Writer(os.Stdout), r))
+}
+
+// parseInstant returns the zero time for no text.
+func parseInstant(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, badUsage("%s: %q is neither a day such as 2026-11-01 nor an instant such as 2026-11-01T12:00:00Z", flag, text)
+}
