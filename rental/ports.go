@@ -23,11 +23,11 @@ type Request struct {
 type Decision func(BookingDetails) (Change, error)
 
 // Job is a charge that is due, taken by one worker for a while. What the worker learns is written
-// down only while the job is still its own.
+// only while it has the lease.
 type Job struct {
 	Charge
 	Lease     uuid.UUID
-	Look      bool // only to be queried: the processor sent a notice, and it is not due otherwise
+	QueryOnly bool // only to be queried: the processor sent a notice, and it is not due otherwise
 	Tries     int  // consecutive ones that changed nothing
 	Client    ClientID
 	Customer  string   // the processor's id
@@ -47,7 +47,7 @@ type Result struct {
 	Settled     Minor
 	DeclineCode string
 	Hard        bool   // the card that was tried must not be tried again
-	Gone        string // token of a card that the processor does not take any more
+	RefusedCard string // token of a card that the processor does not take any more
 	// No other card would help: a new default card does not make it due again.
 	NotRetryable bool
 	CountAttempt bool      // an attempt is about to be made, or the next one needs another key
@@ -55,7 +55,7 @@ type Result struct {
 	Declined     bool      // another decline of this card
 	NoChange     bool      // a try that changed nothing
 	NextAttempt  time.Time // zero: nothing is to be done
-	LookAt       time.Time // when to look again, whatever is to be done when; zero: no need
+	QueryAt      time.Time // of the processor, also if nothing else is due; zero: no need
 	PaidAt       time.Time
 	Activity     *telematics.Activity // the audit log entry; nil: none
 }

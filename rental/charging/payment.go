@@ -76,7 +76,7 @@ func (w *worker) canceled() rental.Result {
 
 // undecided is a payment about which the processor has not decided yet.
 func (w *worker) undecided() rental.Result {
-	if !w.job.Look {
+	if !w.job.QueryOnly {
 		w.job.State = rental.Unknown
 	}
 	return w.retryLater()
@@ -95,7 +95,7 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 		return w.declined(*in.Decline, in.Attempt), nil
 	case w.acted:
 		return w.retryLater(), nil
-	case w.job.Look:
+	case w.job.QueryOnly:
 		return w.unchanged(), nil
 	}
 	return w.confirm(ctx, in.ID)
@@ -107,7 +107,7 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	switch {
 	case w.job.Goal == rental.Release || w.job.Goal == rental.Capture:
 		return w.withActivity(w.settled(rental.Released)), nil
-	case w.job.Look:
+	case w.job.QueryOnly:
 		return w.unchanged(), nil
 	case w.job.Card == nil:
 		return w.noCard(), nil
@@ -191,7 +191,7 @@ func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 // cardGone is a charge that continues immediately with the next card.
 func (w *worker) cardGone() rental.Result {
 	r := w.inState(rental.Declined)
-	r.DeclineCode, r.Gone, r.NextAttempt = cardGone, w.job.Card.Token, w.Now()
+	r.DeclineCode, r.RefusedCard, r.NextAttempt = cardGone, w.job.Card.Token, w.Now()
 	return w.withActivity(r)
 }
 

@@ -68,8 +68,8 @@ func (w *worker) write(ctx context.Context, r rental.Result) error {
 }
 
 func (w *worker) settle(ctx context.Context, r rental.Result) error {
-	if wait, ok := queryAfter[r.State]; ok && r.LookAt.IsZero() {
-		r.LookAt = w.Now().Add(wait)
+	if wait, ok := queryAfter[r.State]; ok && r.QueryAt.IsZero() {
+		r.QueryAt = w.Now().Add(wait)
 	}
 	ok, err := w.Ledger.SettleCharge(ctx, w.job, r)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *worker) inState(s rental.ChargeState) rental.Result {
 // unchanged is the charge as it was, on the schedule that it had.
 func (w *worker) unchanged() rental.Result {
 	r := w.inState(w.job.State)
-	if w.job.Look {
+	if w.job.QueryOnly {
 		r.NextAttempt = w.job.NextAttempt
 	}
 	return r
@@ -117,9 +117,9 @@ func (w *worker) intended() rental.Result {
 // retryLater is a try that changed nothing: another follows soon.
 func (w *worker) retryLater() rental.Result {
 	soon := w.Now().Add(backoffAfter(w.job.Tries + 1))
-	if w.job.Look && !w.acted {
+	if w.job.QueryOnly && !w.acted {
 		r := w.unchanged()
-		r.LookAt, r.NoChange = soon, true
+		r.QueryAt, r.NoChange = soon, true
 		return r
 	}
 	r := w.inState(w.job.State)

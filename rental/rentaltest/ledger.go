@@ -41,7 +41,7 @@ type entry struct {
 	triedDefault rental.MethodID
 	barred       []string
 	woken        bool
-	lookAt       time.Time
+	queryAt      time.Time
 	notified     bool // by the processor, since it was taken
 	lease        uuid.UUID
 	leaseUntil   time.Time
@@ -132,7 +132,7 @@ func (e *entry) bars(c rental.Card) bool {
 }
 
 func (e *entry) isDue(now time.Time) bool {
-	due := !e.NextAttempt.IsZero() && !e.NextAttempt.After(now) || !e.lookAt.IsZero() && !e.lookAt.After(now)
+	due := !e.NextAttempt.IsZero() && !e.NextAttempt.After(now) || !e.queryAt.IsZero() && !e.queryAt.After(now)
 	return due && !e.leaseUntil.After(now)
 }
 
@@ -162,7 +162,7 @@ func (l *Ledger) job(e *entry) rental.Job {
 	p := l.purse(e.client)
 	j := rental.Job{
 		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: fmt.Sprintf("cus_%d", e.client),
-		Default: p.standby, Look: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
+		Default: p.standby, QueryOnly: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
 	}
 	if of := l.charges[e.Refunds]; of != nil {
 		j.Payment = of.Intent
@@ -271,8 +271,8 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 	if r.Hard {
 		e.barred = append(e.barred, e.tried)
 	}
-	if r.Gone != "" {
-		e.barred = append(e.barred, r.Gone)
+	if r.RefusedCard != "" {
+		e.barred = append(e.barred, r.RefusedCard)
 	}
 	e.NextAttempt, e.PaidAt = r.NextAttempt, r.PaidAt
 	if again {
@@ -288,10 +288,10 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 		l.paidWith(e)
 	}
 	if !e.notified {
-		e.lookAt = r.LookAt
+		e.queryAt = r.QueryAt
 	}
 	if isOver(e.Charge) {
-		e.NextAttempt, e.lookAt = time.Time{}, time.Time{}
+		e.NextAttempt, e.queryAt = time.Time{}, time.Time{}
 	}
 	e.giveBack()
 	l.addEntry(r)
@@ -329,7 +329,7 @@ func (l *Ledger) WakeCharge(_ context.Context, object string) (rental.ChargeStat
 		if isOver(e.Charge) {
 			return e.State, false, nil
 		}
-		e.lookAt, e.notified = time.Now(), true
+		e.queryAt, e.notified = time.Now(), true
 		return e.State, true, nil
 	}
 	return "", false, nil

@@ -146,7 +146,7 @@ func mustNot(t *testing.T, do writing, j rental.Job, r rental.Result) {
 func takenOnce(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.StartCharge)
 	job := mustTake(t, r.Here, c.ID)
-	if job.Lease == uuid.Nil || job.Look || job.Card == nil || job.Card.Token != card.Token || job.Amount != c.Amount || job.Customer == "" || job.Reference == "" {
+	if job.Lease == uuid.Nil || job.QueryOnly || job.Card == nil || job.Card.Token != card.Token || job.Amount != c.Amount || job.Customer == "" || job.Reference == "" {
 		t.Errorf("job %+v", job)
 	}
 	mustNotBeDue(t, r.There, c.ID)
@@ -267,13 +267,13 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 		t.Fatalf("WakeCharge = %q, %v, %v", state, woken, err)
 	}
 	job = mustTake(t, r.Here, c.ID)
-	if !job.Look || !job.NextAttempt.Equal(tomorrow) || job.Declines != 1 {
+	if !job.QueryOnly || !job.NextAttempt.Equal(tomorrow) || job.Declines != 1 {
 		t.Errorf("job %+v", job)
 	}
 	soon := time.Now().Add(-time.Second)
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, LookAt: soon, NoChange: true})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, QueryAt: soon, NoChange: true})
 	job = mustTake(t, r.Here, c.ID)
-	if !job.Look || job.Tries != 1 {
+	if !job.QueryOnly || job.Tries != 1 {
 		t.Errorf("looked at again: %+v", job)
 	}
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow})
@@ -292,7 +292,7 @@ func lookNotLost(t *testing.T, r ChargeRecord) {
 		t.Fatalf("WakeCharge = %v, %v", woken, err)
 	}
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.RequiresAction})
-	if job := mustTake(t, r.Here, c.ID); !job.Look {
+	if job := mustTake(t, r.Here, c.ID); !job.QueryOnly {
 		t.Errorf("job %+v", job)
 	}
 }

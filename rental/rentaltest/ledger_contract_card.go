@@ -44,7 +44,7 @@ func barredCard(t *testing.T, r ChargeRecord) {
 		t.Fatalf("job %+v, want it with card %d", job, other.ID)
 	}
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Gone: other.Token, DeclineCode: "card_gone", NextAttempt: time.Now().Add(-time.Second)})
+	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, RefusedCard: other.Token, DeclineCode: "card_gone", NextAttempt: time.Now().Add(-time.Second)})
 	r.SetDefault(client, card)
 	if job, ok := take(t, r.Here, c.ID, longLease); ok && job.Card != nil {
 		t.Errorf("a card that must not be tried again is given out: %+v", job.Card)
@@ -68,7 +68,7 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, NextAttempt: time.Now().Add(time.Hour)})
 		}
 		again := mustTake(t, r.There, c.ID)
-		if again.Look || again.Declines != 0 || again.Card == nil || again.Card.ID != other.ID {
+		if again.QueryOnly || again.Declines != 0 || again.Card == nil || again.Card.ID != other.ID {
 			t.Errorf("asked %v: job %+v, want it with card %d", asked, again, other.ID)
 		}
 	}
@@ -94,7 +94,7 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	again := takeInTime(t, r.There, c.ID)
 	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.There), again, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
-	if job := mustTake(t, r.Here, c.ID); job.Look || job.Card == nil || job.Card.ID != other.ID {
+	if job := mustTake(t, r.Here, c.ID); job.QueryOnly || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
 	}
 }
@@ -108,7 +108,7 @@ func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	r.SetDefault(client, other)
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
-	if job := mustTake(t, r.There, c.ID); job.Look || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
+	if job := mustTake(t, r.There, c.ID); job.QueryOnly || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
 	}
 }
@@ -126,7 +126,7 @@ func anotherGoal(t *testing.T, r ChargeRecord) {
 		} else {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Authorized, Settled: c.Amount})
 		}
-		if again := mustTake(t, r.There, c.ID); again.Look || again.Goal != rental.Release {
+		if again := mustTake(t, r.There, c.ID); again.QueryOnly || again.Goal != rental.Release {
 			t.Errorf("asked %v: job %+v", asked, again)
 		}
 	}

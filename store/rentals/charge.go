@@ -228,7 +228,7 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 		where charges.id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.AttemptID, oneIf(r.CountAttempt), r.NoChange, r.Declined, r.Hard,
 		pg.Timestamp(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
-		pg.Timestamp(r.LookAt), pg.Timestamp(r.PaidAt), s.Token, r.Gone)
+		pg.Timestamp(r.QueryAt), pg.Timestamp(r.PaidAt), s.Token, r.RefusedCard)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 type jobRow struct {
 	chargeRow
 	Lease     uuid.UUID `db:"lease"`
-	Look      bool      `db:"look"`
+	QueryOnly bool      `db:"query_only"`
 	Tries     int       `db:"tries"`
 	ClientID  int64     `db:"client_id"`
 	Customer  *string   `db:"customer"`
@@ -34,7 +34,7 @@ type jobRow struct {
 
 func (r jobRow) job() rental.Job {
 	j := rental.Job{
-		Charge: r.charge(), Lease: r.Lease, Look: r.Look, Tries: r.Tries,
+		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 	}
@@ -63,7 +63,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			from due where charges.id = due.id
 			returning charges.*
 		)
-		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as look, c.tries,
+		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as query_only, c.tries,
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
 			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
 			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
