@@ -74,9 +74,9 @@ var homes = map[string][]string{
 	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	// bench reads what is stored without the service.
-	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover"},
+	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards"},
 	// devstack polls whether the server is up.
-	"github.com/lib/pq": {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/bench/measure"},
+	"github.com/lib/pq": {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards", "cmd/bench/measure"},
 	// chaos must not read through the code that it checks.
 	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},

@@ -271,7 +271,7 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 
 	var to hall
 	l := mqttlink.New(mqttlink.Config{
-		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
+		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
 		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

@@ -18,7 +18,7 @@ type radio struct {
 	dice *dice
 }
 
-func (r *radio) Ready() error {
+func (r *radio) Ready(telematics.Unit) error {
 	if r.from.link.dead.Load() {
 		return errDead
 	}

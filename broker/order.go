@@ -108,7 +108,7 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
 		return forbidden
 	}
-	if err := b.Publisher.Ready(); err != nil {
+	if err := b.Publisher.Ready(twin.Unit); err != nil {
 		return telematics.Unavailable("The MQTT broker", err)
 	}
 	return nil

@@ -115,7 +115,7 @@ type Publisher interface {
 	// Publish returns nil once the MQTT client took the message, not retained, and an
 	// error where it certainly did not.
 	Publish(telematics.Transmission) error
-	// Ready says what is missing before a message can be published and its answer
-	// be received; nil: nothing.
-	Ready() error
+	// Ready says what is missing before a message to a unit can be published and its answer be
+	// received; nil: nothing, or what is expected within moments.
+	Ready(telematics.Unit) error
 }

@@ -24,9 +24,10 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 // publish publishes the message of a command, unless it could arrive too late, and sets the timer
 // of its retransmission.
 func (b *Broker) publish(ctx context.Context, w *waiter) {
-	message := w.message
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
-	over := attempts > 0 && message.Once || w.isStopped()
+	message := *w.message
+	message.Repeated = attempts > 0
+	over := message.Repeated && message.Once || w.isStopped()
 	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
 		w.timers.retransmit = time.Time{}
 		return
@@ -36,7 +37,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		return
 	}
 	publishing := tracing.Step(ctx, delivery.StepPublish)
-	err := b.Publisher.Publish(*message)
+	err := b.Publisher.Publish(message)
 	publishing.Set(tracing.Int(attempt, attempts+1))
 	if err != nil {
 		publishing.Fail("not published")

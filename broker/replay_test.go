@@ -84,11 +84,11 @@ func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) 
 			}
 			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
 			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-			link := mqttlink.New(mqttlink.Config{
-				URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
+			link := mqttlink.NewShards(mqttlink.Config{
+				Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 				Group:       func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 				ReplayAfter: 50 * time.Millisecond, Logger: logger,
-			})
+			}, []string{server.ServiceURL()})
 			b := broker.New(broker.Config{
 				Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: link,
 				QueueSize: queue, Logger: logger,

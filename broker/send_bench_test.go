@@ -86,7 +86,7 @@ func (w *instant) Publish(context.Context, []telematics.Event) error { return ni
 // instantMQTT answers each command immediately.
 type instantMQTT struct{ *instant }
 
-func (instantMQTT) Ready() error { return nil }
+func (instantMQTT) Ready(telematics.Unit) error { return nil }
 
 func (w instantMQTT) Publish(t telematics.Transmission) error {
 	w.mu.Lock()

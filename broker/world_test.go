@@ -215,7 +215,7 @@ type publication struct {
 	claims  telematics.Claims // zero: not signed
 }
 
-func (a *publisher) Ready() error {
+func (a *publisher) Ready(telematics.Unit) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.down

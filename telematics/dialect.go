@@ -88,6 +88,7 @@ type Message struct {
 
 // Transmission is a command as it goes on the air, never retained [LAW-4].
 type Transmission struct {
+	Unit    Unit // that it is for
 	Topic   string
 	Payload []byte
 	QoS     byte
@@ -95,6 +96,7 @@ type Transmission struct {
 	// much sooner where it checks none.
 	LeaveBefore time.Time
 	Once        bool // the unit would execute a repetition: what may have left is not sent again
+	Repeated    bool // it was published before, and the unit has not given its final answer
 }
 
 // Signer signs commands with the key that is active at the moment.
@@ -136,7 +138,9 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	if !ok {
 		return Transmission{}, fmt.Errorf("encode command: unknown protocol %q", c.Protocol)
 	}
-	return d.Encode(c, s)
+	t, err := d.Encode(c, s)
+	t.Unit = c.Unit
+	return t, err
 }
 
 // Refuse says why a vehicle cannot be asked to do a now, by its abilities, its dialect and

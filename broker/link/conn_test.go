@@ -313,8 +313,8 @@ func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 			}()
 			lost := make(chan error, 1)
 			heard := make(chan struct{})
-			link := New(Config{URL: "tcp://x:1", KeepAlive: time.Minute})
-			o := link.options(lost).
+			link := New(Config{Nodes: []string{"tcp://x:1"}, KeepAlive: time.Minute})
+			o := link.options("tcp://x:1", lost).
 				SetDefaultPublishHandler(func(mqtt.Client, mqtt.Message) { close(heard) }).
 				SetCustomOpenConnectionFn(func(_ *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 					return batching(piped{near}, o.WriteTimeout, time.Minute), nil

@@ -3,6 +3,7 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,24 +20,36 @@ const retainedWithin = time.Second
 // Displace ends the open connection of a unit, if there is one: of two connections with a client id
 // the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where the unit's
 // access was removed, its presence then becomes offline: Mosquitto does not publish the last will
-// of a client that a reload disconnects. It needs the service's account, and of the config URL,
-// Username, Password, TLS and ConnectTimeout alone.
+// of a client that a reload disconnects. It needs the service's account, and of the config Nodes,
+// of which it uses the first that works, Username, Password, TLS and ConnectTimeout alone.
 func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) error {
+	var failures []error
+	for _, node := range c.Nodes {
+		err := displaceAt(ctx, node, c, unit, removed)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit, removed bool) error {
 	timeout := cmp.Or(c.ConnectTimeout, 5*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(c.URL).SetClientID(string(unit)).SetUsername(c.Username).SetPassword(c.Password).
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(node).SetClientID(string(unit)).SetUsername(c.Username).SetPassword(c.Password).
 		SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetTLSConfig(c.TLS).
 		SetConnectTimeout(timeout).SetWriteTimeout(timeout).SetCustomOpenConnectionFn(dial))
 	defer client.Disconnect(0)
 	if err := finished(ctx, client.Connect()); err != nil {
-		return fmt.Errorf("connect to %s as %s: %w", c.URL, unit, err)
+		return fmt.Errorf("connect to %s as %s: %w", host(node), unit, err)
 	}
 	if !removed {
 		return nil
 	}
 	if err := markOffline(ctx, client, unit); err != nil {
-		return fmt.Errorf("presence of %s at %s: %w", unit, c.URL, err)
+		return fmt.Errorf("presence of %s at %s: %w", unit, host(node), err)
 	}
 	return nil
 }

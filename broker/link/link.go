@@ -1,5 +1,5 @@
-// Package link keeps the connections with the MQTT broker: one for commands and answers, one for
-// telemetry, one for presence.
+// Package link keeps the connections with the MQTT brokers: with each, one for commands and
+// answers, one for telemetry, one for presence.
 package link
 
 import (
@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,9 +26,11 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Config says how to reach the MQTT broker.
+// Config says how to reach an MQTT broker.
 type Config struct {
-	URL      string // tcp://host:port, or ssl://host:port
+	// Nodes are tcp://host:port or ssl://host:port: those of one cluster, or a single broker. Each
+	// connection uses one, and the next one where it fails.
+	Nodes    []string
 	Username string
 	Password string
 	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
@@ -89,6 +93,9 @@ type line struct {
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
 	// The latest connection ended, or did not come up; nil: there was none.
 	why atomic.Pointer[error]
+	// When the latest connection that came up ended, by the clock of Unix; 0: none did.
+	lost atomic.Int64
+	node int // of the next connection, in Nodes
 }
 
 // New assembles a link. It does nothing before Run.
@@ -103,7 +110,7 @@ func New(c Config) *Link {
 	}
 	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, shared: true, qos: 1,
 		to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }}
-	return &Link{config: c, air: air, lines: []*line{
+	l := &Link{config: c, air: air, lines: []*line{
 		air,
 		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, shared: true, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }},
@@ -112,6 +119,11 @@ func New(c Config) *Link {
 		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, qos: 0,
 			to: func(r Receiver) func(telematics.Message) bool { return r.Presence }},
 	}}
+	first := rand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
+	for _, ln := range l.lines {
+		ln.node = first
+	}
+	return l
 }
 
 func always(take func(telematics.Message)) func(telematics.Message) bool {
@@ -168,6 +180,12 @@ var errNotConnected = errors.New("not connected to the MQTT broker")
 // Ready says whether commands can be published and their answers be received.
 func (l *Link) Ready() error { return l.air.ready() }
 
+// lostWithin reports whether the latest connection for commands has ended within that time.
+func (l *Link) lostWithin(d time.Duration) bool {
+	lost := l.air.lost.Load()
+	return lost != 0 && time.Since(time.Unix(0, lost)) < d
+}
+
 // AllReady says whether telemetry and presence are received, too.
 func (l *Link) AllReady() error {
 	var missing []error
@@ -200,6 +218,7 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 			return ctx.Err()
 		}
 		ln.why.Store(&err)
+		ln.node = (ln.node + 1) % len(l.config.Nodes)
 		pause := wait.NextBackOff()
 		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "err", err, "retry_in", pause.Round(time.Millisecond))
 		select {
@@ -217,7 +236,8 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 		return err
 	}
 	lost := make(chan error, 1)
-	client := mqtt.NewClient(l.options(lost))
+	node := l.config.Nodes[ln.node]
+	client := mqtt.NewClient(l.options(node, lost))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
@@ -240,9 +260,12 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 		}
 	}
 	ln.client.Store(&client)
-	defer ln.client.Store(nil)
+	defer func() {
+		ln.lost.Store(time.Now().UnixNano())
+		ln.client.Store(nil)
+	}()
 	up()
-	l.config.Logger.Info("mqtt connected", "connection", ln.name)
+	l.config.Logger.Info("mqtt connected", "connection", ln.name, "node", host(node))
 	again := make(chan error, 1)
 	if !ln.shared { // a shared subscription brings nothing that is retained
 		var watching sync.WaitGroup
@@ -300,6 +323,15 @@ func hint(err error) string {
 	return ""
 }
 
+// host returns the address in a URL, which may hold a password.
+func host(node string) string {
+	u, err := url.Parse(node)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 func (l *Link) group(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
@@ -310,10 +342,10 @@ func (l *Link) group(ctx context.Context) (string, error) {
 	return group, nil
 }
 
-func (l *Link) options(lost chan<- error) *mqtt.ClientOptions {
+func (l *Link) options(node string, lost chan<- error) *mqtt.ClientOptions {
 	c := l.config
 	o := mqtt.NewClientOptions().
-		AddBroker(c.URL).
+		AddBroker(node).
 		// No client can guess it, and so take it [TOP-4].
 		SetClientID("motorpool-" + uuid.NewString()).
 		SetUsername(c.Username).

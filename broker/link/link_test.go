@@ -93,7 +93,7 @@ func command(payload []byte) telematics.Transmission {
 func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	t.Helper()
 	link := link.New(link.Config{
-		URL: url, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
+		Nodes: []string{url}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

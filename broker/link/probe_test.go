@@ -27,7 +27,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 	var log brokertest.Log
 	link := link.New(link.Config{
-		URL: server.ServiceURL(), Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
+		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		ConnectTimeout: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})

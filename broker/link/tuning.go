@@ -39,6 +39,16 @@ const (
 	// incomplete for longer.
 	longestPause = 30 * time.Second
 
+	// Time after the loss of a shard in which commands to its units wait for the units to come to
+	// another one, instead of being refused; a choice: a load balancer notices a dead broker within
+	// seconds, and units reconnect at growing intervals. Half: callers are refused while units
+	// still come. Double: where units cannot come, callers wait for the end of their budgets for
+	// longer.
+	moveWithin = 30 * time.Second
+	// Units whose shard is noted, some 100 bytes each; a choice. Half: commands to the rest go to
+	// all shards. Double: up to 100 MB more.
+	maxRoutes = 1 << 20
+
 	// First and longest pause before a connection is tried again; choices. Half: more attempts in
 	// an outage. Double: up to 2 s later after it.
 	firstReconnect   = 100 * time.Millisecond

@@ -205,7 +205,7 @@ func (e *environment) config(s servers) app.Config {
 		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
 		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redis.URL()),
-		MQTTURL:  s.mqtt.ServiceURL(), MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(e.ServicePassword),
+		MQTTURL:  []string{s.mqtt.ServiceURL()}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(e.ServicePassword),
 		SigningKeys: e.Path(world.SigningFile), TokenKeys: e.Path(world.TokenKeysFile),
 		TokenIssuer: world.TokenIssuer, TokenAudience: world.TokenAudience,
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),

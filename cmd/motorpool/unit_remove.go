@@ -22,7 +22,7 @@ import (
 
 // serviceAccount is how the service logs in at the MQTT broker.
 type serviceAccount struct {
-	MQTTURL      []string   `name:"mqtt-url" placeholder:"URL" help:"Service's listener of the MQTT broker, to end the units' open connections and mark them offline; may be repeated (default none: connections with a certificate stay open)."`
+	MQTTURL      []string   `name:"mqtt-url" sep:"none" placeholder:"URL" help:"Service's listener of the MQTT broker, to end the units' open connections and mark them offline; several as for 'motorpool serve' (default none: connections with a certificate stay open)."`
 	MQTTUsername string     `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword app.Secret `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA       string     `name:"mqtt-ca" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
@@ -37,7 +37,7 @@ func (s serviceAccount) displace(ctx context.Context, units []string, removed bo
 		return err
 	}
 	config := link.Config{Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: secured}
-	for _, config.URL = range s.MQTTURL {
+	for _, config.Nodes = range link.ParseShards(s.MQTTURL) {
 		for _, name := range units {
 			if err := link.Displace(ctx, config, telematics.Unit(name), removed); err != nil {
 				return fmt.Errorf("%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks: repeat the command", err, name)

@@ -29,6 +29,31 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	accepted(t, file)
+}
+
+func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
+	devstack.NeedServer(t, devstack.HAProxyServer)
+	dir := t.TempDir()
+	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := authority.Issue("mqtt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := devstack.MQTTBalancerConfig{Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"}}
+	file, err := config.WriteFiles(8883)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted(t, file)
+}
+
+// accepted checks a configuration with the real HAProxy.
+func accepted(t *testing.T, file string) {
+	t.Helper()
 	program, err := exec.LookPath("haproxy")
 	if err != nil {
 		program = "/usr/sbin/haproxy"

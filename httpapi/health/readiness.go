@@ -13,8 +13,9 @@ import (
 
 // Check is one thing that must work before requests may come.
 type Check struct {
-	Name  string // such as "postgres"
-	Ready func(context.Context) error
+	Name     string // such as "postgres"
+	Ready    func(context.Context) error
+	Optional bool // requests may come without it
 }
 
 // Readiness runs the checks. It is safe for concurrent use.
@@ -39,7 +40,7 @@ type healthBody struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// New returns readiness that needs all checks to succeed.
+// New returns readiness that needs all checks to succeed, but for the optional ones.
 func New(checks ...Check) *Readiness { return &Readiness{checks: checks} }
 
 // Drain makes the instance not ready, permanently: it is about to stop.
@@ -71,10 +72,14 @@ func (r *Readiness) probe(ctx context.Context) probe {
 	ctx, cancel := context.WithTimeout(ctx, checkBudget)
 	defer cancel()
 	result := probe{http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}}
-	for name, err := range run(ctx, r.checks) {
-		result.body.Checks[name] = "ok"
+	results := run(ctx, r.checks)
+	for _, check := range r.checks {
+		result.body.Checks[check.Name] = "ok"
+		err := results[check.Name]
 		if err != nil {
-			result.body.Checks[name] = err.Error()
+			result.body.Checks[check.Name] = err.Error()
+		}
+		if err != nil && !check.Optional {
 			result.status, result.body.Status = http.StatusServiceUnavailable, "not_ready"
 		}
 	}

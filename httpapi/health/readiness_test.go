@@ -48,6 +48,19 @@ func TestReadinessNamesWhatIsNotReady(t *testing.T) {
 	}
 }
 
+func TestReadiness_AnOptionalCheckThatFailsIsShownAndNothingElse(t *testing.T) {
+	r := health.New(
+		health.Check{Name: "mqtt", Ready: func(context.Context) error { return nil }},
+		health.Check{Name: "mqtt_shard_1", Optional: true, Ready: func(context.Context) error { return errors.New("not connected") }},
+	)
+	for h, text := range map[http.Handler]string{r.Internal(): "not connected", r.Public(): "failed"} {
+		status, body := ask(t, h, "/readyz")
+		if want := map[string]any{"mqtt": "ok", "mqtt_shard_1": text}; status != 200 || body["status"] != "ready" || !reflect.DeepEqual(body["checks"], want) {
+			t.Errorf("%d %v", status, body)
+		}
+	}
+}
+
 func TestACheckThatHangsIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := health.New(health.Check{Name: "postgres", Ready: func(ctx context.Context) error {

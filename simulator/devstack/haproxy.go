@@ -28,21 +28,24 @@ type HAProxyConfig struct {
 	Backends []Backend
 }
 
-// HAProxy is a load balancer on 127.0.0.1 with the production configuration.
+// HAProxy is a load balancer on 127.0.0.1 with a production configuration.
 type HAProxy struct {
 	*child
-	port int
+	scheme string
+	port   int
 }
 
 // StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be
 // installed; Available says how.
-func StartHAProxy(c HAProxyConfig) (*HAProxy, error) {
+func StartHAProxy(c HAProxyConfig) (*HAProxy, error) { return startHAProxy("https", c.WriteFiles) }
+
+func startHAProxy(scheme string, write func(port int) (file string, err error)) (*HAProxy, error) {
 	program, err := findProgram(HAProxyServer)
 	if err != nil {
 		return nil, err
 	}
 	return onFreePorts(1, func(ports []int) (*HAProxy, error) {
-		file, err := c.WriteFiles(ports[0])
+		file, err := write(ports[0])
 		if err != nil {
 			return nil, err
 		}
@@ -55,29 +58,40 @@ func StartHAProxy(c HAProxyConfig) (*HAProxy, error) {
 				return err == nil && conn.Close() == nil
 			},
 		})
-		return &HAProxy{child, ports[0]}, err
+		return &HAProxy{child, scheme, ports[0]}, err
 	})
 }
 
 // URL is where clients connect.
-func (h *HAProxy) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", h.port) }
+func (h *HAProxy) URL() string { return fmt.Sprintf("%s://127.0.0.1:%d", h.scheme, h.port) }
 
 // WriteFiles writes the production configuration with this machine's addresses and paths, and
 // returns its path.
 func (c HAProxyConfig) WriteFiles(port int) (string, error) {
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return "", fmt.Errorf("configure haproxy: %w", err)
+	return writeHAProxy(c.Dir, c.Public, func(public string) (string, error) { return c.configuration(port, public) })
+}
+
+// writeHAProxy writes a configuration, and the certificate with its key in one file, whose path the
+// configuration has.
+func writeHAProxy(dir string, public KeyPair, configuration func(public string) (string, error)) (file string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("configure haproxy: %w", err)
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
 	}
-	pair, err := readFiles(c.Public.CertFile, c.Public.KeyFile)
+	pair, err := readFiles(public.CertFile, public.KeyFile)
 	if err != nil {
-		return "", fmt.Errorf("configure haproxy: %w", err)
+		return "", err
 	}
-	public, file := filepath.Join(c.Dir, "public.pem"), filepath.Join(c.Dir, "haproxy.cfg")
-	conf, err := c.configuration(port, public)
+	both, file := filepath.Join(dir, "public.pem"), filepath.Join(dir, "haproxy.cfg")
+	conf, err := configuration(both)
 	if err != nil {
-		return "", fmt.Errorf("configure haproxy: %w", err)
+		return "", err
 	}
-	return file, errors.Join(os.WriteFile(public, pair, 0o600), os.WriteFile(file, []byte(conf), 0o600))
+	return file, errors.Join(os.WriteFile(both, pair, 0o600), os.WriteFile(file, []byte(conf), 0o600))
 }
 
 func (c HAProxyConfig) configuration(port int, public string) (string, error) {
@@ -95,6 +109,39 @@ func (c HAProxyConfig) configuration(port int, public string) (string, error) {
 		{"/etc/haproxy/tls/fleet.pem", public},
 		{"/etc/haproxy/tls/motorpool-ca.crt", c.CAFile},
 		{"  server a 10.0.0.11:8080\n  server b 10.0.0.12:8080\n", servers.String()},
+	})
+}
+
+// MQTTBalancerConfig says which MQTT brokers, the shards, a load balancer is in front of.
+type MQTTBalancerConfig struct {
+	Dir    string   // where its configuration lies; created if need be
+	Public KeyPair  // that it shows to units
+	CAFile string   // authorities that sign the certificates of the shards
+	Shards []string // addresses of their listeners for units, with TLS
+}
+
+// StartMQTTBalancer returns when the load balancer accepts connections of units. It needs haproxy
+// to be installed; Available says how.
+func StartMQTTBalancer(c MQTTBalancerConfig) (*HAProxy, error) {
+	return startHAProxy("ssl", c.WriteFiles)
+}
+
+// WriteFiles writes the production configuration with this machine's addresses and paths, and
+// returns its path.
+func (c MQTTBalancerConfig) WriteFiles(port int) (string, error) {
+	var servers strings.Builder
+	for i, shard := range c.Shards {
+		fmt.Fprintf(&servers, "  server shard-%d %s id %d\n", i+1, shard, i+1)
+	}
+	return writeHAProxy(c.Dir, c.Public, func(public string) (string, error) {
+		return replaced("mqtt.cfg", haproxy.MQTTConf, [][2]string{
+			{"maxconn 200000", "maxconn 2000"},
+			{"inspect-delay 10s", "inspect-delay 3s"}, // tests wait for it
+			{"bind :8883 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},
+			{"/etc/haproxy/tls/mqtt.pem", public},
+			{"/etc/haproxy/tls/mosquitto-ca.crt", c.CAFile},
+			{"  server shard-1 10.0.0.21:8883 id 1\n  server shard-2 10.0.0.22:8883 id 2\n  server shard-3 10.0.0.23:8883 id 3\n", servers.String()},
+		})
 	})
 }
 

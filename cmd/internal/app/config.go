@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/broker/link"
 	"motorpool/store/agencykeys"
 	"motorpool/telematics"
 )
@@ -36,7 +37,7 @@ type Config struct {
 	RedisCA       string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
 	RedisCert     string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
 	RedisKey      string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	MQTTURL       string        `name:"mqtt-url" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl:// (default ${default})."`
+	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/operating.md (default ${default})."`
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
@@ -99,7 +100,7 @@ func (c Config) Check() error {
 		between("drain", c.Drain, 0, maxDrain),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
-		serverURL("mqtt-url", c.MQTTURL, "tcp", "ssl"),
+		c.checkMQTT(),
 		between("database-conns", c.DatabaseConns, 2, 1000),
 		between("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
 		between("vehicle-rate", c.VehicleRate, 0, maxRate),
@@ -136,6 +137,29 @@ func (c Config) checkFiles() error {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
 	return errors.Join(signing, tokens, certificates)
+}
+
+func (c Config) checkMQTT() error {
+	var schemes []string
+	seen := map[string]bool{}
+	for _, node := range slices.Concat(link.ParseShards(c.MQTTURL)...) {
+		if err := serverURL("mqtt-url", node, "tcp", "ssl"); err != nil {
+			return err
+		}
+		u, _ := url.Parse(node)
+		if seen[u.Host] {
+			return fmt.Errorf("--mqtt-url: %s is named twice", u.Host)
+		}
+		seen[u.Host] = true
+		schemes = append(schemes, u.Scheme)
+	}
+	if len(slices.Compact(schemes)) > 1 {
+		return errors.New("--mqtt-url: all tcp://, or all ssl://")
+	}
+	if len(schemes) == 0 {
+		return errors.New("--mqtt-url: want tcp:// or ssl://host:port")
+	}
+	return nil
 }
 
 func (c Config) checkHealth() error {

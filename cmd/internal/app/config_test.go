@@ -37,7 +37,7 @@ func good(t *testing.T) Config {
 	}
 	return Config{
 		HTTP: "127.0.0.1:0", Internal: ":0", DatabaseURL: "postgres://u:p@h/db", DatabaseConns: 20, RedisURL: "redis://h:6379",
-		MQTTURL: "ssl://h:8884", MQTTUsername: "u", MQTTPassword: "p", MQTTCA: filepath.Join(dir, "ca.pem"),
+		MQTTURL: []string{"ssl://h:8884"}, MQTTUsername: "u", MQTTPassword: "p", MQTTCA: filepath.Join(dir, "ca.pem"),
 		SigningKeys: filepath.Join(dir, "signing.jwks"), TokenKeys: filepath.Join(dir, "tokens.jwks"),
 		TokenIssuer: "i", TokenAudience: "a", Budget: 10 * time.Second, LogLevel: "info", LogFormat: "json",
 	}
@@ -46,7 +46,9 @@ func good(t *testing.T) Config {
 func TestGoodSettingsPass(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"all":                    func(*Config) {},
-		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = "tcp://h:1884", "" },
+		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = []string{"tcp://h:1884"}, "" },
+		"a cluster and a shard":  func(c *Config) { c.MQTTURL = []string{"ssl://a:1,ssl://b:1", "ssl://c:1"} },
+		"shards of a variable":   func(c *Config) { c.MQTTURL = []string{"ssl://a:1 ssl://b:1"} },
 		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
 		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
 		"a key for secrets":      func(c *Config) { c.AgencySecretsKey = Secret(strings.Repeat("0a", 32)) },
@@ -83,10 +85,10 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--database-url":    func(c *Config) { c.DatabaseURL = "mysql://h/db" },
 		"--database-conns":  func(c *Config) { c.DatabaseConns = 1 },
 		"--redis-url":       func(c *Config) { c.RedisURL = "h:6379" },
-		"--mqtt-url":        func(c *Config) { c.MQTTURL = "mqtt://h" },
+		"--mqtt-url":        func(c *Config) { c.MQTTURL = []string{"mqtt://h"} },
 		"--mqtt-username":   func(c *Config) { c.MQTTUsername = "" },
 		// A URL without TLS would encrypt nothing.
-		"--mqtt-ca":                  func(c *Config) { c.MQTTURL = "tcp://h:1884" },
+		"--mqtt-ca":                  func(c *Config) { c.MQTTURL = []string{"tcp://h:1884"} },
 		"--mqtt-cert":                func(c *Config) { c.MQTTKey = c.MQTTCA },
 		"--mqtt-key":                 func(c *Config) { c.MQTTCert = c.MQTTCA },
 		"--redis-ca":                 func(c *Config) { c.RedisURL, c.RedisCA = "rediss://h:6379", c.TokenKeys },
@@ -121,6 +123,18 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestBadBrokersAreNamed(t *testing.T) {
+	for name, urls := range map[string][]string{
+		"none": {" "}, "twice": {"ssl://a:1", "ssl://a:1"}, "an empty node": {"ssl://a:1,"}, "with TLS and without": {"ssl://a:1", "tcp://b:1"},
+	} {
+		c := good(t)
+		c.MQTTURL = urls
+		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), "--mqtt-url: ") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

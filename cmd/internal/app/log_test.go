@@ -101,7 +101,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	for _, change := range []func(*app.Config){
 		func(c *app.Config) {
 			c.DatabaseURL, c.RedisURL = "postgres://motorpool:hush-database-2@127.0.0.1:1/motorpool?sslmode=disable", "redis://u:hush-redis-1@127.0.0.1:1/0"
-			c.MQTTURL, c.MQTTPassword = "tcp://u:hush-mqtt-1@127.0.0.1:1", "hush-mqtt-2"
+			c.MQTTURL, c.MQTTPassword = []string{"tcp://u:hush-mqtt-1@127.0.0.1:1"}, "hush-mqtt-2"
 			c.TokenKeys, c.OTLPURL = "http://u:hush-issuer-1@127.0.0.1:1/jwks?k=hush-issuer-2", "http://127.0.0.1:1"
 		},
 		func(c *app.Config) {
@@ -119,7 +119,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	for _, change := range []func(*app.Config){
 		func(c *app.Config) { c.DatabaseURL = "postgres://u:hush-database-4%zz@h/db" },
 		func(c *app.Config) { c.RedisURL = "redis://u:hush-redis-3@h:port/0" },
-		func(c *app.Config) { c.MQTTURL = "tcp://u:hush-mqtt-4@h:port" },
+		func(c *app.Config) { c.MQTTURL = []string{"tcp://u:hush-mqtt-4@h:port"} },
 		func(c *app.Config) { c.OTLPURL = "http://u:hush-collector-1@h:4318" },
 		func(c *app.Config) { c.TokenKeys = "https://u:hush-issuer-3%zz@h" },
 		func(c *app.Config) { c.GeocoderURL = "http://u:hush-geocoder-2%zz@h" },

@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,11 +93,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	defer money.Close()
 
-	mqtt := link.New(link.Config{
-		URL: c.MQTTURL, Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
+	mqtt := link.NewShards(link.Config{
+		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
 		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Logger: log,
-	})
+	}, link.ParseShards(c.MQTTURL)...)
 	carrier := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.KillSwitch{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Unrecorded: record, Bulks: record,
@@ -170,11 +172,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	defer join(&err, func() error { return drain(carrier) })
 
-	ready := health.New(
-		health.Check{Name: "postgres", Ready: withSettings(postgresReady(postgres, carrier), "sslrootcert of --database-url", "sslcert of --database-url")},
-		health.Check{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
-		health.Check{Name: "mqtt", Ready: withSettings(func(context.Context) error { return mqtt.AllReady() }, "--mqtt-ca", "--mqtt-cert")},
-		health.Check{Name: "tokens", Ready: tokenKeys.Ready})
+	ready := health.New(slices.Concat([]health.Check{
+		{Name: "postgres", Ready: withSettings(postgresReady(postgres, carrier), "sslrootcert of --database-url", "sslcert of --database-url")},
+		{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
+		{Name: "mqtt", Ready: mqttReady(mqtt.AllReady)},
+		{Name: "tokens", Ready: tokenKeys.Ready},
+	}, shardChecks(mqtt))...)
 	registry.MustRegister(ready)
 	stopping := newStopping(c.Drain, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
@@ -192,6 +195,23 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
 	return serveHTTP(serving, log, telematics.MaxBudget+answerSlack, servers...)
+}
+
+func mqttReady(ready func() error) func(context.Context) error {
+	return withSettings(func(context.Context) error { return ready() }, "--mqtt-ca", "--mqtt-cert")
+}
+
+// shardChecks says which of several shards are connected. The instance works without some.
+func shardChecks(mqtt *link.Shards) []health.Check {
+	links := mqtt.Links()
+	if len(links) == 1 {
+		return nil
+	}
+	checks := make([]health.Check, len(links))
+	for i, l := range links {
+		checks[i] = health.Check{Name: fmt.Sprintf("mqtt_shard_%d", i+1), Optional: true, Ready: mqttReady(l.AllReady)}
+	}
+	return checks
 }
 
 // background returns a function that starts parts of the service, and one that stops them and waits

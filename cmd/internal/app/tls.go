@@ -33,7 +33,7 @@ func (c Config) tls(log *slog.Logger) (secured, error) {
 		s.public = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: public.ofServer}
 	}
 	var errMQTT, errRedis error
-	s.mqtt, errMQTT = s.client("mqtt", c.MQTTURL, "tcp", "ssl", c.MQTTCA, c.MQTTCert, c.MQTTKey, log)
+	s.mqtt, errMQTT = s.client("mqtt", strings.Join(c.MQTTURL, " "), "tcp", "ssl", c.MQTTCA, c.MQTTCert, c.MQTTKey, log)
 	s.redis, errRedis = s.client("redis", string(c.RedisURL), "redis", "rediss", c.RedisCA, c.RedisCert, c.RedisKey, log)
 	return s, errors.Join(errPublic, errMQTT, errRedis, s.postgres(string(c.DatabaseURL), log))
 }

@@ -1,0 +1,47 @@
+package link
+
+import (
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/telematics"
+)
+
+func TestShards_UnitOfALostShardIsRefusedOnceItCouldHaveMoved(t *testing.T) {
+	s := NewShards(Config{}, []string{"tcp://a:1"}, []string{"tcp://b:1"})
+	var client mqtt.Client
+	s.links[1].air.client.Store(&client) // connected
+	s.routes.set("car", route{shard: 0})
+	for since, ok := range map[time.Duration]bool{0: true, moveWithin / 2: true, moveWithin + time.Second: false} {
+		s.links[0].air.lost.Store(time.Now().Add(-since).UnixNano())
+		if err := s.Ready("car"); (err == nil) != ok {
+			t.Errorf("%v after its shard was lost: %v", since, err)
+		}
+		if err := s.Ready("another"); err != nil {
+			t.Errorf("a unit that may be at the other shard: %v", err)
+		}
+	}
+}
+
+func TestRoutes_WhatIsRetainedOverridesNothingNewer(t *testing.T) {
+	for name, c := range map[string]struct {
+		said []route
+		want int
+	}{
+		"heard later elsewhere":            {[]route{{0, 0}, {1, 0}}, 1},
+		"retained elsewhere":               {[]route{{0, 0}, {1, 5}}, 0},
+		"heard, though retained elsewhere": {[]route{{0, 5}, {1, 0}}, 1},
+		"retained, and earlier elsewhere":  {[]route{{0, 5}, {1, 4}}, 0},
+		"retained, and later elsewhere":    {[]route{{0, 5}, {1, 6}}, 1},
+	} {
+		r := routes{known: map[telematics.Unit]route{}}
+		for _, to := range c.said {
+			r.set("car", to)
+		}
+		if shard, ok := r.find("car"); !ok || shard != c.want {
+			t.Errorf("%s: %d %v", name, shard, ok)
+		}
+	}
+}

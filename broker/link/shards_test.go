@@ -1,0 +1,191 @@
+package link_test
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/broker/brokertest"
+	"motorpool/broker/link"
+	"motorpool/broker/link/linktest"
+	"motorpool/mosquitto"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// startShards runs links with shards until the test ends.
+func startShards(t *testing.T, to link.Receiver, shards ...[]string) *link.Shards {
+	t.Helper()
+	s := link.NewShards(link.Config{
+		Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
+		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}, shards...)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Run(ctx, to); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
+	return s
+}
+
+// shardedUnit is a unit with a connection to each of two shards that counts what it hears there.
+type shardedUnit struct {
+	*testing.T
+	shards   *link.Shards
+	clients  [2]mqtt.Client
+	commands [2]atomic.Int64
+	heard    [2]int64
+}
+
+// publish publishes a command, and checks at which shards the unit hears it.
+func (u *shardedUnit) publish(repeated bool, at ...int) {
+	u.Helper()
+	c := command([]byte("lock"))
+	c.Unit, c.Repeated = unit, repeated
+	if err := u.shards.Publish(c); err != nil {
+		u.Fatal(err)
+	}
+	for _, shard := range at {
+		u.heard[shard]++
+	}
+	heard := func() [2]int64 { return [2]int64{u.commands[0].Load(), u.commands[1].Load()} }
+	brokertest.Eventually(u.T, 5*time.Second, "the unit has heard the command", func() bool { return heard() == u.heard })
+	time.Sleep(20 * time.Millisecond) // what should not come
+	if heard() != u.heard {
+		u.Errorf("heard %v commands, want %v", heard(), u.heard)
+	}
+}
+
+// say publishes what the unit says, and waits until the service has heard it.
+func (u *shardedUnit) say(to *ears, shard int, channel v1.Channel, payload string) {
+	u.Helper()
+	before := to.presence.Load() + to.reports.Load() + to.answers.Load()
+	linktest.Publish(u.T, u.clients[shard], channel.Topic(unit), channel == v1.PresenceChannel, payload)
+	brokertest.Eventually(u.T, 5*time.Second, "the service has heard the unit", func() bool {
+		return to.presence.Load()+to.reports.Load()+to.answers.Load() > before
+	})
+}
+
+func presence(status telematics.PresenceStatus, session string) string {
+	return string(v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}))
+}
+
+func TestShards_CommandGoesWhereItsUnitWasHeardLast(t *testing.T) {
+	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
+	var to ears
+	u := &shardedUnit{T: t, shards: startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})}
+	for i, server := range servers {
+		brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return u.shards.Links()[i].AllReady() == nil })
+		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
+	}
+	u.publish(false, 0, 1) // it was not heard yet
+	u.say(&to, 1, v1.PresenceChannel, presence(telematics.Online, "session-b"))
+	u.publish(false, 1)
+	u.publish(true, 0, 1) // it did not answer: it may have moved
+	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Offline, "session-a"))
+	u.publish(false, 1) // the last will of a former connection
+	u.say(&to, 0, v1.TelemetryChannel, "{}")
+	u.publish(false, 0)
+	u.say(&to, 1, v1.AckChannel, "done")
+	u.publish(false, 1)
+
+	if err := servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Eventually(t, 10*time.Second, "the loss is noticed", func() bool { return u.shards.Links()[1].Ready() != nil })
+	c := command([]byte("lock"))
+	c.Unit = unit
+	if err := u.shards.Publish(c); err == nil {
+		t.Error("published to another shard than the unit's, where it cannot be")
+	}
+	if err := u.shards.Ready(unit); err != nil {
+		t.Errorf("refused, though the unit may come to the other shard: %v", err)
+	}
+	if err := u.shards.Ready("another"); err != nil {
+		t.Errorf("refused for a unit that may be at the other shard: %v", err)
+	}
+	if err := u.shards.AllReady(); err != nil {
+		t.Errorf("not ready, though one shard works: %v", err)
+	}
+	u.publish(true, 0)
+	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Online, "session-c"))
+	u.publish(false, 0)
+
+	if err := servers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Eventually(t, 10*time.Second, "the loss is noticed", func() bool { return u.shards.AllReady() != nil })
+	if u.shards.Ready(unit) == nil || u.shards.Ready("another") == nil {
+		t.Error("ready without any shard")
+	}
+}
+
+// A restart learns from what the shards retain where units are.
+func TestShards_RetainedPresenceSaysWhereUnitsAre(t *testing.T) {
+	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
+	u := &shardedUnit{T: t}
+	for i, server := range servers {
+		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
+		linktest.Publish(t, u.clients[i], v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
+		time.Sleep(2 * time.Millisecond) // the second is the later one
+	}
+	var to ears
+	u.shards = startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})
+	brokertest.Eventually(t, 10*time.Second, "both heard", func() bool { return to.retained.Load() == 2 && u.shards.Links()[1].Ready() == nil })
+	u.publish(false, 1)
+}
+
+func TestLink_MovesToAnotherNodeOfItsCluster(t *testing.T) {
+	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
+	var to ears
+	s := startShards(t, &to, []string{servers[0].ServiceURL(), servers[1].ServiceURL()})
+	ready := func(condition string) {
+		t.Helper()
+		brokertest.Eventually(t, 15*time.Second, condition, func() bool { return s.AllReady() == nil })
+	}
+	ready("ready")
+	for i, server := range servers {
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		// On a node that lives, the unit's answers are heard; on the other, nothing is.
+		ready("ready without a node")
+		other := linktest.Connect(t, servers[1-i].UnitsURL(), unit)
+		before := to.answers.Load()
+		brokertest.Eventually(t, 15*time.Second, "heard on the other node", func() bool {
+			other.Publish(v1.AckChannel.Topic(unit), 1, false, "done").WaitTimeout(time.Second)
+			return to.answers.Load() > before
+		})
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestParseShards(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		want   [][]string
+	}{
+		{nil, nil},
+		{[]string{"a"}, [][]string{{"a"}}},
+		{[]string{"a,b"}, [][]string{{"a", "b"}}},
+		{[]string{"a,b", "c"}, [][]string{{"a", "b"}, {"c"}}},
+		{[]string{" a,b  c\n"}, [][]string{{"a", "b"}, {"c"}}},
+	} {
+		if got := link.ParseShards(c.values); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.values, got, c.want)
+		}
+	}
+}
