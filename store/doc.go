@@ -28,7 +28,7 @@
 //
 // # Packages
 //
-//	commands     commands: claims, settlements, progress, many vehicles, halts, their numbers
+//	commands     commands: claims, settlements, progress, many vehicles, halts, their numbers, retention
 //	activity     the audit log
 //	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
 //	events       the log of events, in Redis

@@ -22,6 +22,8 @@ type commandLine struct {
 	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
 	Import  load    `cmd:"" name:"import" help:"Put agencies, stations, vehicles and units into the database; again changes nothing."`
 
+	Prune prune `cmd:"" help:"Remove commands that are older than you keep them. It needs the role that owns the tables."`
+
 	Halt   halt   `cmd:"" help:"Let no command to any vehicle leave any more: the kill switch."`
 	Resume resume `cmd:"" help:"Lift a halt."`
 	Halts  halts  `cmd:"" help:"List the halts in force."`

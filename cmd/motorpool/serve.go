@@ -39,7 +39,10 @@ func (d database) open() (*pg.DB, error) {
 	return pg.New(pg.Config{URL: string(d.DatabaseURL)})
 }
 
-type migrate struct{ database }
+type migrate struct {
+	database
+	GrantTo string `env:"-" placeholder:"ROLE" help:"Then give this role of the database the rights that 'serve --no-migrate' needs, and no others (default none)."`
+}
 
 func (m migrate) Run(ctx context.Context) error {
 	postgres, err := m.open()
@@ -52,6 +55,13 @@ func (m migrate) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("schema is at version", version)
+	if m.GrantTo == "" {
+		return nil
+	}
+	if err := postgres.Grant(ctx, m.GrantTo); err != nil {
+		return err
+	}
+	fmt.Printf("%s has the rights that the service needs\n", m.GrantTo)
 	return nil
 }
 

@@ -96,6 +96,13 @@ func decodeReported(message *string) (*telematics.Report, error) {
 	return &report, nil
 }
 
+// recorded is a query of commands, wherever they are: open and settled within a day, or settled
+// before.
+func recorded(where string) string {
+	return `(select ` + commandColumns + ` from commands ` + where + `)
+		union all (select ` + commandColumns + ` from settled_commands ` + where + `)`
+}
+
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
@@ -114,7 +121,7 @@ func selectCommands(ctx context.Context, db pg.Querier, query string, args ...an
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.
 func (s *Store) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
-	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `select `+commandColumns+` from commands where id = $1`, id)
+	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, recorded(`where id = $1`), id)
 	if err != nil {
 		return telematics.Command{}, unavailable.Wrap("read command", err)
 	}
@@ -127,11 +134,11 @@ func (s *Store) Command(ctx context.Context, id telematics.CommandID) (telematic
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
 func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Lists}, `
-		select `+commandColumns+` from commands
-		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)
+	const latest = `
 		order by seq desc
-		limit nullif($4::bigint, 0)`,
+		limit nullif($4::bigint, 0)`
+	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Lists}, recorded(`
+		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)`+latest)+latest,
 		vehicle, agency, page.Before, page.Limit)
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }

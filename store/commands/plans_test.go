@@ -64,6 +64,8 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 			settled = errors.Join(settled, one, two)
 		}
 	}
+	_, moved := p.settleMoved(t.Context(), []*delivery.Settlement{{Command: first.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}})
+	settled = errors.Join(settled, moved)
 	_, updated := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)

@@ -20,6 +20,9 @@ import (
 // any more.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
 	settled, err := s.settlements.Do(ctx, &settlement)
+	if err == nil && settled == nil && mayHaveMoved(&settlement) {
+		settled, err = s.lateSettlements.Do(ctx, &settlement)
+	}
 	return settled, settled != nil, unavailable.Wrap("settle command", err)
 }
 

@@ -14,10 +14,11 @@ type Store struct {
 	db    *pg.DB
 	cache Cache
 	// Batchers: calls that come together share a statement and a commit. claims calls Store.claim,
-	// settlements Store.settle, unrecorded Store.noteUnrecorded.
-	claims      *groupcommit.Batcher[*telematics.Command, claimed]
-	settlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
-	unrecorded  *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
+	// settlements Store.settle, lateSettlements Store.settleMoved, unrecorded Store.noteUnrecorded.
+	claims          *groupcommit.Batcher[*telematics.Command, claimed]
+	settlements     *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
+	lateSettlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
+	unrecorded      *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
 }
 
 // Cache holds the records of vehicles by which orders are accepted. A claim finds out whether one
@@ -34,6 +35,7 @@ func New(db *pg.DB, cache Cache) *Store {
 	s := &Store{db: db, cache: cache}
 	s.claims = pg.NewBatcher(db, s.claim)
 	s.settlements = pg.NewBatcher(db, s.settle)
+	s.lateSettlements = pg.NewBatcher(db, s.settleMoved)
 	s.unrecorded = pg.NewBatcher(db, s.noteUnrecorded)
 	return s
 }

@@ -71,7 +71,7 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 				answered_at timestamptz, received_at timestamptz, outcome text)
 				join units u on u.serial = a.unit
 				join vehicles v on v.id = u.vehicle_id
-			where not exists (select from commands c where c.id = a.command_id)
+			where not command_on_record(a.command_id)
 				and not exists (select from unrecorded_answers r where r.unit = a.unit and r.command_id = a.command_id)
 		), noted as (
 			insert into unrecorded_answers (unit, command_id, vehicle_id, agency_id, state, reason, detail, answered_at, received_at)

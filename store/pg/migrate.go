@@ -3,11 +3,9 @@ package pg
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/lib/pq"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -46,7 +44,11 @@ func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := up(ctx, provider); err != nil {
+	err = retryLocked(ctx, func() error {
+		_, err := provider.Up(ctx)
+		return err
+	})
+	if err != nil {
 		return 0, unavailable.Wrap("migrate postgres", err)
 	}
 	version, err = provider.GetDBVersion(ctx)
@@ -61,20 +63,6 @@ func (p *DB) MigrateTo(ctx context.Context, version int64) error {
 	}
 	_, err = provider.UpTo(ctx, version)
 	return unavailable.Wrap("migrate postgres", err)
-}
-
-func up(ctx context.Context, provider *goose.Provider) error {
-	for attempt := 1; ; attempt++ {
-		_, err := provider.Up(ctx)
-		if refusal := pq.As(err); refusal == nil || refusal.Code != unavailable.LockNotAvailable || attempt == tableAttempts {
-			return err
-		}
-		select {
-		case <-time.After(tableAgain):
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		}
-	}
 }
 
 // Version returns the version that the schema has, and the one that this program needs.

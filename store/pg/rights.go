@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
 	"motorpool/store/unavailable"
 )
 
-// Rights are what an instance must be allowed to do, by table. A role that does not own
-// the tables is granted them one by one; a migration that adds a table adds a line.
+// Rights are what an instance must be allowed to do, by table; a migration that adds a table adds
+// a line. What has left the service for history (settled commands, the audit log) it may add to, by
+// functions of the owner where that removes something elsewhere, and neither change nor remove.
 var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
 	{"activity_seals", "select insert"},
@@ -25,10 +29,12 @@ var Rights = []struct{ Table, Privileges string }{
 	{"commands", "select insert update"},
 	{"geocoder_turn", "select update"},
 	{"halts", "select insert update delete"},
+	{"history_pruned", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
 	{"payment_methods", "select insert update delete"},
 	{"processor_notices", "select insert update delete"},
 	{"settings", "select insert"},
+	{"settled_commands", "select"},
 	{"snapshots", "select insert update"},
 	{"stations", "select"},
 	{`strangers`, "select insert update delete"},
@@ -37,6 +43,22 @@ var Rights = []struct{ Table, Privileges string }{
 	{"used_signatures", "select insert update delete"}, // to update: to lock them
 	// Updates lock them, and store whether they are booked.
 	{"vehicles", "select update"},
+}
+
+// Grant gives a role those rights, and takes others on these tables away from it: it may neither
+// change nor remove history. The database's role must own the tables.
+func (p *DB) Grant(ctx context.Context, role string) error {
+	to := pq.QuoteIdentifier(role)
+	var statements []string
+	for _, r := range Rights {
+		statements = append(statements, `revoke all on `+r.Table+` from `+to,
+			`grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to `+to)
+	}
+	statements = append(statements, `grant usage on all sequences in schema public to `+to, `grant select on goose_db_version to `+to)
+	return unavailable.Wrap("grant rights to "+role, p.Within(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, strings.Join(statements, "; "))
+		return err
+	}))
 }
 
 // Allowed says which rights are missing, once the schema is there; nil: none.

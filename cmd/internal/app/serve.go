@@ -150,6 +150,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		}
 		return carrier.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
+	run(func(ctx context.Context) error {
+		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, log) })
+	})
 	run(addresses.run)
 	run(tokenKeys.Run)
 	run(feed.Run)

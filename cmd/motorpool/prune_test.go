@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/store/commands"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+)
+
+// aYear has 100 settled commands for each of the last 14 months, one of two with an order to many
+// vehicles.
+const aYear = `
+	with month as (
+		select n, date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - n * interval '1 month' + interval '1 hour' as at
+		from generate_series(1, 14) as n
+	), bulk as (
+		insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at)
+		select command_id_at(at), 'lock', '{1}', 'admin-7', 'admin', at from month
+	)
+	insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state, requested_at, completed_at, deadline, bulk_id)
+	select overlay(overlay(command_id_at(at)::text placing '7' from 15) placing lpad(i::text, 4, '0') from 33)::uuid, 1, 1, 'unit-1', 'lock', 'access', 'a', 'admin-7', 'admin',
+		case i % 3 when 0 then 'unknown' else 'succeeded' end, at, at, at, case i % 2 when 0 then command_id_at(at) end
+	from month, generate_series(1, 100) as i`
+
+func TestPrune_AYear(t *testing.T) {
+	postgres, address := recorded(t)
+	storetest.AddVehicle(t, postgres, 1)
+	if _, err := postgres.Pool.Exec(aYear); err != nil {
+		t.Fatal(err)
+	}
+	record := commands.New(postgres, nil)
+	for more := true; more; {
+		var err error
+		if more, err = record.MoveSettled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune := func(args ...string) string {
+		t.Helper()
+		printed, err := output(t, append([]string{"prune", "--database-url", address}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return printed
+	}
+	left := func() (n int) {
+		t.Helper()
+		if err := postgres.Pool.Get(&n, `select count(*) from settled_commands`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if got := prune(); strings.Contains(got, "settled_commands_") || left() != 1400 {
+		t.Errorf("by default: %s%d are left", got, left())
+	}
+	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") || left() != 1400 {
+		t.Errorf("keep all: %s%d are left", got, left())
+	}
+	if got := prune("--keep-commands", "4", "--dry-run"); strings.Count(got, "would remove settled_commands_") != 10 || left() != 1400 {
+		t.Errorf("dry run: %s%d are left", got, left())
+	}
+	since, err := postgres.KeepSince(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := prune("--keep-commands", "4")
+	if strings.Count(got, "removed settled_commands_") != 10 || !strings.Contains(got, "removed 10 orders") || !strings.Contains(got, since.Format(time.DateOnly)) || left() != 400 {
+		t.Errorf("prune: %s%d are left", got, left())
+	}
+	if got := prune("--keep-commands", "4"); strings.Contains(got, "settled_commands_") {
+		t.Errorf("again: %s", got)
+	}
+}
+
+func TestPrune_SaysWhatItNeeds(t *testing.T) {
+	for _, months := range []string{"1", "2"} {
+		if err := run(t.Context(), []string{"prune", "--keep-commands", months}); exitCode(err) != 2 || !strings.Contains(err.Error(), "at least 3") {
+			t.Errorf("%s months: %v", months, err)
+		}
+	}
+	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "right database") {
+		t.Errorf("without a database: %v", err)
+	}
+}
+
+// The owner of the tables gives the service's role its rights, and no others.
+func TestMigrate_GrantTo(t *testing.T) {
+	postgres, address := recorded(t)
+	role := fmt.Sprintf("app_%d", time.Now().UnixNano())
+	if _, err := postgres.Pool.Exec(`create role ` + role + ` login password 'secret'`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := postgres.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "secret")
+	service, err := pg.New(pg.Config{URL: u.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	if err := service.Allowed(t.Context()); err == nil {
+		t.Error("a new role has all rights")
+	}
+	if got, err := output(t, "migrate", "--database-url", address, "--grant-to", role); err != nil || !strings.Contains(got, role+" has the rights") {
+		t.Errorf("migrate: %s, %v", got, err)
+	}
+	if err := service.Allowed(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := service.Version(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := run(t.Context(), []string{"prune", "--database-url", u.String(), "--keep-commands", "3"}); err == nil || !strings.Contains(err.Error(), "run it as the role that owns the tables") {
+		t.Errorf("prune as the service's role: %v", err)
+	}
+	if err := run(t.Context(), []string{"migrate", "--database-url", address, "--grant-to", "no_such_role"}); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("a role that is not there: %v", err)
+	}
+}

@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestPrune_RemovesWholeMonthsBeforeThoseThatAreKept(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
+	thisMonth := time.Now().UTC()
+	thisMonth = time.Date(thisMonth.Year(), thisMonth.Month(), 1, 0, 0, 0, 0, time.UTC)
+	since := thisMonth.AddDate(0, -6, 0)
+	outdated := settleAs(t, p, madeAt(vehicle, since.Add(-time.Hour)), telematics.Succeeded)
+	older := settleAs(t, p, madeAt(vehicle, since.AddDate(-1, 0, 0)), telematics.Unknown)
+	kept := settleAs(t, p, madeAt(vehicle, since), telematics.Unknown)
+	opened := madeAt(vehicle, since.AddDate(-1, 0, 0))
+	if claim, err := p.Claim(t.Context(), opened); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	oldBulk, bulkInUse := newBulk(vehicle), newBulk(vehicle)
+	oldBulk.Requested, bulkInUse.Requested = since.AddDate(0, -1, 0), since.AddDate(0, -1, 0)
+	for _, b := range []telematics.Bulk{oldBulk, bulkInUse} {
+		if _, err := p.OpenBulk(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.RefuseBulk(t.Context(), oldBulk.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pool.Exec(`update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID); err != nil {
+		t.Fatal(err)
+	}
+	moveSettled(t, p)
+
+	would, err := Prune(t.Context(), p.DB, 6, true)
+	if err != nil || len(would.Months) != 2 || would.Months[0].Name != partitionOf(older) || would.Months[1].Name != partitionOf(outdated) || !would.Before.Equal(since) {
+		t.Errorf("dry run: %+v, %v", would, err)
+	}
+	wantAt(t, p, outdated.ID, partitionOf(outdated))
+	pruned, err := Prune(t.Context(), p.DB, 6, false)
+	if err != nil || len(pruned.Months) != 2 || pruned.Months[0].Bytes == 0 || pruned.Bulks != 1 {
+		t.Errorf("Prune = %+v, %v", pruned, err)
+	}
+	wantAt(t, p, outdated.ID, "")
+	wantAt(t, p, older.ID, "")
+	wantAt(t, p, kept.ID, partitionOf(kept))
+	wantAt(t, p, opened.ID, "commands")
+	if _, err := p.Bulk(t.Context(), oldBulk.ID); err == nil {
+		t.Error("an order to many vehicles without commands is kept")
+	}
+	if b, err := p.Bulk(t.Context(), bulkInUse.ID); err != nil || b.Items[0].Command == nil {
+		t.Errorf("Bulk = %+v, %v", b, err)
+	}
+
+	// Units repeat their results after any time: a pruned command was not lost.
+	for _, c := range []telematics.Command{outdated, older} {
+		if fate := noteUnrecorded(t, p, unrecorded(unit, c.ID)); fate.Unknown || fate.Noted {
+			t.Errorf("a pruned command is taken for one that was lost: %+v", fate)
+		}
+	}
+	lost := madeAt(vehicle, since.Add(time.Hour))
+	if fate := noteUnrecorded(t, p, unrecorded(unit, lost.ID)); !fate.Noted {
+		t.Errorf("a lost command: %+v", fate)
+	}
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+		t.Errorf("a late answer to an unknown command that is kept: %v, %v", ok, err)
+	}
+	if again, err := Prune(t.Context(), p.DB, 6, false); err != nil || len(again.Months) != 0 || again.Bulks != 0 {
+		t.Errorf("Prune again = %+v, %v", again, err)
+	}
+}
+
+func TestPrune_KeepsAtLeastThreeMonths(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
+	c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -89)), telematics.Unknown)
+	moveSettled(t, p)
+	if pruned, err := Prune(t.Context(), p.DB, 0, false); err != nil || len(pruned.Months) != 0 {
+		t.Errorf("Prune = %+v, %v", pruned, err)
+	}
+	wantAt(t, p, c.ID, partitionOf(c))
+}
+
+// The previous version looks for a command in the table commands alone.
+func TestUnrecordedAnswers_ThePreviousVersionWritesNoMovedCommandDown(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
+	c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -2)), telematics.Succeeded)
+	moveSettled(t, p)
+	for id, want := range map[telematics.CommandID]int64{c.ID: 0, uuid.New(): 1} {
+		result, err := p.Pool.Exec(`
+			insert into unrecorded_answers (unit, command_id, vehicle_id, agency_id, state, reason, detail, received_at)
+			select $1, a.id, $2, 1, 'succeeded', '', '', now() from (values ($3::uuid)) as a (id)
+			where not exists (select from commands c where c.id = a.id)`, unit, vehicle, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := result.RowsAffected(); err != nil || n != want {
+			t.Errorf("%d rows, %v; want %d", n, err, want)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package commands
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// madeAt returns a command that was made at an instant, with an id of then.
+func madeAt(vehicle telematics.VehicleID, at time.Time) telematics.Command {
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	c.ID = uuid.Must(uuid.NewV7())
+	var milliseconds [8]byte
+	binary.BigEndian.PutUint64(milliseconds[:], uint64(at.UnixMilli()))
+	copy(c.ID[:6], milliseconds[2:])
+	c.Requested = at.UTC().Truncate(time.Millisecond)
+	c.Deadline = c.Requested.Add(10 * time.Second)
+	return c
+}
+
+// settleAs claims a command and settles it.
+func settleAs(t *testing.T, p *instance, c telematics.Command, state telematics.State) telematics.Command {
+	t.Helper()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	settled, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: state, Reason: "as the test says", At: c.Requested.Add(time.Second)})
+	if err != nil || !ok {
+		t.Fatalf("Settle = %v, %v", ok, err)
+	}
+	return *settled
+}
+
+func moveSettled(t *testing.T, p *instance) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = p.MoveSettled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// whereIs returns the table or partition of a command.
+func whereIs(t *testing.T, p *instance, id telematics.CommandID) string {
+	t.Helper()
+	var places []string
+	if err := p.Pool.Select(&places, `
+		select tableoid::regclass::text from commands where id = $1
+		union all select tableoid::regclass::text from settled_commands where id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(places, ", ")
+}
+
+func wantAt(t *testing.T, p *instance, id telematics.CommandID, place string) {
+	t.Helper()
+	if at := whereIs(t, p, id); at != place {
+		t.Errorf("command %s is in %q, want %q", id, at, place)
+	}
+}
+
+func partitionOf(c telematics.Command) string {
+	return "settled_commands_" + c.Requested.UTC().Format("2006_01")
+}
+
+func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
+	now := time.Now()
+	old := settleAs(t, p, madeAt(vehicle, now.Add(-movedAfter-time.Minute)), telematics.Succeeded)
+	lastYear := settleAs(t, p, madeAt(vehicle, now.AddDate(-1, 0, 0)), telematics.Unknown)
+	firstOfMonth := settleAs(t, p, madeAt(vehicle, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)), telematics.Failed)
+	lastOfMonth := settleAs(t, p, madeAt(vehicle, time.Date(2026, 1, 31, 23, 59, 59, 999e6, time.UTC)), telematics.Expired)
+	young := settleAs(t, p, madeAt(vehicle, now.Add(-movedAfter+time.Minute)), telematics.Succeeded)
+	keyed := madeAt(vehicle, now.AddDate(0, 0, -3))
+	key := brokertest.NewKey()
+	keyed.Key = key
+	keyed = settleAs(t, p, keyed, telematics.Succeeded)
+	opened := madeAt(vehicle, now.AddDate(0, -2, 0))
+	if claim, err := p.Claim(t.Context(), opened); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	before, err := p.VehicleCommands(t.Context(), vehicle, 0, telematics.Page{})
+	if err != nil || len(before) != 7 {
+		t.Fatalf("%d commands, %v", len(before), err)
+	}
+	moveSettled(t, p)
+	for _, c := range []telematics.Command{old, lastYear, firstOfMonth, lastOfMonth} {
+		wantAt(t, p, c.ID, partitionOf(c))
+	}
+	for _, c := range []telematics.Command{young, keyed, opened} {
+		wantAt(t, p, c.ID, "commands")
+	}
+	// They read as before.
+	after, err := p.VehicleCommands(t.Context(), vehicle, 0, telematics.Page{})
+	if err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
+		t.Errorf("after: %+v, %v\nbefore: %+v", after, err, before)
+	}
+	for _, want := range before {
+		if c, err := p.Command(t.Context(), want.ID); err != nil || fmt.Sprintf("%+v", c) != fmt.Sprintf("%+v", want) {
+			t.Errorf("Command = %+v, %v\nwant %+v", c, err, want)
+		}
+	}
+	for first := range len(before) - 1 {
+		page, err := p.VehicleCommands(t.Context(), vehicle, 1, telematics.Page{Before: before[first].Seq, Limit: 2})
+		want := before[first+1 : min(first+3, len(before))]
+		if err != nil || fmt.Sprintf("%+v", page) != fmt.Sprintf("%+v", want) {
+			t.Errorf("page %d: %+v, %v\nwant %+v", first, page, err, want)
+		}
+	}
+	if made, found, err := p.Made(t.Context(), *key); err != nil || !found || made.Command.ID != keyed.ID {
+		t.Errorf("Made = %+v, %v, %v", made, found, err)
+	}
+}
+
+func TestMoveSettled_BulksKeepTheirResults(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	next := storetest.Vehicles(t, p.DB)
+	moved, _ := next()
+	stays, _ := next()
+	b := newBulk(moved, stays)
+	if _, err := p.OpenBulk(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	first, second := madeAt(moved, time.Now().AddDate(0, 0, -2)), madeAt(stays, time.Now())
+	first.Bulk, second.Bulk = b.ID, b.ID
+	first, second = settleAs(t, p, first, telematics.Succeeded), settleAs(t, p, second, telematics.Failed)
+	moveSettled(t, p)
+	wantAt(t, p, first.ID, partitionOf(first))
+	got, err := p.Bulk(t.Context(), b.ID)
+	if err != nil || len(got.Items) != 2 || got.Items[0].Command == nil || got.Items[0].Command.ID != first.ID || got.Items[1].Command == nil || got.Items[1].Command.ID != second.ID {
+		t.Errorf("Bulk = %+v, %v", got, err)
+	}
+}
+
+// Two instances move concurrently; each command ends in one place.
+func TestMoveSettled_ConcurrentInstances(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	p := open(t, address)
+	units := storetest.AddFleet(t, p.DB, 50)
+	var ids []telematics.CommandID
+	for i := range units {
+		for day := range 20 {
+			ids = append(ids, settleAs(t, p, madeAt(telematics.VehicleID(i+1), time.Now().AddDate(0, -day, -2)), telematics.Succeeded).ID)
+		}
+	}
+	var moving sync.WaitGroup
+	for range 3 {
+		other := open(t, address)
+		moving.Go(func() {
+			for range 5 {
+				if _, err := other.MoveSettled(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	moving.Wait()
+	var left, moved int
+	if err := p.Pool.QueryRow(`select (select count(*) from commands), (select count(*) from settled_commands)`).Scan(&left, &moved); err != nil || left != 0 || moved != len(ids) {
+		t.Errorf("%d are left and %d moved of %d, %v", left, moved, len(ids), err)
+	}
+}
+
+// A unit may repeat its result after any time. The command is settled where the lifecycle allows,
+// as if it had not moved.
+func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	next := storetest.Vehicles(t, p.DB)
+	for _, from := range telematics.States {
+		if from.IsOpen() {
+			continue
+		}
+		for _, to := range []telematics.State{telematics.Received, telematics.Succeeded, telematics.Rejected, telematics.Failed} {
+			t.Run(fmt.Sprintf("%s to %s", from, to), func(t *testing.T) {
+				vehicle, unit := next()
+				c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, -1, 0)), from)
+				moveSettled(t, p)
+				wantAt(t, p, c.ID, partitionOf(c))
+				answer := delivery.Settlement{Command: c.ID, Unit: "another", State: to, At: time.Now()}
+				if _, ok, err := p.Settle(t.Context(), answer); ok || err != nil {
+					t.Errorf("answer of another unit: %v, %v", ok, err)
+				}
+				wantAt(t, p, c.ID, partitionOf(c))
+				answer.Unit = unit
+				settled, ok, err := p.Settle(t.Context(), answer)
+				if err != nil || ok != from.MayBecome(to) {
+					t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
+				}
+				if fate := noteUnrecorded(t, p, unrecorded(unit, c.ID)); fate.Unknown || fate.Noted {
+					t.Errorf("taken for a command that was lost: %+v", fate)
+				}
+				if !ok {
+					wantAt(t, p, c.ID, partitionOf(c))
+					return
+				}
+				if settled.State != to || !settled.Late || settled.Overruled != (from == telematics.Rejected) {
+					t.Errorf("settled %+v", settled)
+				}
+				entries, err := p.Activities(t.Context(), telematics.ActivityQuery{Agency: 1, Vehicle: vehicle})
+				if err != nil || len(entries) != 2 || entries[0].Command != c.ID || !entries[0].Late || entries[0].Outcome != to.Outcome() {
+					t.Errorf("audit log %+v, %v", entries, err)
+				}
+				moveSettled(t, p)
+				wantAt(t, p, c.ID, partitionOf(c))
+				if again, ok, err := p.Settle(t.Context(), answer); ok || err != nil {
+					t.Errorf("the same answer again: %+v, %v", again, err)
+				}
+			})
+		}
+	}
+}
+
+// A column that a migration adds to commands belongs to those that have moved, too.
+func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	columns := func(table string) (names []string) {
+		t.Helper()
+		if err := p.Pool.Select(&names, `
+			select attname || ' ' || format_type(atttypid, atttypmod) from pg_attribute
+			where attrelid = $1::text::regclass and attnum > 0 and not attisdropped order by attname`, table); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	hot, settled := columns("commands"), columns("settled_commands")
+	if !slices.Equal(hot, settled) {
+		t.Errorf("commands has %v\nsettled_commands has %v", hot, settled)
+	}
+	var moves []string
+	if err := p.Pool.Select(&moves, `select prosrc from pg_proc where proname in ('move_settled_commands', 'return_settled_commands')`); err != nil || len(moves) != 2 {
+		t.Fatalf("%v, %v", moves, err)
+	}
+	for _, column := range hot {
+		name, _, _ := strings.Cut(column, " ")
+		for _, body := range moves {
+			if into := body[strings.Index(body, "insert into"):]; strings.Count(strings.NewReplacer("\n", " ", ",", " ", "(", " ", ")", " ").Replace(into), " "+name+" ") < 2 {
+				t.Errorf("not moved: %s", name)
+			}
+		}
+	}
+}
