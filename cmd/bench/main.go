@@ -29,7 +29,7 @@ type commands struct {
 	measure.Setup
 	JSON bool `name:"json" help:"Print what was measured as JSON, instead of tables."`
 
-	All     all             `cmd:"" default:"withargs" help:"Everything but the live events, in turn; writes bench.json and a picture (default)."`
+	All     all             `cmd:"" default:"withargs" help:"Everything but the live events and scale, in turn; writes bench.json and a picture (default)."`
 	Command measure.Command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip, and a handler that stores nothing."`
 	Waiting measure.Waiting `cmd:"" help:"Very many concurrent commands that wait for their vehicles: memory, and latency of answers."`
 	Growth  measure.Growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world."`
@@ -37,6 +37,7 @@ type commands struct {
 	Status  measure.Status  `cmd:"" help:"Reading the status of a vehicle, against a handler that returns a constant."`
 	Events  measure.Events  `cmd:"" help:"Many subscribers of the live events: latency, and whether each receives all."`
 	Startup measure.Startup `cmd:"" help:"From the start to readiness, and use without load."`
+	Scale   measure.Scale   `cmd:"" help:"A million vehicles on record and 100,000 connected, against a thousand: start-up, presence, memory, commands, reports, lists."`
 
 	Job job `cmd:"" hidden:""`
 }
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	name := chosen.Selected().Name
 	if name == load.Command {
 		return load.Run(ctx, c.Job.Name, c.Job.Settings,
-			&load.Requests{}, &load.Waiters{}, &load.Units{}, &load.Reports{}, &load.Subscribers{},
+			&load.Requests{}, &load.Waiters{}, &load.Units{}, &load.ConnectedUnits{}, &load.Reports{}, &load.Subscribers{},
 			&measure.EchoFloor{}, &measure.FairFloor{}, &measure.StaticFloor{}, &measure.SubscriberFloor{})
 	}
 	results := &measure.Results{Machine: measure.ThisMachine(), Rounds: c.Rounds}

@@ -31,6 +31,7 @@ type Requests struct {
 	Method   string
 	Path     string // with %d for the vehicle
 	Vehicles Vehicles
+	First    int // turn of the vehicles: those of turns before were in other loads
 	InFlight int
 	For      time.Duration
 }
@@ -48,6 +49,9 @@ func (r *Requests) Do(ctx context.Context, _ func(string)) (any, error) {
 	}
 	return CallConcurrently(ctx, r.InFlight, r.For, func(n int) func() error {
 		next, client, base := r.Vehicles.Turns(n, r.InFlight), clients[n%len(clients)], r.URLs[n%len(clients)]
+		for range r.First {
+			next()
+		}
 		request, response := newRequest(r.Method, r.Token), &fasthttp.Response{}
 		return func() error {
 			request.SetRequestURI(base + fmt.Sprintf(r.Path, next()))

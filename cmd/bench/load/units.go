@@ -148,7 +148,7 @@ func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
 		u.publish(client, topic, m.Payload())
 		return
 	}
-	command, answer, repeated := u.execute(by, UnitOf(vehicle), m.Payload())
+	command, answer, repeated := by.execute(u.keys, UnitOf(vehicle), m.Payload())
 	switch {
 	case answer == nil: // refused
 	case u.Network == 0:
@@ -169,14 +169,14 @@ func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
 
 // execute verifies a command, executes it once, and returns the answer; nil: the command is
 // refused.
-func (u *Units) execute(by *unit, is telematics.Unit, message []byte) (command telematics.CommandID, answer []byte, repeated bool) {
+func (by *unit) execute(keys signing.Keyring, is telematics.Unit, message []byte) (command telematics.CommandID, answer []byte, repeated bool) {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	if bytes.Equal(message, by.message) { // verified before
 		by.repeated++
 		return by.last, by.answer, true
 	}
-	claims, err := u.keys.Verify(message)
+	claims, err := keys.Verify(message)
 	now := time.Now()
 	if err != nil || claims.Unit != is || !now.Before(claims.Expires) || claims.Command == by.last {
 		by.refused++

@@ -13,6 +13,7 @@ type Results struct {
 	Ingest  *IngestResult       `json:"ingest,omitempty"`
 	Events  *EventsResult       `json:"events,omitempty"`
 	Startup *StartupResult      `json:"startup,omitempty"`
+	Scale   *ScaleResult        `json:"scale,omitempty"`
 }
 
 // Sum derives the ratios from the rounds.

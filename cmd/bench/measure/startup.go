@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"motorpool/cmd/bench/load"
@@ -79,7 +80,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // startUntilReady returns how long an instance took until it was ready. Its readiness is polled
 // from the start, so its port is chosen here.
-func (w *testWorld) startUntilReady(ctx context.Context) (*world.Instance, time.Duration, error) {
+func (w *testWorld) startUntilReady(ctx context.Context, more ...string) (*world.Instance, time.Duration, error) {
 	port, err := devstack.FreePort()
 	if err != nil {
 		return nil, 0, err
@@ -95,10 +96,11 @@ func (w *testWorld) startUntilReady(ctx context.Context) (*world.Instance, time.
 		}
 		ready <- time.Now()
 	}()
-	n, err := w.StartInstance(ctx, world.InstanceConfig{Settings: append([]string{"MOTORPOOL_INTERNAL=" + internal}, settings...)})
+	n, err := w.StartInstance(ctx, world.InstanceConfig{Settings: slices.Concat(more, []string{"MOTORPOOL_INTERNAL=" + internal}, settings)})
 	if err != nil {
 		return nil, 0, err
 	}
+	n.Internal = "http://" + internal
 	at := <-ready
 	if err := polling.Err(); err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("wait until the service is ready: %w", err), n.Close())

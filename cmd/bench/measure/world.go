@@ -36,6 +36,15 @@ type Setup struct {
 	Binary string `placeholder:"FILE" help:"The motorpool program to measure (default one that is built from here)."`
 	Rounds int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn; growth has three times as many, short ones (default ${default})."`
 	Keep   bool   `help:"Keep the logs of the servers."`
+	// Nothing is prepared for a measurement, and nothing rests: the figures are worth nothing.
+	Tiny bool `kong:"-"`
+}
+
+// rest waits until processes are idle.
+func (s Setup) rest(ctx context.Context, d time.Duration) {
+	if !s.Tiny {
+		world.Pause(ctx, d)
+	}
 }
 
 // agency owns all vehicles; its administrator sends all requests.
@@ -74,7 +83,7 @@ func (s Setup) newWorld(ctx context.Context, fleet int, r *Results) (w *testWorl
 	} else {
 		w.OnClose(func() error { return os.RemoveAll(dir) })
 	}
-	if err = w.start(ctx, s.Binary); err == nil {
+	if err = w.start(ctx, s); err == nil {
 		r.Machine.Postgres, err = w.db.durability(ctx)
 	}
 	if err != nil {
@@ -83,11 +92,11 @@ func (s Setup) newWorld(ctx context.Context, fleet int, r *Results) (w *testWorl
 	return w, nil
 }
 
-func (w *testWorld) start(ctx context.Context, binary string) (err error) {
+func (w *testWorld) start(ctx context.Context, s Setup) (err error) {
 	if _, err = openFiles(); err != nil {
 		return err
 	}
-	if w.Binary, err = world.BuildProgram(ctx, binary, w.Dir, false); err != nil {
+	if w.Binary, err = world.BuildProgram(ctx, s.Binary, w.Dir, false); err != nil {
 		return err
 	}
 	if w.token, err = w.Token(telematics.Actor{Subject: "bench", Role: telematics.Admin, Agency: agency}); err != nil {
@@ -103,7 +112,10 @@ func (w *testWorld) start(ctx context.Context, binary string) (err error) {
 	if err = w.Migrate(ctx); err != nil {
 		return err
 	}
-	return errors.Join(w.importFleet(ctx), w.db.makeUsed(ctx))
+	if err = w.importFleet(ctx); err == nil && !s.Tiny {
+		err = w.db.makeUsed(ctx)
+	}
+	return err
 }
 
 func (w *testWorld) importFleet(ctx context.Context) error {

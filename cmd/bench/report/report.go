@@ -37,6 +37,7 @@ func Tables(w io.Writer, r *measure.Results) error {
 		{"events", r.Events != nil, writeEvents},
 		{"startup", r.Startup != nil, writeStartup},
 		{"growth", r.Growth != nil, writeGrowth},
+		{"scale", r.Scale != nil, writeScale},
 	} {
 		if part.measured {
 			fmt.Fprintf(to, "%s\n", strings.ToUpper(part.name))
@@ -117,7 +118,6 @@ func writeWaiting(to io.Writer, r *measure.Results) {
 			write(fmt.Sprintf("service %d", i+1), w.Service[i])
 		}
 	}
-	mega := func(n int64) float64 { return float64(n) / 1e6 }
 	each(func(name string, round measure.WaitingRound) {
 		fmt.Fprintf(to, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n", name, round.Answered, round.Refused, round.Executed, round.Repeated,
 			round.Peak, mega(round.Before), mega(round.Most), mega(round.After), round.Each, costs(round.Used, int64(round.Answered)))
@@ -189,20 +189,26 @@ func writeStartup(to io.Writer, r *measure.Results) {
 func writeGrowth(to io.Writer, r *measure.Results) {
 	fmt.Fprintf(to, "%d commands in flight at each instance; medians\n", r.Growth.InFlight)
 	for _, v := range r.Growth.Variants {
-		fmt.Fprintf(to, "%v\n\t/s\tp50 ms\tp99 ms\tµs CPU per command: service\tPostgres\tRedis\tthese three\t\n", v)
-		for _, side := range []struct {
-			name   string
-			rounds []measure.Round
-		}{{"small", v.Small}, {"grown", v.Grown}} {
-			median := func(figure func(measure.Round) float64) float64 {
-				return measure.Median(measure.Of(side.rounds, figure))
-			}
-			cost := func(processes ...string) float64 {
-				return median(func(r measure.Round) float64 { return r.Cost(processes...) })
-			}
-			fmt.Fprintf(to, "%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", side.name, median(func(r measure.Round) float64 { return r.Rate }),
-				median(p50Of), median(p99Of), cost("service", "service 2"), cost("postgres"), cost("redis"), median(measure.Round.Serving))
-		}
-		fmt.Fprintf(to, "a command costs %s of what it does in the small world\n", v.Cost)
+		fmt.Fprintf(to, "%v\n", v)
+		writeVariant(to, v, "grown")
 	}
+}
+
+// writeVariant compares a world, by its name, with the small one.
+func writeVariant(to io.Writer, v measure.Variant, name string) {
+	fmt.Fprintln(to, "\t/s\tp50 ms\tp99 ms\tµs CPU per command: service\tPostgres\tRedis\tthese three\t")
+	for _, side := range []struct {
+		name   string
+		rounds []measure.Round
+	}{{"small", v.Small}, {name, v.Grown}} {
+		median := func(figure func(measure.Round) float64) float64 {
+			return measure.Median(measure.Of(side.rounds, figure))
+		}
+		cost := func(processes ...string) float64 {
+			return median(func(r measure.Round) float64 { return r.Cost(processes...) })
+		}
+		fmt.Fprintf(to, "%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", side.name, median(func(r measure.Round) float64 { return r.Rate }),
+			median(p50Of), median(p99Of), cost("service", "service 2"), cost("postgres"), cost("redis"), median(measure.Round.Serving))
+	}
+	fmt.Fprintf(to, "a command costs %s of what it does in the small world\n", v.Cost)
 }
