@@ -9,7 +9,7 @@
 // Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
 // replayed and forged. See docs/chaos.md.
 //
-// Packages money, failover and rollout are other rounds.
+// Packages money, failover, rollout and shards are other rounds.
 package main
 
 import (
@@ -33,6 +33,7 @@ import (
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/money"
 	"motorpool/cmd/chaos/rollout"
+	"motorpool/cmd/chaos/shards"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
 	"motorpool/cmd/internal/world"
@@ -48,6 +49,7 @@ type flags struct {
 	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
 	Failover  bool          `help:"Run the round of failover instead: Postgres's primary is killed, and a standby that is seconds behind is promoted. Uses --seed, --instances and the flags below."`
 	Rollout   bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
+	Shards    bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race      bool          `help:"Build that program with the race detector."`
 	Keep      bool          `help:"Keep the logs of a round without violations, too."`
@@ -111,9 +113,11 @@ func (f *flags) complete() error {
 		return errors.New("--failover: another round than that of commands; leave --commands, --bookings, --duration and --print out")
 	case f.Rollout && (f.Failover || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --failover, --duration and --print out")
+	case f.Shards && (f.Failover || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--shards: another round than that of commands; leave --bookings, --failover, --rollout, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
-	case f.Failover || f.Rollout || f.Bookings > 0:
+	case f.Failover || f.Rollout || f.Shards || f.Bookings > 0:
 		return nil
 	}
 	if f.Commands == 0 && f.Duration == 0 {
@@ -189,6 +193,8 @@ func (f flags) arguments() string {
 		return fmt.Sprintf("SEED=%d ARGS=--failover", f.Seed)
 	case f.Rollout:
 		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
+	case f.Shards:
+		return fmt.Sprintf("SEED=%d COMMANDS=%d ARGS=--shards", f.Seed, f.Commands)
 	case f.Bookings > 0:
 		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
 	}
@@ -204,6 +210,10 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 			return err
 		case f.Rollout:
 			r, err := rollout.Round(ctx, w, rollout.Config{Seed: f.Seed, Progress: progress})
+			res, violations = r, len(r.Violations)
+			return err
+		case f.Shards:
+			r, err := shards.Round(ctx, w, shards.Config{Seed: f.Seed, Commands: f.Commands, Progress: progress})
 			res, violations = r, len(r.Violations)
 			return err
 		case f.Bookings > 0:

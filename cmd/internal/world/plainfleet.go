@@ -44,7 +44,8 @@ func (f *PlainFleet) Import(ctx context.Context) error { return f.world.Import(c
 type PlainCars struct {
 	Seed     uint64
 	Latency  simulator.Latency
-	Interval time.Duration // between two reports. Defaults to the simulator's
+	Interval time.Duration   // between two reports. Defaults to the simulator's
+	Radio    simulator.Radio // Defaults to MQTT at the world's Mosquitto
 }
 
 // StartCars runs the cars until Close, and returns when all are connected.
@@ -52,7 +53,7 @@ func (f *PlainFleet) StartCars(ctx context.Context, c PlainCars) error {
 	var cars []simulator.Config
 	for _, v := range f.File.Vehicles {
 		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: f.world.UnitPassword(v.Unit), Broker: f.world.Mosquitto.UnitsURL(),
+			Unit: v.Unit, Password: f.world.UnitPassword(v.Unit), Broker: f.world.Mosquitto.UnitsURL(), Radio: c.Radio,
 			Profile: simulator.Profile{Actions: simulator.AllActions, Latency: c.Latency},
 		})
 	}
