@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
@@ -69,12 +73,44 @@ func (r *round) tamper(ctx context.Context) []string {
 	return succeeded
 }
 
+// openRedis connects to a Redis, to the master that Sentinels name, or to a cluster.
+func openRedis(url string) (redis.UniversalClient, error) {
+	switch {
+	case strings.Contains(url, "master_name="):
+		o, err := redis.ParseFailoverURL(url)
+		return redis.NewFailoverClient(o), err
+	case strings.Contains(url, "addr="):
+		o, err := redis.ParseClusterURL(url)
+		return redis.NewClusterClient(o), err
+	}
+	o, err := redis.ParseURL(url)
+	return redis.NewClient(o), err
+}
+
 // pending returns every key in Redis.
 func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
+	cluster, ok := r.redis.(*redis.ClusterClient)
+	if !ok {
+		return keysOf(ctx, r.redis)
+	}
+	cluster.ReloadState(ctx)
+	var mu sync.Mutex
+	var all []audit.RedisKey
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		keys, err := keysOf(ctx, master)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, keys...)
+		return err
+	})
+	return all, err
+}
+
+func keysOf(ctx context.Context, server redis.Cmdable) ([]audit.RedisKey, error) {
 	var entries []audit.RedisKey
-	keys := r.redis.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
+	keys := server.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
 	for keys.Next(ctx) {
-		ttl, err := r.redis.PTTL(ctx, keys.Val()).Result()
+		ttl, err := server.PTTL(ctx, keys.Val()).Result()
 		if err != nil {
 			return nil, err
 		}

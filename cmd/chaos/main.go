@@ -14,6 +14,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 
 	"motorpool/cmd/chaos/failover"
@@ -47,7 +49,7 @@ type flags struct {
 	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
-	Failover  bool          `help:"Run the round of failover instead: Postgres's primary is killed, and a standby that is seconds behind is promoted. Uses --seed, --instances and the flags below."`
+	Failover  string        `default:"" enum:",postgres-async,postgres-sync,redis-sentinel,redis-cluster" placeholder:"SERVER" help:"Run a round of failover instead, in the midst of 2000 commands: of postgres-sync (the primary is killed, the synchronous standby promoted), redis-sentinel, redis-cluster (a shard's master is killed), or postgres-async (a standby that is seconds behind is promoted; it uses --seed and --instances alone)."`
 	Rollout   bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
 	Shards    bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
 	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
@@ -92,6 +94,7 @@ func run(ctx context.Context, args []string) (int, error) {
 		return 0, nil
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs
+	logging.Disable()                        // go-redis logs each failover
 	return f.runInFolder(ctx)
 }
 
@@ -99,6 +102,8 @@ const (
 	defaultCommands   = 20000
 	commandsPerSecond = 100
 	minDuration       = 30 * time.Second
+	// minFailoverDuration is longer than a failover takes, on both sides of it.
+	minFailoverDuration = 10 * time.Second
 )
 
 // complete checks the flags, and sets those that follow from others.
@@ -109,30 +114,36 @@ func (f *flags) complete() error {
 	switch {
 	case f.Race && f.Binary != "":
 		return errors.New("--race: builds a separate program; leave --binary out")
-	case f.Failover && (f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--failover: another round than that of commands; leave --commands, --bookings, --duration and --print out")
-	case f.Rollout && (f.Failover || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+	case f.Failover == postgresAsync && (f.Commands != 0 || f.Duration != 0):
+		return errors.New("--failover=postgres-async: its load is fixed; leave --commands and --duration out")
+	case f.Failover != "" && (f.Print || f.Bookings != 0):
+		return errors.New("--failover: another round than that of all faults; leave --bookings and --print out")
+	case f.Rollout && (f.Failover != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --failover, --duration and --print out")
-	case f.Shards && (f.Failover || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
+	case f.Shards && (f.Failover != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--shards: another round than that of commands; leave --bookings, --failover, --rollout, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
-	case f.Failover || f.Rollout || f.Shards || f.Bookings > 0:
+	case f.Failover == postgresAsync || f.Rollout || f.Shards || f.Bookings > 0:
 		return nil
+	}
+	least := minDuration
+	if f.Failover != "" {
+		f.Commands, least = cmp.Or(f.Commands, defaultFailoverCommands), minFailoverDuration
 	}
 	if f.Commands == 0 && f.Duration == 0 {
 		f.Commands = defaultCommands
 	}
 	if f.Duration == 0 {
-		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsPerSecond, minDuration)
+		f.Duration = max(time.Duration(f.Commands)*time.Second/commandsPerSecond, least)
 	}
 	switch {
 	case f.Instances < 2:
 		return errors.New("--instances: two, or more: conflicts between two are half of what is tested")
 	case f.Vehicles < 50:
 		return errors.New("--vehicles: 50, or more: so that there are cars of each kind")
-	case f.Duration < minDuration:
-		return fmt.Errorf("--duration: %v, or more: so that there is time for every kind of fault", minDuration)
+	case f.Duration < least:
+		return fmt.Errorf("--duration: %v, or more: so that there is time for every fault", least)
 	case f.Callers < 1 || f.Commands < 0:
 		return errors.New("--callers, --commands: want positive numbers")
 	}
@@ -189,8 +200,10 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 // arguments are those of make chaos for the same round.
 func (f flags) arguments() string {
 	switch {
-	case f.Failover:
-		return fmt.Sprintf("SEED=%d ARGS=--failover", f.Seed)
+	case f.Failover == postgresAsync:
+		return fmt.Sprintf("SEED=%d ARGS=--failover=%s", f.Seed, f.Failover)
+	case f.Failover != "":
+		return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v ARGS=--failover=%s", f.Seed, f.Commands, f.Duration, f.Failover)
 	case f.Rollout:
 		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
 	case f.Shards:
@@ -204,7 +217,7 @@ func (f flags) arguments() string {
 func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res result, violations int, err error) {
 	err = world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) error {
 		switch {
-		case f.Failover:
+		case f.Failover == postgresAsync:
 			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
 			res, violations = r, len(r.Violations)
 			return err
@@ -223,7 +236,13 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 			res, violations = r, len(r.Report.Violations)
 			return err
 		}
-		s, err := (&round{flags: f, World: w}).run(ctx)
+		one := &round{flags: f, World: w}
+		if f.Failover != "" {
+			s, err := one.runFailover(ctx)
+			res, violations = s, len(s.Report.Violations)
+			return err
+		}
+		s, err := one.run(ctx)
 		if failure := w.Close(); failure != nil {
 			log.Warn("world not closed", "err", failure)
 		}

@@ -70,6 +70,42 @@ func TestFlags_RoundOfMoneySetsItsOwnDuration(t *testing.T) {
 		}
 	}
 }
+
+func TestFlags_RoundOfFailoverSetsItsCommandsAndDuration(t *testing.T) {
+	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Failover: redisCluster}
+	f := fleet
+	if err := f.complete(); err != nil || f.Commands != 2000 || f.Duration != 20*time.Second {
+		t.Errorf("%v, %+v", err, f)
+	}
+	for name, spoil := range map[string]func(*flags){
+		"another round, too": func(f *flags) { f.Bookings = 100 },
+		"a rolling restart":  func(f *flags) { f.Rollout = true },
+		"its schedule":       func(f *flags) { f.Print = true },
+		"too short":          func(f *flags) { f.Duration = time.Second },
+		"a fixed load":       func(f *flags) { f.Failover, f.Commands = postgresAsync, 100 },
+	} {
+		f := fleet
+		spoil(&f)
+		if f.complete() == nil {
+			t.Errorf("%s: not refused", name)
+		}
+	}
+}
+
+func TestLongestGap_IsOfAnIntervalThatEndsInTheGivenOne(t *testing.T) {
+	begin := time.Now()
+	var executed []time.Time
+	for _, second := range []int{0, 1, 2, 7, 8, 20} {
+		executed = append(executed, begin.Add(time.Duration(second)*time.Second))
+	}
+	for _, test := range []struct{ from, to, gap int }{{0, 30, 12}, {0, 10, 5}, {0, 3, 1}, {3, 10, 5}, {21, 30, 0}} {
+		from, to := begin.Add(time.Duration(test.from)*time.Second), begin.Add(time.Duration(test.to)*time.Second)
+		if gap := longestGap(executed, from, to); gap != time.Duration(test.gap)*time.Second {
+			t.Errorf("from %d to %d: %v, want %d s", test.from, test.to, gap, test.gap)
+		}
+	}
+}
+
 func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type round struct {
 	admin   string // token of the callers
 	app     clientApp
 
-	redis    *redis.Client
+	redis    redis.UniversalClient
 	disk     *disk // nil: this machine cannot mount one
 	lines    network.Network
 	public   []string // URL of each instance's API, through the line of the callers
@@ -47,6 +48,9 @@ type round struct {
 
 	load  *load
 	halts haltLog
+
+	replicated map[string]string           // URL of each server that fails over, by its name
+	failOver   func(context.Context) error // of a round of failover
 }
 
 // run builds the world, injects the faults, lets everything settle, and checks.
@@ -111,8 +115,30 @@ func (r *round) makeKeys(context.Context) (err error) {
 	return err
 }
 
-// startServers puts the data of Postgres on a separate small disk, if possible.
 func (r *round) startServers(ctx context.Context) error {
+	if r.Failover == "" {
+		if err := r.prepareDisk(); err != nil {
+			return err
+		}
+	}
+	fleet := fleetOf(r.Vehicles)
+	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
+	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
+		return err
+	}
+	if err := r.startReplicas(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.redis, err = openRedis(cmp.Or(r.replicated[fault.Redis], r.Redis.URL())); err != nil {
+		return err
+	}
+	r.OnClose(r.redis.Close)
+	return errors.Join(r.Migrate(ctx), r.Import(ctx, fleet))
+}
+
+// prepareDisk puts the data of Postgres on a separate small disk, if possible.
+func (r *round) prepareDisk() error {
 	dir := r.Path("postgres")
 	if err := os.Mkdir(dir, 0o711); err != nil {
 		return err
@@ -123,27 +149,20 @@ func (r *round) startServers(ctx context.Context) error {
 	} else {
 		r.OnClose(r.disk.unmount)
 	}
-	fleet := fleetOf(r.Vehicles)
-	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
-	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
-		return err
-	}
-	options, err := redis.ParseURL(r.Redis.URL())
-	if err != nil {
-		return err
-	}
-	r.redis = redis.NewClient(options)
-	r.OnClose(r.redis.Close)
-	return errors.Join(r.Migrate(ctx), r.Import(ctx, fleet))
+	return nil
 }
 
-// startInstances puts a line between each instance and everything else.
+// startInstances puts a line between each instance and everything else, but for a server that fails
+// over: that is several servers, which name each other.
 func (r *round) startInstances(ctx context.Context) error {
 	for i := range r.Instances {
 		var servers [3]string
 		for k, to := range []struct{ server, url string }{
 			{fault.Mosquitto, r.Mosquitto.ServiceURL()}, {fault.Redis, r.Redis.URL()}, {fault.Postgres, r.Postgres.URL()},
 		} {
+			if servers[k] = r.replicated[to.server]; servers[k] != "" {
+				continue
+			}
 			var err error
 			if servers[k], err = r.lines.Add(fault.ServerLine(i, to.server), to.url); err != nil {
 				return err
@@ -167,7 +186,7 @@ func (r *round) startInstances(ctx context.Context) error {
 
 func (r *round) startWatchers(ctx context.Context) error {
 	var err error
-	if r.watcher, err = openWatcher(r.Postgres.URL(), r.Log); err != nil {
+	if r.watcher, err = openWatcher(cmp.Or(r.replicated[fault.Postgres], r.Postgres.URL()), r.Log); err != nil {
 		return err
 	}
 	r.OnClose(r.watcher.close)

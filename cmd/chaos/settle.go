@@ -32,6 +32,11 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 	if flood, err = r.clientFlood(ctx); err != nil {
 		return flood, fmt.Errorf("flood: %w", err)
 	}
+	return flood, r.settleCommands(ctx, injections)
+}
+
+// settleCommands waits until no state changes any more.
+func (r *round) settleCommands(ctx context.Context, injections []injection) error {
 	for _, s := range injections {
 		if s.Kind.Name == fault.RadioLate {
 			// Delayed messages still arrive.
@@ -60,7 +65,7 @@ func (r *round) settle(ctx context.Context, injections []injection) (flood audit
 		})
 	}
 	world.Pause(ctx, time.Second)
-	return flood, ctx.Err()
+	return ctx.Err()
 }
 
 // endCarFaults ends the faults of cars, and waits until all cars are connected and all instances

@@ -59,6 +59,13 @@ func (s summary) Write(out io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%v\n", k.Name, count, total.Round(100*time.Millisecond))
 	}
+	writeAnswers(t, e)
+	_ = t.Flush() // out is the terminal
+	s.Report.Write(out, s.Worthless())
+}
+
+// writeAnswers prints what callers were answered, and the states of the commands on record.
+func writeAnswers(t io.Writer, e audit.Evidence) {
 	verdict.WriteCounts(t, "answer", "calls", verdict.Count(e.Calls, func(c audit.Call) string {
 		switch {
 		case c.Status == 0:
@@ -74,8 +81,6 @@ func (s summary) Write(out io.Writer) {
 		}
 		return string(r.State)
 	}))
-	_ = t.Flush() // out is the terminal
-	s.Report.Write(out, s.Worthless())
 }
 
 // deliveries are sums of the flight recorders.

@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The same round with more vehicles: make chaos ARGS=--failover.
+// The same round with more vehicles: make chaos ARGS=--failover=postgres-async.
 func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)

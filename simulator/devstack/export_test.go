@@ -14,7 +14,7 @@ func StartRedisOn(dir string, port int) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startRedisOn(program, dir, port)
+	return startRedisOn(program, dir, port, nil)
 }
 
 func StartMosquittoOn(cfg MosquittoConfig, unitsPort, servicePort int) (*Mosquitto, error) {

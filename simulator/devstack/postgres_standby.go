@@ -19,14 +19,16 @@ type StandbyConfig struct {
 	// host:port where it reaches the primary, such as that of a line that can be cut. Defaults to
 	// the primary's own.
 	Primary string
-	Logger  *slog.Logger // Defaults to silence
+	// Commits of the primary wait for the standby. Defaults to no.
+	Synchronous bool
+	Logger      *slog.Logger // Defaults to silence
 }
 
 // standbyApplication is the name by which the primary knows the standby.
 const standbyApplication = "motorpool_standby"
 
-// StartStandby copies the server with pg_basebackup, and starts the copy as an asynchronous standby
-// that takes reads. It has the primary's users, passwords and settings. Promote makes a primary of
+// StartStandby copies the server with pg_basebackup, and starts the copy as a standby that takes
+// reads. It has the primary's users, passwords and settings. Promote makes a primary of
 // it.
 func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -40,7 +42,41 @@ func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgr
 		return nil, fmt.Errorf("start standby: %w", err)
 	}
 	s.unlock = unlock
+	if cfg.Synchronous {
+		if err := p.commitWith(ctx, s); err != nil {
+			return nil, errors.Join(fmt.Errorf("start standby: %w", err), s.Discard())
+		}
+	}
 	return s, nil
+}
+
+// commitWith makes commits wait for a standby.
+func (p *Postgres) commitWith(ctx context.Context, standby *Postgres) error {
+	db, err := sql.Open("postgres", p.URL())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, statement := range []string{`alter system set synchronous_standby_names = '` + standbyApplication + `'`, `select pg_reload_conf()`} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return within(standbyWithin, "the standby is synchronous", func() error {
+		synchronous, err := ask[bool](ctx, p, `select exists (select from pg_stat_replication where sync_state = 'sync')`)
+		if err == nil && !synchronous {
+			err = errors.New("it is asynchronous")
+		}
+		return err
+	})
+}
+
+const standbyWithin = 30 * time.Second
+
+// URLWith is where clients connect that follow a failover to another server.
+func (p *Postgres) URLWith(standby *Postgres) string {
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1,127.0.0.1/%s?port=%d,%d&sslmode=disable&target_session_attrs=read-write",
+		postgresUser, p.cluster.password, postgresDatabase, p.port, standby.port)
 }
 
 func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, log *slog.Logger) (*Postgres, error) {

@@ -2,11 +2,13 @@ package devstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -44,26 +46,18 @@ func (m *Miniredis) Close() error {
 type Redis struct {
 	*child
 	port    int
-	secured bool
+	secured *ServerTLS // nil: without TLS
 }
 
 // StartRedis returns when the server serves. It needs redis-server to be installed; Available says
 // how. Its working folder is dir.
-func StartRedis(dir string) (*Redis, error) {
-	return startRedisIn(dir, func(program, dir string, port int) (*Redis, error) { return startRedisOn(program, dir, port) })
-}
+func StartRedis(dir string) (*Redis, error) { return startRedisIn(dir, nil) }
 
 // StartRedisTLS is like StartRedis, with TLS alone.
-func StartRedisTLS(dir string, t ServerTLS) (*Redis, error) {
-	return startRedisIn(dir, func(program, dir string, port int) (*Redis, error) {
-		r, err := startRedisOn(program, dir, 0, "--tls-port", strconv.Itoa(port), "--tls-cert-file", t.CertFile, "--tls-key-file", t.KeyFile,
-			"--tls-ca-cert-file", t.CAFile, "--tls-auth-clients", "yes")
-		r.port, r.secured = port, true
-		return r, err
-	})
-}
+func StartRedisTLS(dir string, t ServerTLS) (*Redis, error) { return startRedisIn(dir, &t) }
 
-func startRedisIn(dir string, start func(program, dir string, port int) (*Redis, error)) (*Redis, error) {
+// startRedisIn starts a server with further settings, on a free port.
+func startRedisIn(dir string, secured *ServerTLS, more ...string) (*Redis, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
@@ -74,27 +68,77 @@ func startRedisIn(dir string, start func(program, dir string, port int) (*Redis,
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
 	}
-	return onFreePorts(1, func(ports []int) (*Redis, error) { return start(program, dir, ports[0]) })
+	return onFreePorts(1, func(ports []int) (*Redis, error) { return startRedisOn(program, dir, ports[0], secured, more...) })
 }
 
-func startRedisOn(program, dir string, port int, more ...string) (*Redis, error) {
+func startRedisOn(program, dir string, port int, secured *ServerTLS, more ...string) (*Redis, error) {
+	settings := append(redisListener(port, secured), "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
+		"--repl-diskless-sync-delay", "0") // a replica of a test need not wait for others
 	c, err := startChild(context.Background(), childConfig{
 		name: "redis-server",
 		command: func() (*exec.Cmd, error) {
-			return exec.Command(program, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-				"--save", "", "--appendonly", "no", "--daemonize", "no"}, more...)...), nil
+			return exec.Command(program, append(settings, more...)...), nil
 		},
 		serving: "Ready to accept connections",
 	})
-	return &Redis{child: c, port: port}, err
+	return &Redis{child: c, port: port, secured: secured}, err
+}
+
+// redisListener returns the settings of a server or Sentinel that listens on a port, with TLS for
+// clients, replicas and other nodes where it is asked for.
+func redisListener(port int, secured *ServerTLS) []string {
+	listener := []string{"--bind", "127.0.0.1"}
+	if secured == nil {
+		return append(listener, "--port", strconv.Itoa(port))
+	}
+	return append(listener, "--port", "0", "--tls-port", strconv.Itoa(port), "--tls-cert-file", secured.CertFile, "--tls-key-file", secured.KeyFile,
+		"--tls-ca-cert-file", secured.CAFile, "--tls-auth-clients", "yes", "--tls-replication", "yes", "--tls-cluster", "yes")
+}
+
+// cli gives one server a command.
+func (r *Redis) cli(args ...string) (string, error) { return redisCLI(r.port, r.secured, args...) }
+
+func redisCLI(port int, secured *ServerTLS, args ...string) (string, error) {
+	options := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(port)}
+	if secured != nil {
+		options = append(options, "--tls", "--cacert", secured.CAFile, "--cert", secured.CertFile, "--key", secured.KeyFile)
+	}
+	out, err := exec.Command("redis-cli", append(options, args...)...).Output()
+	text := string(out)
+	if err == nil && (strings.HasPrefix(text, "ERR") || strings.HasPrefix(text, "(error)")) {
+		err = errors.New(strings.TrimSpace(text))
+	}
+	if err != nil {
+		return "", fmt.Errorf("redis-cli %s: %w", strings.Join(args, " "), err)
+	}
+	return text, nil
+}
+
+// IsMaster reports whether the server takes writes.
+func (r *Redis) IsMaster() bool {
+	role, err := r.cli("role")
+	return err == nil && strings.HasPrefix(role, "master")
+}
+
+// hasReplica returns nil where a replica of the server is connected and has its data.
+func (r *Redis) hasReplica() error {
+	info, err := r.cli("info", "replication")
+	if err == nil && !strings.Contains(info, "state=online") {
+		err = errors.New(info)
+	}
+	return err
 }
 
 // URL is where clients connect.
-func (r *Redis) URL() string {
-	if r.secured {
-		return fmt.Sprintf("rediss://127.0.0.1:%d/0", r.port)
+func (r *Redis) URL() string { return redisScheme(r.secured) + r.address() + "/0" }
+
+func (r *Redis) address() string { return fmt.Sprintf("127.0.0.1:%d", r.port) }
+
+func redisScheme(secured *ServerTLS) string {
+	if secured != nil {
+		return "rediss://"
 	}
-	return redisURL(fmt.Sprintf("127.0.0.1:%d", r.port))
+	return "redis://"
 }
 
-func redisURL(addr string) string { return "redis://" + addr + "/0" }
+func redisURL(addr string) string { return redisScheme(nil) + addr + "/0" }

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -28,6 +29,15 @@ const (
 // StartRedisCluster returns when all slots are served and each master has its replica. A part that
 // has failed leaves the others serving.
 func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
+	return startRedisCluster(dir, masters, nil)
+}
+
+// StartRedisClusterTLS is like StartRedisCluster, with TLS alone, between the nodes, too.
+func StartRedisClusterTLS(dir string, masters int, t ServerTLS) (*RedisCluster, error) {
+	return startRedisCluster(dir, masters, &t)
+}
+
+func startRedisCluster(dir string, masters int, secured *ServerTLS) (*RedisCluster, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {
 		return nil, err
@@ -41,7 +51,7 @@ func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
 		var node *Redis
 		if err == nil {
 			node, err = onFreePorts(2, func(ports []int) (*Redis, error) {
-				return startRedisOn(program, folder, ports[0], "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(ports[1]),
+				return startRedisOn(program, folder, ports[0], secured, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(ports[1]),
 					"--cluster-node-timeout", strconv.FormatInt(clusterTimeout.Milliseconds(), 10), "--cluster-require-full-coverage", "no")
 			})
 		}
@@ -101,9 +111,7 @@ func (c *RedisCluster) form() error {
 				err = errors.New(info)
 			}
 			if i < len(c.Masters) && err == nil {
-				if info, err = node.cli("info", "replication"); err == nil && !strings.Contains(info, "state=online") {
-					err = errors.New(info)
-				}
+				err = node.hasReplica()
 			}
 			return err
 		}); err != nil {
@@ -126,26 +134,13 @@ func within(limit time.Duration, what string, try func() error) error {
 	}
 }
 
-// cli gives one server a command.
-func (r *Redis) cli(args ...string) (string, error) {
-	out, err := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(r.port)}, args...)...).Output()
-	text := string(out)
-	if err == nil && (strings.HasPrefix(text, "ERR") || strings.HasPrefix(text, "(error)")) {
-		err = errors.New(strings.TrimSpace(text))
-	}
-	if err != nil {
-		return "", fmt.Errorf("redis-cli %s: %w", strings.Join(args, " "), err)
-	}
-	return text, nil
-}
-
 // URL is where clients connect.
 func (c *RedisCluster) URL() string {
 	query := url.Values{}
 	for _, node := range c.nodes()[1:] {
-		query.Add("addr", fmt.Sprintf("127.0.0.1:%d", node.port))
+		query.Add("addr", node.address())
 	}
-	return fmt.Sprintf("redis://127.0.0.1:%d?%s", c.Masters[0].port, query.Encode())
+	return redisScheme(c.Masters[0].secured) + c.Masters[0].address() + "?" + query.Encode()
 }
 
 // Close ends every node.
@@ -157,8 +152,132 @@ func (c *RedisCluster) Close() error {
 	return errors.Join(failures...)
 }
 
-// IsMaster reports whether a node serves slots.
-func (r *Redis) IsMaster() bool {
-	role, err := r.cli("role")
-	return err == nil && strings.HasPrefix(role, "master")
+// RedisSentinel is a Redis with a replica on 127.0.0.1, and three Sentinels that make the replica
+// the master when the master has failed. It needs redis-server and redis-cli.
+type RedisSentinel struct {
+	Master, Replica *Redis
+
+	sentinels []*sentinel
+	secured   *ServerTLS
+}
+
+type sentinel struct {
+	*child
+	port int
+}
+
+const (
+	sentinels      = 3
+	sentinelQuorum = 2
+	sentinelMaster = "motorpool"
+	// sentinelDown is after how long without an answer the Sentinels take the master for failed.
+	sentinelDown   = time.Second
+	sentinelWithin = 30 * time.Second // of knowing each other
+)
+
+// StartRedisSentinel returns when each Sentinel knows the others and the replica.
+func StartRedisSentinel(dir string) (*RedisSentinel, error) { return startRedisSentinel(dir, nil) }
+
+// StartRedisSentinelTLS is like StartRedisSentinel, with TLS alone, between the servers, too.
+func StartRedisSentinelTLS(dir string, t ServerTLS) (*RedisSentinel, error) {
+	return startRedisSentinel(dir, &t)
+}
+
+func startRedisSentinel(dir string, secured *ServerTLS) (*RedisSentinel, error) {
+	s := &RedisSentinel{secured: secured}
+	if err := s.start(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("start redis with sentinels: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *RedisSentinel) start(dir string) (err error) {
+	if s.Master, err = startRedisIn(filepath.Join(dir, "master"), s.secured); err != nil {
+		return err
+	}
+	if s.Replica, err = startRedisIn(filepath.Join(dir, "replica"), s.secured, "--replicaof", "127.0.0.1", strconv.Itoa(s.Master.port)); err != nil {
+		return err
+	}
+	if err := within(sentinelWithin, "the replica has the master's data", s.Master.hasReplica); err != nil {
+		return err
+	}
+	for i := range sentinels {
+		one, err := s.startSentinel(filepath.Join(dir, fmt.Sprintf("sentinel-%d", i)))
+		if err != nil {
+			return err
+		}
+		s.sentinels = append(s.sentinels, one)
+	}
+	for _, one := range s.sentinels {
+		if err := within(sentinelWithin, "a sentinel knows the others and the replica", func() error { return one.knows(s.secured) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startSentinel writes its configuration, which a Sentinel changes.
+func (s *RedisSentinel) startSentinel(dir string) (*sentinel, error) {
+	program, err := findProgram(RedisServer)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return onFreePorts(1, func(ports []int) (*sentinel, error) {
+		var conf strings.Builder
+		listener := append(redisListener(ports[0], s.secured), "--dir", dir)
+		for i := 0; i < len(listener); i += 2 {
+			fmt.Fprintf(&conf, "%s %s\n", strings.TrimPrefix(listener[i], "--"), listener[i+1])
+		}
+		fmt.Fprintf(&conf, "sentinel monitor %s 127.0.0.1 %d %d\n", sentinelMaster, s.Master.port, sentinelQuorum)
+		fmt.Fprintf(&conf, "sentinel down-after-milliseconds %s %d\n", sentinelMaster, sentinelDown.Milliseconds())
+		fmt.Fprintf(&conf, "sentinel failover-timeout %s %d\n", sentinelMaster, (10 * sentinelDown).Milliseconds())
+		file := filepath.Join(dir, "sentinel.conf")
+		if err := os.WriteFile(file, []byte(conf.String()), 0o600); err != nil {
+			return nil, err
+		}
+		c, err := startChild(context.Background(), childConfig{
+			name:    "redis-sentinel",
+			command: func() (*exec.Cmd, error) { return exec.Command(program, file, "--sentinel"), nil },
+			serving: "+monitor master",
+		})
+		return &sentinel{c, ports[0]}, err
+	})
+}
+
+// knows returns nil where the Sentinel has heard of the others and of the replica.
+func (s *sentinel) knows(secured *ServerTLS) error {
+	info, err := redisCLI(s.port, secured, "info", "sentinel")
+	if err == nil && !(strings.Contains(info, "status=ok") && strings.Contains(info, fmt.Sprintf("slaves=1,sentinels=%d", sentinels))) {
+		err = errors.New(info)
+	}
+	return err
+}
+
+// URL is where clients connect.
+func (s *RedisSentinel) URL() string {
+	query := url.Values{"master_name": {sentinelMaster}}
+	for _, one := range s.sentinels[1:] {
+		query.Add("addr", fmt.Sprintf("127.0.0.1:%d", one.port))
+	}
+	return fmt.Sprintf("%s127.0.0.1:%d?%s", redisScheme(s.secured), s.sentinels[0].port, query.Encode())
+}
+
+// Close ends every server.
+func (s *RedisSentinel) Close() error {
+	var failures []error
+	for _, one := range s.sentinels {
+		failures = append(failures, one.Close())
+	}
+	for _, server := range []*Redis{s.Replica, s.Master} {
+		if server != nil {
+			failures = append(failures, server.Close())
+		}
+	}
+	return errors.Join(failures...)
 }
