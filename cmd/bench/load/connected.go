@@ -54,6 +54,9 @@ type ReportsSent struct {
 	Begin    time.Time `json:"begin"` // of the first report
 	End      time.Time `json:"end"`   // when the last one was acknowledged
 	Messages int64     `json:"messages"`
+	Units    int       `json:"units"` // that have reported
+	// Each of those units reported once at least from then on.
+	Latest time.Time `json:"latest"`
 }
 
 // reportsWanted is the body of a request for reports.
@@ -237,6 +240,8 @@ func (c *ConnectedUnits) report(ctx context.Context, wanted reportsWanted) (Repo
 		}
 		<-tick.C
 	}
+	sent.Units = min(int(sent.Messages), len(units))
+	sent.Latest = time.Now().Add(-time.Duration(float64(sent.Units) / wanted.Rate * float64(time.Second)))
 	for giveUp := time.Now().Add(acksTimeout); c.acked.Load()-before < sent.Messages; <-tick.C {
 		if time.Now().After(giveUp) || ctx.Err() != nil {
 			return sent, fmt.Errorf("%d of %d reports acknowledged", c.acked.Load()-before, sent.Messages)

@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	lagMetric      = "motorpool_reported_state_lag_seconds"
-	lagTimeout     = 3 * time.Minute
-	listLimit      = 200
-	repeatedReads  = 5
-	sweepTimeout   = time.Minute
-	silentFor      = 11 * time.Minute // longer than a unit is online without a sign
-	settledReports = 250 * time.Millisecond
+	storedWithin  = 3 * time.Minute
+	clockSlack    = 200 * time.Millisecond // of what is stored in milliseconds
+	listLimit     = 200
+	repeatedReads = 5
+	sweepTimeout  = time.Minute
+	silentFor     = 11 * time.Minute // longer than a unit is online without a sign
 )
 
 // measureReports has all units report in turn, until Postgres has all of it.
@@ -85,6 +84,10 @@ func (w *scaleWorld) report(ctx context.Context, rate float64, d time.Duration) 
 	all = sent[0]
 	for _, s := range sent[1:] {
 		all.Messages += s.Messages
+		all.Units += s.Units
+		if s.Latest.Before(all.Latest) {
+			all.Latest = s.Latest
+		}
 		if s.Begin.Before(all.Begin) {
 			all.Begin = s.Begin
 		}
@@ -95,8 +98,8 @@ func (w *scaleWorld) report(ctx context.Context, rate float64, d time.Duration) 
 	return all, nil
 }
 
-// awaitStored waits until each report was merged or lost, and no instance has state that Postgres
-// lacks.
+// awaitStored waits until each report was merged or lost, and Postgres has heard of the latest of
+// each unit.
 func (w *scaleWorld) awaitStored(ctx context.Context, before load.Counts, sent load.ReportsSent) (added load.Counts, at time.Time, err error) {
 	for ctx.Err() == nil {
 		now, err := w.counts(ctx)
@@ -104,15 +107,15 @@ func (w *scaleWorld) awaitStored(ctx context.Context, before load.Counts, sent l
 			return nil, at, err
 		}
 		added, at = now.Since(before), time.Now()
-		lag, err := w.lag(ctx)
-		if err != nil || added.Ended() >= sent.Messages && lag == 0 {
+		units, err := w.reader.heardSince(ctx, sent.Latest.Add(-clockSlack))
+		if err != nil || added.Ended() >= sent.Messages && units >= sent.Units {
 			return added, at, err
 		}
-		if time.Since(sent.End) > lagTimeout {
-			w.fail("%v after the last of %d reports, %d are handled, and Postgres is %.1f s behind", lagTimeout, sent.Messages, added.Ended(), lag)
+		if time.Since(sent.End) > storedWithin {
+			w.fail("%v after the last of %d reports, %d are handled, and Postgres has those of %d of %d units", storedWithin, sent.Messages, added.Ended(), units, sent.Units)
 			return added, at, nil
 		}
-		world.Pause(ctx, settledReports)
+		world.Pause(ctx, onlineEvery)
 	}
 	return nil, at, ctx.Err()
 }
@@ -130,18 +133,6 @@ func (w *scaleWorld) counts(ctx context.Context) (load.Counts, error) {
 		}
 	}
 	return sum, nil
-}
-
-// lag is that of the instance which is most behind.
-func (w *scaleWorld) lag(ctx context.Context) (most float64, err error) {
-	for _, n := range w.instances {
-		values, err := n.Metrics(ctx)
-		if err != nil {
-			return 0, err
-		}
-		most = max(most, values[lagMetric])
-	}
-	return most, nil
 }
 
 // countConnections notes connections that were lost.

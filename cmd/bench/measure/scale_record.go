@@ -79,6 +79,12 @@ func (r reader) announcedOnline(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+// heardSince counts the units that Postgres has heard of since an instant.
+func (r reader) heardSince(ctx context.Context, at time.Time) (n int, err error) {
+	err = r.GetContext(ctx, &n, `select count(*) from units where last_seen >= $1`, at)
+	return n, err
+}
+
 // silence makes all units silent for some time.
 func (db database) silence(ctx context.Context, d time.Duration) error {
 	_, err := db.ExecContext(ctx, `update units set last_seen = last_seen - make_interval(secs => $1), changed_at = changed_at - make_interval(secs => $1)

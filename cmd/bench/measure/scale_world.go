@@ -135,8 +135,8 @@ func (w *scaleWorld) serveSettings() []string {
 		urls = append(urls, broker.ServiceURL())
 	}
 	settings := []string{"MOTORPOOL_MQTT_URL=" + strings.Join(urls, " ")}
-	if w.setup.Tiny { // Postgres has the state soon
-		settings = append(settings, "MOTORPOOL_STATE_INTERVAL=1s")
+	if w.setup.Tiny { // Postgres has the state soon, and waits for no disk
+		settings = append(settings, "MOTORPOOL_STATE_INTERVAL=1s", "MOTORPOOL_ALLOW_UNSAFE_POSTGRES=true")
 	}
 	return settings
 }

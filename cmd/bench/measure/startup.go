@@ -96,7 +96,7 @@ func (w *testWorld) startUntilReady(ctx context.Context, more ...string) (*world
 		}
 		ready <- time.Now()
 	}()
-	n, err := w.StartInstance(ctx, world.InstanceConfig{Settings: slices.Concat(more, []string{"MOTORPOOL_INTERNAL=" + internal}, settings)})
+	n, err := w.StartInstance(ctx, world.InstanceConfig{Settings: slices.Concat(settings, []string{"MOTORPOOL_INTERNAL=" + internal}, more)})
 	if err != nil {
 		return nil, 0, err
 	}
